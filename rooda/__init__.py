@@ -1,0 +1,3 @@
+"""rooda runs AI coding CLIs in loops that end."""
+
+__version__ = "0.1.0"

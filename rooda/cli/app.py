@@ -1,0 +1,76 @@
+"""The click group: command words by table, every other word a procedure."""
+
+import importlib
+import os
+from collections.abc import Sequence
+
+import click
+
+from rooda.cli.where import Where
+from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class App(click.Group):
+    """Loads a verb's module when it is called, and builds a command for any procedure."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from rooda import settings
+        from rooda.errors import RoodaError
+
+        try:
+            where = _where(ctx)
+            procedures = settings.resolve.names(settings.load(where.workspace, where.config))
+        except RoodaError:
+            procedures = []
+        return [*WORDS, *procedures]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in WORDS:
+            module, _, attribute = WORDS[name].target.partition(":")
+            command = getattr(importlib.import_module(module), attribute)
+            assert isinstance(command, click.Command)
+            return command
+        return _procedure(name, _where(ctx), ("-C",))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(help_text())
+
+
+def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
+    from rooda.cli.run import procedure_command
+
+    return procedure_command(name, where, words)
+
+
+def _where(ctx: click.Context) -> Where:
+    """Also while completing, when the group's own callback has not run."""
+    if isinstance(ctx.obj, Where):
+        return ctx.obj
+    return located(ctx.params.get("directory"), ctx.params.get("config"))
+
+
+def located(directory: str | None, config: str | None) -> Where:
+    return Where(os.path.abspath(directory or "."), os.path.abspath(config) if config else None)
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(version_text(), nl=False)
+        ctx.exit(0)
+
+
+@click.group(cls=App, context_settings=HELP, no_args_is_help=False, help=OPTIONS)
+@click.option("-C", "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option("--config", metavar="FILE", type=click.Path())
+@click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
+@click.pass_context
+def app(ctx: click.Context, directory: str | None, config: str | None) -> None:
+    ctx.obj = located(directory, config)

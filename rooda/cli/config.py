@@ -1,0 +1,71 @@
+"""`rooda config`: the settings in force, where each comes from, and which files are read."""
+
+import click
+
+from rooda.cli.where import where
+
+
+@click.group("config", invoke_without_command=True)
+@click.option("--origin", "--show-origin", is_flag=True, hidden=True)
+@click.option("--json", "as_json", is_flag=True, hidden=True)
+@click.pass_context
+def config(ctx: click.Context, origin: bool, as_json: bool) -> int:
+    """Show the settings in force and where they come from."""
+    if ctx.invoked_subcommand is None:
+        return _show(ctx, "", origin, as_json)
+    return 0
+
+
+@config.command()
+@click.argument("key", default="")
+@click.option("--origin", is_flag=True, help="Also say where each value comes from.")
+@click.option("--show-origin", "origin_too", is_flag=True, hidden=True)
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.pass_context
+def show(ctx: click.Context, key: str, origin: bool, origin_too: bool, as_json: bool) -> int:
+    """All settings, or those whose name begins with KEY (loop, agents.claude)."""
+    return _show(ctx, key, origin or origin_too, as_json)
+
+
+@config.command()
+@click.pass_context
+def path(ctx: click.Context) -> int:
+    """The files that are read, strongest first."""
+    import os
+
+    from rooda.settings import sources
+
+    place = where(ctx)
+    for source in sources.find(place.workspace, place.config, os.environ):
+        click.echo(f"{source.tier:16}  {source.path}{'' if source.exists else '  (not there)'}")
+    return 0
+
+
+def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
+    from rooda import settings
+    from rooda.errors import UsageProblem
+
+    place = where(ctx)
+    found = settings.load(place.workspace, place.config)
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}", err=True)
+    rows = [
+        row for row in settings.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
+    ]
+    if key and not rows:
+        raise UsageProblem(f"No setting {key!r} is set.", "All that are: rooda config show")
+    click.echo(_json(rows, origin) if as_json else _lines(rows, origin))
+    return 0
+
+
+def _lines(rows: list[tuple[str, object, str]], origin: bool) -> str:
+    from rooda.settings.toml_text import toml_value
+
+    return "\n".join(f"{key} = {toml_value(value)}{f'  # {source}' if origin else ''}" for key, value, source in rows)
+
+
+def _json(rows: list[tuple[str, object, str]], origin: bool) -> str:
+    import json
+
+    shown = {key: {"value": value, "origin": source} if origin else value for key, value, source in rows}
+    return json.dumps(shown, indent=2, ensure_ascii=False, default=str)

@@ -1,0 +1,87 @@
+"""`rooda init --demo FOLDER`: a project to try a first loop on, without an AI and without cost."""
+
+import os
+
+import click
+
+from rooda.errors import UsageProblem
+from rooda.world import files
+from rooda.world.agents.demo_agent import PROGRAM, TESTS
+
+SETTINGS = """\
+# Settings of this project. `rooda config show --origin` lists every setting, its value and where it comes from.
+
+[loop]
+agent = "demo" # who does the work: a scripted stand-in. For real work put "claude", "codex", "gemini", … here.
+
+[[loop.quality_gates]] # what rooda itself checks after each iteration; there may be several of these tables
+name = "tests" # what the gate is called in the output
+command = "python3 -m unittest -q" # a shell command; the iteration has failed unless it exits with 0
+"""
+
+AGENTS = """\
+# textkit
+
+A small Python library without dependencies. The code is in `textkit.py`, its tests are in `test_textkit.py`.
+
+* Task: make every test pass without changing the tests.
+* Run the tests: `python3 -m unittest -q`
+"""
+
+MADE = (
+    ("textkit.py", PROGRAM, "three functions, each with a mistake"),
+    ("test_textkit.py", TESTS, "a failing test for each"),
+    ("rooda.toml", SETTINGS, "settings: the agent `demo`, the gate `tests`"),
+    ("AGENTS.md", AGENTS, "what an agent should know"),
+    (".gitignore", "__pycache__/\n", "what git should not keep"),
+)
+
+GIT = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.invalid", "-c", "commit.gpgsign=false")
+STEPS = (
+    ("-c", "init.defaultBranch=main", "init", "-q", "--template="),
+    ("add", "."),
+    ("commit", "-q", "-m", "A small library with three mistakes"),
+)
+
+
+def scaffold(folder: str) -> None:
+    """Make the demo project in `folder`, which must be absent or empty."""
+    try:
+        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+            raise UsageProblem(
+                f"{folder} is there already and is not an empty folder.",
+                "Name a new one: rooda init --demo my-demo",
+            )
+        files.folder(folder)
+        for name, text, _ in MADE:
+            files.create(os.path.join(folder, name), files.to_bytes(text))
+    except OSError as problem:
+        raise UsageProblem(
+            f"The demo project can't be made in {folder}: {problem.strerror or problem}.",
+            "Name a folder that you may write to: rooda init --demo FOLDER",
+        ) from None
+    show(folder, commit(folder))
+
+
+def commit(folder: str) -> str:
+    """Put the project under git; a sentence that says how that went. The demo runs without git as well."""
+    from rooda.world.process import capture
+
+    for step in STEPS:
+        done = capture([*GIT, *step], cwd=folder)
+        if done.code:
+            why = done.err.decode(errors="replace").strip().splitlines() or [f"exit {done.code}"]
+            return f"Without git, since `git {step[-1] if step[0] == 'add' else step[0]}` failed: {why[-1]}"
+    return "All of it is in a first git commit, so `git diff` shows what the agent changes."
+
+
+def show(folder: str, git: str) -> None:
+    """Say what was made and what to type next."""
+    import shlex
+
+    click.echo(f"Made a small Python project in {folder}:")
+    for name, _, about in MADE:
+        click.echo(f"  {name:<16} {about}")
+    click.echo(git)
+    here = os.path.abspath(folder) == os.getcwd()
+    click.echo("Next: rooda build" if here else f"Next: cd {shlex.quote(folder)} && rooda build")

@@ -1,0 +1,53 @@
+"""The one gate from exceptions to exit codes and sentences."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from rooda.errors import FAILED, INTERRUPTED, RoodaError, Undecided
+
+
+def guarded(words: Sequence[str]) -> int:
+    """Run the command line. A person's mistake ends in a sentence, never in a traceback."""
+    from rooda.cli.app import app
+
+    try:
+        code = app.main(args=list(words), prog_name="rooda", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.ctx.get_help() if problem.ctx else "", err=True)
+        return problem.exit_code
+    except click.ClickException as problem:
+        problem.show()
+        return problem.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("Interrupted.")
+        return INTERRUPTED
+    except Undecided as problem:
+        _say(f"WARNING: {problem}")
+        return problem.code
+    except RoodaError as problem:
+        _say(f"Error: {problem}")
+        return problem.code
+    except BrokenPipeError:
+        return _reader_gone()
+    except OSError as problem:
+        place = f"{problem.filename}: " if problem.filename else ""
+        _say(f"Error: {place}{problem.strerror or problem}")
+        return FAILED
+
+
+def _say(text: str) -> None:
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        pass
+
+
+def _reader_gone() -> int:
+    """`rooda list | head -1`: not worth a word."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    return 0

@@ -1,0 +1,27 @@
+"""`rooda list`: the procedures there are."""
+
+import click
+
+from rooda import settings
+from rooda.cli.where import where
+from rooda.errors import OK
+
+
+@click.command("list", short_help="The procedures there are.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool) -> int:
+    """The procedures there are, yours and the built-in ones, with a line about each."""
+    here = where(ctx)
+    found = settings.load(here.workspace, here.config)
+    rows = {name: settings.resolve.summary(found, name) for name in settings.resolve.names(found)}
+    if as_json:
+        import json
+
+        click.echo(json.dumps([{"name": name, "summary": summary} for name, summary in rows.items()]))
+        return OK
+    click.echo("Available procedures:")
+    for name, summary in rows.items():
+        cut = summary if len(summary) <= 80 else summary[:77] + "..."
+        click.echo(f"  {name:<20} {cut}".rstrip())
+    return OK

@@ -1,0 +1,123 @@
+"""The options of a run, said once: for `rooda P`, `rooda run P` and `rooda resume P`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from rooda.errors import UsageProblem
+from rooda.model import PHASES, Json
+
+
+class Asked(NamedTuple):
+    """What was typed: `flags` only where something was."""
+
+    flags: Json
+    dry_run: bool = False
+    opening: str = ""  # resume | fresh | ""
+    json: bool = False
+    verbose: bool = False
+    quiet: bool = False
+
+
+def _limit() -> list[click.Parameter]:
+    return [
+        click.Option(["-n", "--max-iterations"], type=click.IntRange(min=0), metavar="N", help="0 = unlimited."),
+        click.Option(["-u", "--unlimited"], is_flag=True, help="The same as --max-iterations 0."),
+        click.Option(["--failure-threshold"], type=click.IntRange(min=1), metavar="N", help="Failures in a row to abort."),
+        click.Option(["--token-budget"], type=click.IntRange(min=0), metavar="N", help="Warn above; 0 = never."),
+        click.Option(["--iteration-timeout"], type=click.FloatRange(min=0), metavar="S", help="Seconds; 0 = none."),
+        click.Option(["--idle-timeout"], type=click.FloatRange(min=0), metavar="S", help="Seconds without output."),
+    ]
+
+
+def _agent() -> list[click.Parameter]:
+    return [
+        click.Option(["--agent"], metavar="NAME", help="An agent of the settings: claude, codex, demo, …"),
+        click.Option(["--ai-cmd-alias"], metavar="NAME", help="Older word for --agent.", hidden=True),
+        click.Option(["--ai-cmd"], metavar="COMMAND", help="Any command that reads a prompt on stdin."),
+        click.Option(["--model"], metavar="NAME", help="Model, as [models] of the settings maps it."),
+    ]
+
+
+def _prompt() -> list[click.Parameter]:
+    phases: list[click.Parameter] = [
+        click.Option([f"--{phase}"], multiple=True, metavar="TEXT|FILE", help=f"Replace the {phase} phase.") for phase in PHASES
+    ]
+    return [
+        *phases,
+        click.Option(["-c", "--context"], multiple=True, metavar="TEXT|FILE", help="Add to the prompt; repeatable."),
+        click.Option(["--param"], multiple=True, metavar="NAME=VALUE", help="Value of a {{NAME}} placeholder."),
+        click.Option(["--preamble/--no-preamble"], default=None, help="Say before the prompt what rooda is."),
+    ]
+
+
+def _way() -> list[click.Parameter]:
+    return [
+        click.Option(["--no-gates"], is_flag=True, help="Run no quality gates."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Show the agent's output and details."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
+        click.Option(["--log-level"], type=click.Choice(["debug", "info", "warn", "error"])),
+        click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
+        click.Option(["-C", "directory"], metavar="DIR", type=click.Path(exists=True, file_okay=False)),
+        click.Option(["--config"], metavar="FILE", type=click.Path()),
+    ]
+
+
+def for_start() -> list[click.Parameter]:
+    return [
+        *_limit(),
+        *_agent(),
+        *_prompt(),
+        click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
+        click.Option(["--resume"], is_flag=True, help="Go on with an earlier run if there is one."),
+        click.Option(["--fresh"], is_flag=True, help="Start over whatever was there."),
+        *_way(),
+    ]
+
+
+def for_resume() -> list[click.Parameter]:
+    return [*_limit(), *_agent(), *_prompt(), *_way()]
+
+
+def asked(typed: Json) -> Asked:
+    """The typed options as settings' flags and the rest. UsageProblem for what can't go together."""
+    if typed["verbose"] and typed["quiet"]:
+        raise UsageProblem("--verbose and --quiet are mutually exclusive.")
+    if typed.get("resume") and typed.get("fresh"):
+        raise UsageProblem("--resume and --fresh are mutually exclusive.")
+    if typed["unlimited"] and typed["max_iterations"] is not None:
+        raise UsageProblem("--unlimited and --max-iterations are mutually exclusive.")
+    flags: Json = {}
+    for name, take in _FLAGS.items():
+        value = typed.get(name)
+        if value not in (None, (), False) or (name == "preamble" and value is False):
+            flags[take[0]] = take[1](value)
+    opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
+    return Asked(flags, typed.get("dry_run", False), opening, typed["json"], typed["verbose"], typed["quiet"])
+
+
+def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageProblem(f"--param {pair!r} is not of the form NAME=VALUE.")
+        found[name] = value
+    return found
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_FLAGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "max_iterations": ("default_iterations", _same),
+    "unlimited": ("default_iterations", lambda _: 0),
+    **{name: (name, _same) for name in ("failure_threshold", "token_budget", "iteration_timeout", "idle_timeout")},
+    **{name: (name, _same) for name in ("ai_cmd", "model", "preamble", "no_gates", "log_level")},
+    "ai_cmd_alias": ("agent", _same),
+    "agent": ("agent", _same),
+    **{name: (name, list) for name in (*PHASES, "context")},
+    "param": ("parameters", _parameters),
+}

@@ -1,0 +1,181 @@
+"""From a command to a running loop: settings, preflight, the earlier run, the session."""
+
+from rooda import settings
+from rooda.cli.options import Asked
+from rooda.cli.where import Where
+from rooda.errors import ConfigProblem, StateDamaged, Undecided, UsageProblem
+from rooda.kernel.run import Run
+from rooda.loops import ooda
+from rooda.loops.ooda import OodaState
+from rooda.model import Gate, Json, Procedure
+from rooda.policy import agents_md, opening
+from rooda.policy.durations import whole
+from rooda.report.lines import Line
+from rooda.report.screen import Look, Screen
+from rooda.stores import procedure_state
+from rooda.stores.procedure_state import Place
+from rooda.world import clock, compose, files, lock, person
+from rooda.world.agents import preflight
+from rooda.world.session import Session
+from rooda.world.signals import Signals
+
+
+def start(name: str, where: Where, asked: Asked) -> int:
+    """`rooda P`: fresh, or as the earlier run and the person say."""
+    found, procedure = prepared(name, where, asked)
+    if asked.dry_run:
+        from rooda.cli.dry import show
+
+        return show(found, procedure, where, asked)
+    procedure, screen = ready(procedure, where, asked)
+    place = Place(where.workspace, name)
+    held = locked(place, screen)
+    state = earlier(place, screen)
+    way = opening.start(state and state.status, asked.opening, procedure.on_interrupted)
+    if way == "refuse":
+        raise Undecided(*_marked_running(place))
+    if way == "ask":
+        assert state is not None
+        way = _ask(state)
+    return go(procedure, where, screen, held, state if way == "resume" else None, asked)
+
+
+def resume(name: str, where: Where, asked: Asked) -> int:
+    """`rooda resume P`: the saved run goes on, or it is said why not."""
+    place = Place(where.workspace, name)
+    require_saved(place)
+    _, procedure = prepared(name, where, asked)
+    procedure, screen = ready(procedure, where, asked)
+    held = locked(place, screen)
+    state = require_saved(place)
+    if state.status == ooda.RUNNING:
+        screen.line(Line("warn", f"WARNING: The last run of '{name}' did not end cleanly; resuming it.", aside=True))
+    return go(procedure, where, screen, held, state, asked)
+
+
+def prepared(name: str, where: Where, asked: Asked) -> tuple["settings.Settings", Procedure]:
+    """The settings in force and the procedure they make."""
+    found = settings.load(where.workspace, where.config)
+    return found, settings.resolve.procedure(found, name, asked.flags)
+
+
+def ready(procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
+    """Everything that can be found wrong before anything is written or paid for."""
+    if procedure.agent is None:
+        found = settings.load(where.workspace, where.config)
+        raise ConfigProblem(settings.resolve.no_agent_text(found))
+    preflight.require(procedure.agent, where.workspace)
+    compose.text(procedure, 1)
+    if procedure.gates is None:
+        procedure = procedure._replace(gates=_project_gates(where.workspace))
+    return procedure, Screen(look(procedure, asked))
+
+
+def look(procedure: Procedure, asked: Asked) -> Look:
+    level = "debug" if asked.verbose else "warn" if asked.quiet else procedure.log_level
+    return Look(level, asked.verbose or procedure.show_ai_output, asked.json, procedure.log_timestamp_format)
+
+
+def _project_gates(workspace: str) -> tuple[Gate, ...]:
+    try:
+        return agents_md.gates(files.text(f"{workspace}/AGENTS.md"))
+    except OSError:
+        return ()
+
+
+def locked(place: Place, screen: Screen) -> lock.Lock | None:
+    """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
+    try:
+        procedure_state.make_room(place)
+        held = lock.take(place.lock)
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        text = f"{place.lock} can't be locked ({why}); a second run of '{place.procedure}' would not be noticed"
+        screen.line(Line("warn", f"WARNING: {text}", aside=True))
+        return None
+    if held is None:
+        pid = lock.owner(place.lock).get("pid", "unknown")
+        raise Undecided(
+            f"Procedure '{place.procedure}' is running here already (pid {pid}); not started a second time.",
+            f"Watch it with `rooda status`, or end it with `rooda stop {place.procedure}`.",
+        )
+    procedure_state.tidy(place)
+    return held
+
+
+def earlier(place: Place, screen: Screen) -> OodaState | None:
+    """What the last run left; a damaged file is kept aside and counts as nothing."""
+    try:
+        return procedure_state.look(place)
+    except StateDamaged as problem:
+        kept = f"kept as {place.corrupt}" if procedure_state.set_aside(place) else "it could not be kept"
+        screen.line(Line("warn", f"WARNING: {problem.what}; starting fresh ({kept})", aside=True))
+        return None
+
+
+def require_saved(place: Place) -> OodaState:
+    """The state to resume. UsageProblem when there is none; the bytes of a damaged one are kept."""
+    try:
+        state = procedure_state.look(place)
+    except StateDamaged as problem:
+        kept = procedure_state.set_aside(place)
+        problem.hint = f"Kept as {place.corrupt}. " if kept else ""
+        problem.hint += f"Start over with: rooda {place.procedure}"
+        raise
+    if state is None or opening.resume(state.status) == "nothing":
+        raise UsageProblem(f"No saved state for procedure '{place.procedure}'.", f"Start it with: rooda {place.procedure}")
+    return state
+
+
+def _marked_running(place: Place) -> tuple[str, str]:
+    name = place.procedure
+    return (
+        f"{place.state} says that '{name}' is running: possible concurrent execution. Not started.",
+        f"If that run is gone (crash, reboot), go on with: rooda resume {name}\nor start over with: rooda {name} --fresh",
+    )
+
+
+def _ask(state: OodaState) -> str:
+    """resume or fresh, as the person says; Undecided if nobody does."""
+    name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
+    took = whole(ooda.total_seconds(state))
+    found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
+    if person.at_terminal():
+        while (answer := person.typed_answer(f"{found}\nResume? [Y/n] ")) is not None:
+            if way := opening.reads_as(answer):
+                return way
+    elif (answer := person.waiting_answer()) is not None and (way := opening.reads_as(answer)):
+        return way
+    raise Undecided(
+        f"{found} Nothing was started.", f"Go on with: rooda resume {name}\nor start over with: rooda {name} --fresh"
+    )
+
+
+def go(
+    procedure: Procedure, where: Where, screen: Screen, held: lock.Lock | None, state: OodaState | None, asked: Asked
+) -> int:
+    """Run the loop to its end and give the exit code."""
+    with Signals() as signals:
+        session = Session(where.workspace, procedure, signals, screen.show, screen.tick(), held)
+        store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
+        began = opened(procedure, state, asked)
+        gates = [gate.name for gate in procedure.gates or ()]
+        how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
+        session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
+        try:
+            ending = ooda.ooda(Run(store), began, procedure, session.world())
+        finally:
+            screen.close()
+            session.close()
+    if state is not None and 0 < began.max_iterations <= state.iteration:
+        hint = f"The limit is reached already. Raise it: rooda resume {procedure.name} --max-iterations N"
+        screen.line(Line("warn", hint, aside=True))
+    return ending.code
+
+
+def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaState:
+    """The state a run begins with."""
+    if state is None:
+        return ooda.fresh(procedure, clock.rfc3339(clock.now()))
+    limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
+    return ooda.reopened(state._replace(procedure_name=procedure.name), *limits)

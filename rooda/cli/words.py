@@ -1,0 +1,59 @@
+"""The command words: where each verb lives and what `rooda --help` says of it."""
+
+from typing import NamedTuple
+
+from rooda import __version__
+
+
+class Word(NamedTuple):
+    """One command word: "module:attribute" of its click command, and a short help."""
+
+    target: str
+    help: str
+
+
+WORDS = {
+    "run": Word("rooda.cli.run:run", "Run a procedure; `rooda build` is short for `rooda run build`."),
+    "resume": Word("rooda.cli.resume:resume", "Go on with an interrupted or aborted run."),
+    "status": Word("rooda.cli.status:status", "What runs here, how far it is, what waits for a resume."),
+    "stop": Word("rooda.cli.stop:stop", "End a running loop as Ctrl+C would; its state is saved."),
+    "logs": Word("rooda.cli.logs:logs", "What the latest run did, iteration by iteration."),
+    "list": Word("rooda.cli.list:list_", "The procedures there are."),
+    "info": Word("rooda.cli.info:info", "What one procedure is made of."),
+    "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
+    "config": Word("rooda.cli.config:config", "The settings in force, and where each comes from."),
+    "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
+    "completion": Word("rooda.cli.completion:completion", "Shell completion for bash, zsh or fish."),
+    "version": Word("rooda.cli.version:version", "The version of rooda and of what it stands on."),
+}
+
+USAGE = "Usage: rooda [OPTIONS] PROCEDURE [ARGS]...\n       rooda [OPTIONS] COMMAND [ARGS]...\n"
+
+ABOUT = """
+  Runs an AI coding CLI in a loop that ends: a fresh process per iteration,
+  its work checked by your quality gates, every state on disk.
+
+  rooda build --max-iterations 5 --agent claude    run a procedure
+  rooda build --dry-run                            see the prompt first
+  rooda resume build                               go on after Ctrl+C
+"""
+
+OPTIONS = """
+Options:
+  -C DIR         Work in DIR instead of the current directory.
+  --config FILE  Use FILE instead of the rooda.toml found from the workspace.
+  --version      Show the version and exit.
+  -h, --help     Show this message and exit.
+"""
+
+
+def help_text() -> str:
+    """What `rooda --help` prints; plain text, so that it costs next to nothing."""
+    width = max(map(len, WORDS))
+    rows = "".join(f"  {name:<{width}}  {word.help}\n" for name, word in WORDS.items())
+    procedures = "\nProcedures: build, bootstrap, audit-spec, … (see `rooda list`; options: `rooda build --help`)\n"
+    return f"{USAGE}{ABOUT}{OPTIONS}\nCommands:\n{rows}{procedures}"
+
+
+def version_text() -> str:
+    return f"rooda {__version__}\n"

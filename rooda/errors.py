@@ -1,0 +1,83 @@
+"""The catalogue of errors: what, where, what to do next; and the exit codes. Imports nothing."""
+
+OK = 0
+FAILED = 1
+USAGE = 2
+UNDECIDED = 3
+UNFINISHED = 4
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class RoodaError(Exception):
+    """A mistake or mishap a person can act on. `what` is the sentence, `hint` says what to do next."""
+
+    code = FAILED
+
+    def __init__(self, what: str, hint: str = "", code: int | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.what}\n{self.hint}" if self.hint else self.what
+
+
+class UsageProblem(RoodaError):
+    """The command line is wrong; nothing was started."""
+
+    code = USAGE
+
+
+class ConfigProblem(RoodaError):
+    """A setting is wrong; nothing was started. `what` holds one `file:line: key: …` sentence per fault."""
+
+    code = USAGE
+
+
+class Undecided(RoodaError):
+    """Nothing was started because a person must decide first."""
+
+    code = UNDECIDED
+
+
+class PromptProblem(RoodaError):
+    """A prompt could not be put together: a file is gone, unreadable, or lacks a parameter."""
+
+    code = USAGE
+
+
+class AgentMissing(RoodaError):
+    """The agent's program is not on this machine, or may not be run."""
+
+    code = USAGE
+
+
+class StateDamaged(RoodaError):
+    """A state file can't be understood. `path` is where it lies."""
+
+    code = USAGE
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"State file {path} is damaged: {why}")
+        self.path = path
+        self.why = why
+
+
+class NotSaved(RoodaError):
+    """State could not be written; the loop goes on without it."""
+
+
+class Interrupted(Exception):
+    """A signal asked for the end. `number` is the signal that came first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def code_of_signal(number: int) -> int:
+    """SIGINT ends with 130; SIGTERM and SIGHUP with 143."""
+    return INTERRUPTED if number == 2 else TERMINATED

@@ -1,0 +1,77 @@
+"""Frozen records to plain JSON values and back, strictly: a wrong type is a sentence, never a guess."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+Record = TypeVar("Record")
+
+
+class Mismatch(ValueError):
+    """The JSON does not have the record's shape."""
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """The bytes as one JSON object; Mismatch says what else they are."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as problem:
+        raise Mismatch(f"not JSON ({problem})" if data.strip() else "it is empty") from None
+    if not isinstance(value, dict):
+        raise Mismatch(f"expected one JSON object, found {_kind(value)}")
+    return value
+
+
+def encode(record: Any) -> Any:
+    """NamedTuples become objects, tuples lists; scalars stay."""
+    if hasattr(record, "_asdict"):
+        return {key: encode(value) for key, value in record._asdict().items()}
+    if isinstance(record, Mapping):
+        return {key: encode(value) for key, value in record.items()}
+    if isinstance(record, tuple | list):
+        return [encode(value) for value in record]
+    return record
+
+
+def decode(kind: type[Record], data: Mapping[str, Any]) -> Record:
+    """An instance of the NamedTuple `kind`; keys it does not know are ignored, missing ones need a default."""
+    hints = get_type_hints(kind)
+    defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
+    values = {}
+    for key, hint in hints.items():
+        if key in data:
+            values[key] = _value(hint, data[key], key)
+        elif key not in defaults:
+            raise Mismatch(f"key {key!r} is missing")
+    return kind(**values)
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise Mismatch(f"{where} must be a list, found {_kind(value)}")
+        return tuple(_value(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(value))
+    if type(None) in arguments:
+        return None if value is None else _value(next(a for a in arguments if a is not type(None)), value, where)
+    if hasattr(hint, "_fields"):
+        if not isinstance(value, dict):
+            raise Mismatch(f"{where} must be an object, found {_kind(value)}")
+        return decode(hint, value)
+    return _scalar(hint, value, where)
+
+
+def _scalar(hint: Any, value: Any, where: str) -> Any:
+    if hint is Any or (isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)):
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    names = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
+    raise Mismatch(f"{where} must be {names.get(hint, hint)}, found {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+    return kinds.get(type(value), type(value).__name__)

@@ -1,0 +1,165 @@
+"""The OODA loop: one procedure, iteration after iteration, each with a fresh agent."""
+
+from functools import partial
+from typing import NamedTuple
+
+from rooda.errors import FAILED, OK, PromptProblem, code_of_signal
+from rooda.kernel.run import Run
+from rooda.model import Call, Ending, Gates, Procedure, Prompt, Reply, World
+from rooda.policy.durations import seconds, tenths
+from rooda.policy.statistics import timing
+
+RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
+STATUS_OF = {
+    "max-iterations": COMPLETED,
+    "success-signal": COMPLETED,
+    "failures": ABORTED,
+    "prompt": ABORTED,
+    "signal": INTERRUPTED,
+}
+
+
+class OodaState(NamedTuple):
+    """The nine keys of the state file."""
+
+    iteration: int
+    max_iterations: int
+    consecutive_failures: int
+    failure_threshold: int
+    started_at: str
+    last_iteration_at: str | None
+    status: str
+    procedure_name: str
+    elapsed_per_iteration: tuple[str, ...]
+
+
+def fresh(procedure: Procedure, started_at: str) -> OodaState:
+    limits = (procedure.max_iterations, 0, procedure.failure_threshold)
+    return OodaState(0, *limits, started_at, None, RUNNING, procedure.name, ())
+
+
+def reopened(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
+    """A resumed state: new limits if the person gave some. Asking to resume after an abort forgives the failures."""
+    threshold = state.failure_threshold if failure_threshold is None else failure_threshold
+    aborted = state.status == ABORTED or state.consecutive_failures >= threshold
+    return state._replace(
+        status=RUNNING,
+        max_iterations=state.max_iterations if max_iterations is None else max_iterations,
+        failure_threshold=threshold,
+        consecutive_failures=0 if aborted else state.consecutive_failures,
+    )
+
+
+def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Ending:
+    """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
+    state = run.carry(start)
+    while (ending := why_stop(state, world.signalled())) is None:
+        world.tell("iteration.started", iteration=state.iteration, max_iterations=state.max_iterations)
+        try:
+            prompt = run.step("PROMPT", partial(world.compose, procedure, state.iteration))
+        except PromptProblem as problem:
+            ending = Ending("prompt", FAILED, note=str(problem))
+            break
+        if world.signalled():
+            continue
+        reply = run.step("AGENT", partial(world.ask, call_of(procedure, state, prompt)))
+        gates = run.step("GATES", partial(world.check, procedure.gates or (), state.iteration)) if reply.ok else Gates()
+        before, state = state, run.carry(settle(state, reply, gates, world.now()))
+        world.tell("iteration.ended", **turn_facts(before, state, reply, gates))
+    state = run.carry(state._replace(status=STATUS_OF[ending.kind]))
+    world.tell("run.ended", **ending_facts(state, ending, start, world.elapsed()))
+    return ending
+
+
+def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
+    assert procedure.agent is not None, "a run starts only with an agent"
+    return Call(
+        kind="iteration",
+        number=state.iteration + 1,
+        agent=procedure.agent,
+        prompt=prompt,
+        iteration_timeout=procedure.iteration_timeout,
+        idle_timeout=procedure.idle_timeout,
+        kill_grace=procedure.kill_grace,
+        max_output_buffer=procedure.max_output_buffer,
+        promise_signals=procedure.promise_signals,
+    )
+
+
+def why_stop(state: OodaState, signal: int) -> Ending | None:
+    """The rule that ends the loop now, or None. Failures come before the limit, the limit before a late signal."""
+    if state.status == INTERRUPTED:
+        return Ending("signal", code_of_signal(signal), signal)
+    if state.status == COMPLETED:
+        return Ending("success-signal", OK)
+    if state.consecutive_failures >= state.failure_threshold:
+        return Ending("failures", FAILED)
+    if 0 < state.max_iterations <= state.iteration:
+        return Ending("max-iterations", OK)
+    if signal:
+        return Ending("signal", code_of_signal(signal), signal)
+    return None
+
+
+def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
+    """The state after an iteration. A call that was started is closed and counted, whatever became of it."""
+    closed = state._replace(
+        iteration=state.iteration + 1,
+        last_iteration_at=now,
+        elapsed_per_iteration=(*state.elapsed_per_iteration, tenths(reply.seconds)),
+    )
+    if interrupted(reply, gates):
+        return closed._replace(status=INTERRUPTED)
+    if failed(reply, gates):
+        return closed._replace(consecutive_failures=state.consecutive_failures + 1)
+    status = COMPLETED if reply.promise == "SUCCESS" else RUNNING
+    return closed._replace(consecutive_failures=0, status=status)
+
+
+def interrupted(reply: Reply, gates: Gates) -> bool:
+    return reply.ended == "interrupted" or gates.interrupted
+
+
+def failed(reply: Reply, gates: Gates) -> bool:
+    """An iteration succeeds only if the agent exits 0, does not signal failure, and every gate passes."""
+    return not reply.ok or reply.promise == "FAILURE" or bool(gates.failed)
+
+
+def total_seconds(state: OodaState) -> float:
+    return sum(map(seconds, state.elapsed_per_iteration))
+
+
+def turn_facts(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> dict[str, object]:
+    """What one iteration came to, for the log and the screen."""
+    cut = interrupted(reply, gates)
+    return {
+        "iteration": before.iteration,
+        "max_iterations": state.max_iterations,
+        "phase": "persist",
+        "elapsed": round(reply.seconds, 3),
+        "outcome": "interrupted" if cut else "failure" if failed(reply, gates) else "success",
+        "exit_code": reply.exit_code,
+        "ended": reply.ended,
+        "limit": reply.limit,
+        "note": reply.note,
+        "promise": reply.promise,
+        "gates_failed": gates.summary,
+        "consecutive_failures": state.consecutive_failures,
+        "failure_threshold": state.failure_threshold,
+    }
+
+
+def ending_facts(state: OodaState, ending: Ending, start: OodaState, session: float) -> dict[str, object]:
+    """What the run came to. Total: earlier sessions' run time and this session's wall time."""
+    return {
+        "reason": ending.kind,
+        "status": state.status,
+        "exit_code": ending.code,
+        "signal": ending.signal,
+        "note": ending.note,
+        "iterations": state.iteration,
+        "max_iterations": state.max_iterations,
+        "consecutive_failures": state.consecutive_failures,
+        "elapsed": round(total_seconds(start) + session, 3),
+        "timing": timing(map(seconds, state.elapsed_per_iteration)),
+    }

@@ -1,0 +1,179 @@
+"""Frozen records that all rooms share. Imports nothing of rooda; holds no behaviour worth a test.
+
+They are NamedTuples, not dataclasses: as immutable, and an import of this module costs a fifth.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+PHASES = ("observe", "orient", "decide", "act")
+
+
+class Fragment(NamedTuple):
+    """One piece of a phase: inline `text`, or the file at `path`, read again for every prompt."""
+
+    text: str | None = None
+    path: str | None = None  # absolute
+    shown: str = ""  # as the person wrote it: "builtin:act/commit.md", "prompts/act.md", "text"
+    parameters: Mapping[str, str] | None = None  # None: the text is used verbatim, no {{placeholders}}
+
+
+class Phase(NamedTuple):
+    """One of observe, orient, decide, act, and what it is made of."""
+
+    name: str
+    fragments: tuple[Fragment, ...]
+
+
+class Context(NamedTuple):
+    """What a person adds with --context: a file (read again for every prompt) or a text."""
+
+    text: str | None = None
+    path: str | None = None
+    shown: str = ""
+
+
+class Gate(NamedTuple):
+    """A quality gate: a shell command that must exit 0."""
+
+    name: str
+    command: str
+    timeout: float = 0.0  # seconds, 0 = none
+
+
+class Agent(NamedTuple):
+    """How an AI CLI is called. `command` is split like a shell would, but no shell runs it."""
+
+    name: str  # "" for a raw --ai-cmd
+    command: str
+    prompt: str = "stdin"  # stdin | argument | file
+    output: str = "text"
+    stop: str = "TERM"  # first signal of the stop ladder
+    env: Mapping[str, str] = {}
+    model: str = ""
+
+
+class Procedure(NamedTuple):
+    """Everything one run of a procedure needs, resolved from all settings."""
+
+    name: str
+    phases: tuple[Phase, ...]
+    agent: Agent | None  # None: nothing configured; only a run needs one
+    context: tuple[Context, ...] = ()
+    display: str = ""
+    summary: str = ""
+    description: str = ""
+    builtin: bool = False  # all four phases are the shipped ones
+    max_iterations: int = 0
+    failure_threshold: int = 3
+    token_budget: int = 100_000
+    token_encoding: str = "o200k_base"
+    iteration_timeout: float = 0.0
+    idle_timeout: float = 0.0
+    kill_grace: float = 5.0
+    max_output_buffer: int = 10_485_760
+    on_interrupted: str = "ask"
+    gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
+    promise_signals: bool = False
+    preamble: bool = False
+    show_ai_output: bool = False
+    log_level: str = "info"
+    log_timestamp_format: str = "time"
+
+
+class Prompt(NamedTuple):
+    """Facts about an assembled prompt; the text itself stays in its file."""
+
+    path: str
+    sha256: str
+    size: int
+    tokens: int
+    exact: bool  # False: estimated, shown with ~
+    budget: int
+
+    @property
+    def over_budget(self) -> bool:
+        return 0 < self.budget < self.tokens
+
+
+class Call(NamedTuple):
+    """One agent call to make."""
+
+    kind: str  # what ROODA_CALL says: iteration, plan, produce, …
+    number: int  # 1-indexed iteration, as the screen shows it
+    agent: Agent
+    prompt: Prompt
+    iteration_timeout: float = 0.0
+    idle_timeout: float = 0.0
+    kill_grace: float = 5.0
+    max_output_buffer: int = 10_485_760
+    promise_signals: bool = False
+
+
+class Reply(NamedTuple):
+    """Facts about an agent call that has ended."""
+
+    exit_code: int  # as a shell would say it: 128+n for a signal, 127 not found
+    seconds: float
+    ended: str = "exit"  # exit | timeout | idle | interrupted | not-started
+    transcript: str = ""  # path
+    size: int = 0  # bytes of output
+    promise: str = ""  # SUCCESS | FAILURE | "" ; both: FAILURE
+    truncated: bool = False
+    note: str = ""  # why it could not start, in words
+    limit: float = 0.0  # the timeout that ended it, seconds
+
+    @property
+    def ok(self) -> bool:
+        return self.ended == "exit" and self.exit_code == 0
+
+
+class GateResult(NamedTuple):
+    """One gate that was run. `verdict` is "" when it passed, else e.g. "exit 1", "timeout 300s"."""
+
+    name: str
+    seconds: float
+    verdict: str
+    output: str = ""  # path
+
+
+class Gates(NamedTuple):
+    """All gates of one iteration."""
+
+    results: tuple[GateResult, ...] = ()
+    interrupted: bool = False
+
+    @property
+    def failed(self) -> tuple[GateResult, ...]:
+        return tuple(result for result in self.results if result.verdict)
+
+    @property
+    def summary(self) -> str:
+        return ", ".join(f"{result.name} ({result.verdict})" for result in self.failed)
+
+
+class Ending(NamedTuple):
+    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt or signal."""
+
+    kind: str
+    code: int
+    signal: int = 0
+    note: str = ""
+
+
+Tell: TypeAlias = Callable[..., None]  # tell("event.name", **facts)
+
+
+class World(NamedTuple):
+    """The effects a loop may cause. Loops get it as an argument and never import a door."""
+
+    now: Callable[[], str]  # UTC, the form of the state files
+    elapsed: Callable[[], float]  # seconds since this session began
+    signalled: Callable[[], int]  # the first signal received, 0 for none
+    tell: Tell
+    compose: Callable[[Procedure, int], Prompt]
+    ask: Callable[[Call], Reply]
+    check: Callable[[tuple[Gate, ...], int], Gates]
+
+
+Json: TypeAlias = dict[str, Any]

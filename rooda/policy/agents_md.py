@@ -1,0 +1,22 @@
+"""Quality gates as a project writes them into its AGENTS.md."""
+
+import re
+
+from rooda.model import Gate
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
+_BULLET = re.compile(r"^\s*[-*+]\s+(?:(?P<name>[^`]*?)\s*:\s*)?(?P<ticks>`+)(?P<command>.+?)(?P=ticks)(?!`)")
+
+
+def gates(text: str) -> tuple[Gate, ...]:
+    """The bullets ``- name: `command` `` of the section `## Quality Gates`."""
+    found = []
+    inside = False
+    for line in text.splitlines():
+        heading = _HEADING.match(line)
+        if heading and len(heading[1]) <= 2:
+            inside = len(heading[1]) == 2 and heading[2].lower() == "quality gates"
+        elif inside and (bullet := _BULLET.match(line)) and (command := bullet["command"].strip()):
+            name = (bullet["name"] or "").strip().strip("*_").strip()
+            found.append(Gate(name or command, command))
+    return tuple(found)

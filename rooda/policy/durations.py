@@ -1,0 +1,46 @@
+"""How long things took, in the words of the state file and the screen."""
+
+import re
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+_FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)")
+
+
+def tenths(seconds: float) -> str:
+    """45.2s, 1m15.3s, 1h2m3.0s."""
+    count = max(0, round(seconds * 10))
+    minutes, rest = divmod(count, 600)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{rest // 10}.{rest % 10}s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def whole(seconds: float) -> str:
+    """45s, 2m16s, 1h0m5s."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def seconds(text: str) -> float:
+    """Any Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError for what isn't one."""
+    if text in ("0", "+0", "-0"):
+        return 0.0
+    sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
+    parts = _FORM.findall(body)
+    if not parts or "".join(parts) != body or "-" in body:
+        raise ValueError(f"{text!r} is not a duration such as 45.2s")
+    total = 0.0
+    for part in parts:
+        number = part.rstrip("hmsunµμ")
+        total += float(number) * _UNITS[part[len(number) :]]
+    return sign * total
+
+
+def plain(amount: float) -> str:
+    """300 for 300.0, 0.5 for 0.5: a configured number of seconds as the person wrote it."""
+    return f"{amount:g}" if amount < 1e6 else str(int(amount))

@@ -1,0 +1,27 @@
+"""How long iterations took, in constant memory (Welford)."""
+
+from collections.abc import Iterable
+from math import sqrt
+
+
+def timing(durations: Iterable[float]) -> dict[str, float]:
+    """count, min, max, mean, and from two on the population's stddev; {} for none."""
+    count, mean, spread, low, high = 0, 0.0, 0.0, 0.0, 0.0
+    for value in durations:
+        count += 1
+        step = value - mean
+        mean += step / count
+        spread += step * (value - mean)
+        low, high = (value, value) if count == 1 else (min(low, value), max(high, value))
+    if not count:
+        return {}
+    facts = {"count": count, "min": round(low, 3), "max": round(high, 3), "mean": round(mean, 3)}
+    if count > 1:
+        facts["stddev"] = round(sqrt(spread / count), 3)
+    return facts
+
+
+def timing_text(facts: dict[str, float]) -> str:
+    """count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s"""
+    parts = (f"{key}={value}" if key == "count" else f"{key}={value:.1f}s" for key, value in facts.items())
+    return " ".join(parts)

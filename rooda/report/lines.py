@@ -1,0 +1,151 @@
+"""Events to the lines that people read. Pure: facts in, text out."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rooda.model import Json
+from rooda.policy.durations import plain, tenths, whole
+from rooda.policy.statistics import timing_text
+
+LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
+
+
+class Line(NamedTuple):
+    """One line without its stamp."""
+
+    level: str
+    text: str
+    aside: bool = False  # not one of the catalogue: goes to stderr
+
+
+def lines(record: Json) -> list[Line]:
+    """What an event says on the screen; most events say nothing."""
+    maker = _MAKERS.get(record["event"])
+    return maker(record) if maker else []
+
+
+def _run_started(record: Json) -> list[Line]:
+    return [_info(f"Starting procedure: {record['procedure']} ({_limit(record)})")]
+
+
+def _run_resumed(record: Json) -> list[Line]:
+    count, limit = record["iterations"], record["max_iterations"]
+    bound = f"max {limit}" if limit else "unlimited iterations"
+    return [
+        _info(f"Resuming procedure: {record['procedure']} from iteration {count} ({bound})"),
+        _info(f"Previous session: {count} iterations completed in {whole(record['elapsed'])}"),
+    ]
+
+
+def _limit(record: Json) -> str:
+    limit = record["max_iterations"]
+    return f"max {limit} iterations" if limit else "unlimited iterations"
+
+
+def _iteration_started(record: Json) -> list[Line]:
+    return [_info(f"Iteration {_number(record)} starting...")]
+
+
+def _number(record: Json) -> str:
+    shown = record["iteration"] + 1
+    return f"{shown}/{record['max_iterations']}" if record["max_iterations"] else str(shown)
+
+
+def _over_budget(record: Json) -> list[Line]:
+    count = f"{'' if record['exact'] else '~'}{record['tokens']}"
+    return [_warn(f"Prompt exceeds token budget: {count} > {record['budget']}")]
+
+
+def _truncated(record: Json) -> list[Line]:
+    text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']}); only the end is read"
+    return [Line("warn", f"WARNING: {text}", aside=True)]
+
+
+def _iteration_ended(record: Json) -> list[Line]:
+    if record["outcome"] == "interrupted":
+        return []
+    found = [_warn(f"{what}, consecutive failures: {_count(record)}") for what in _faults(record)]
+    if record["consecutive_failures"] < record["failure_threshold"]:
+        found.append(_info(f"Iteration {_number(record)} completed in {tenths(record['elapsed'])}"))
+    return found
+
+
+def _count(record: Json) -> str:
+    return f"{record['consecutive_failures']}/{record['failure_threshold']}"
+
+
+def _faults(record: Json) -> list[str]:
+    """What made the iteration a failed one."""
+    if record["ended"] == "timeout":
+        return [f"AI CLI timed out after {plain(record['limit'])}s"]
+    if record["ended"] == "idle":
+        return [f"AI CLI timed out after {plain(record['limit'])}s without output"]
+    if record["exit_code"]:
+        return [f"AI CLI failed (exit {record['exit_code']})"]
+    found = ["AI signaled FAILURE"] if record["promise"] == "FAILURE" else []
+    return [*found, f"Quality gates failed: {record['gates_failed']}"] if record["gates_failed"] else found
+
+
+def _run_ended(record: Json) -> list[Line]:
+    total = whole(record["elapsed"])
+    reason = record["reason"]
+    if reason == "max-iterations":
+        end = [_info(f"Reached max iterations: {record['max_iterations']} (total: {total})")]
+    elif reason == "success-signal":
+        end = [_info(f"AI signaled SUCCESS: completed after {record['iterations']} iterations (total: {total})")]
+    elif reason == "failures":
+        after = f"Aborting after {record['consecutive_failures']} consecutive failures"
+        end = [Line("error", f"ERROR: {after} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "prompt":
+        end = [Line("error", f"ERROR: {line}") for line in record["note"].splitlines()[:1]]
+    else:
+        end = [Line("warn", _interrupted(record))]
+    timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
+    return [*end, *timing]
+
+
+def _interrupted(record: Json) -> str:
+    if not record.get("saved", True):
+        return "Interrupted. State could not be saved."
+    return f"Interrupted. State saved. Resume with: rooda resume {record['procedure']}"
+
+
+def _unsaved(record: Json) -> list[Line]:
+    text = f"State could not be saved to {record['path']} ({record['why']}); the loop goes on without it"
+    return [Line("error", f"ERROR: {text}", aside=True)]
+
+
+def _problem(record: Json) -> list[Line]:
+    return [Line("warn", f"WARNING: {record['text']}", aside=True)]
+
+
+def _gate_ended(record: Json) -> list[Line]:
+    return [Line("debug", f"Gate {record['gate']}: {record['verdict']} in {tenths(record['elapsed'])}")]
+
+
+def _prompt_assembled(record: Json) -> list[Line]:
+    count = f"{'' if record['exact'] else '~'}{record['tokens']:,}"
+    return [Line("debug", f"Prompt: {record['size']:,} bytes, {count} tokens")]
+
+
+def _info(text: str) -> Line:
+    return Line("info", text)
+
+
+def _warn(text: str) -> Line:
+    return Line("warn", f"WARNING: {text}")
+
+
+_MAKERS: dict[str, Callable[[Json], list[Line]]] = {
+    "run.started": _run_started,
+    "run.resumed": _run_resumed,
+    "run.ended": _run_ended,
+    "iteration.started": _iteration_started,
+    "iteration.ended": _iteration_ended,
+    "prompt.assembled": _prompt_assembled,
+    "budget.exceeded": _over_budget,
+    "output.truncated": _truncated,
+    "gate.ended": _gate_ended,
+    "state.unsaved": _unsaved,
+    "problem": _problem,
+}

@@ -1,0 +1,62 @@
+"""The live status line below the lines on a terminal. It is erased before any line is written."""
+
+import os
+from typing import TextIO
+
+from rooda.model import Json
+from rooda.policy.durations import whole
+from rooda.world import clock
+
+_CLEAR = "\r\x1b[K"
+
+
+class Live:
+    """One line: where the run is, for how long, how many tokens, which gate."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._where = self._detail = ""
+        self._since = clock.monotonic()
+        self._shown = False
+
+    def note(self, record: Json) -> None:
+        """Take from an event what the line shows."""
+        event = record["event"]
+        if event == "iteration.started":
+            limit = record["max_iterations"]
+            self._where = f"Iteration {record['iteration'] + 1}" + (f"/{limit}" if limit else "")
+            self._detail, self._since = "", clock.monotonic()
+        elif event == "prompt.assembled":
+            self._detail = f"{'' if record['exact'] else '~'}{record['tokens']:,} tokens"
+        elif event == "gate.started":
+            self._detail = f"gate {record['gate']}"
+        elif event in ("iteration.ended", "run.ended"):
+            self._where = ""
+
+    def draw(self) -> None:
+        if not self._where:
+            self.clear()
+            return
+        parts = [self._where, whole(clock.monotonic() - self._since), self._detail]
+        text = " · ".join(part for part in parts if part)
+        self._write(f"{_CLEAR}{text[: _width(self._stream) - 1]}")
+        self._shown = True
+
+    def clear(self) -> None:
+        if self._shown:
+            self._write(_CLEAR)
+            self._shown = False
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._where = ""
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

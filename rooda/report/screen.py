@@ -1,0 +1,108 @@
+"""Where events become visible: plain lines on a pipe, lines above a live status on a terminal, JSON with --json."""
+
+import json
+import os
+import sys
+from typing import NamedTuple, TextIO
+
+from rooda.model import Json
+from rooda.report.lines import LEVELS, Line, lines
+from rooda.report.live import Live
+from rooda.report.stamp import Stamp
+from rooda.report.tail import Tail
+from rooda.world.process import Tick
+
+_COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
+
+
+class Look(NamedTuple):
+    """How a person wants to see a run."""
+
+    level: str = "info"
+    stream: bool = False  # the agent's output too
+    json: bool = False
+    stamps: str = "time"
+
+
+class Screen:
+    """Shows the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._stamp = Stamp(look.stamps)
+        self._saved = True
+        terminal = is_terminal(sys.stdout) and not look.json
+        self._colour = terminal and not os.environ.get("NO_COLOR")
+        self._live = Live(sys.stdout) if terminal and look.level in ("debug", "info") else None
+        self._tail = Tail(self._write) if look.stream and not look.json else None
+
+    def show(self, record: Json) -> None:
+        """One event. Stamped when shown, so that a watcher sees truth."""
+        if record["event"] in ("state.saved", "state.unsaved"):
+            self._saved = record["event"] == "state.saved"
+        if self._look.json:
+            self._out(sys.stdout, json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+            return
+        if self._live:
+            self._live.note(record)
+        if self._tail:
+            self._tail.note(record)
+        for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record):
+            self.line(line)
+        if self._live:
+            self._live.draw()
+
+    def line(self, line: Line) -> None:
+        if LEVELS[line.level] < LEVELS[self._look.level]:
+            return
+        text = self._stamp() + line.text
+        colour = _COLOURS.get(line.level, "") if self._colour else ""
+        text = f"{colour}{text}\x1b[0m" if colour else text
+        if self._live:
+            self._live.clear()
+        self._out(sys.stderr if line.aside else sys.stdout, text + "\n")
+
+    def tick(self) -> Tick | None:
+        """What must happen while an agent works; nothing unless somebody watches."""
+        if self._tail:
+            return Tick(0.2, self._both)
+        return Tick(1.0, self._live.draw) if self._live else None
+
+    def close(self) -> None:
+        if self._live:
+            self._live.clear()
+
+    def _both(self) -> None:
+        assert self._tail is not None
+        self._tail.read()
+        if self._live:
+            self._live.draw()
+
+    def _write(self, text: str) -> None:
+        if self._live:
+            self._live.clear()
+        self._out(sys.stdout, text)
+
+    def _out(self, stream: TextIO, text: str) -> None:
+        try:
+            stream.write(text)
+            stream.flush()
+        except (OSError, ValueError):
+            silence(stream)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty() and os.environ.get("TERM", "") != "dumb"
+    except (AttributeError, ValueError):
+        return False
+
+
+def silence(stream: TextIO) -> None:
+    """The reader is gone: let further output, and Python's own flush at exit, go nowhere."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,41 @@
+"""--verbose: what the agent prints, as it prints it, read from its transcript file."""
+
+from collections.abc import Callable
+
+from rooda.model import Json
+
+START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
+_CHUNK = 65_536
+
+
+class Tail:
+    """Follows one transcript at a time."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._path = ""
+        self._offset = 0
+        self._fresh_line = True
+
+    def note(self, record: Json) -> None:
+        if record["event"] == "agent.started":
+            self._path, self._offset, self._fresh_line = record["transcript"], 0, True
+            self._write(START)
+        elif record["event"] == "agent.ended" and self._path:
+            self.read()
+            self._write(END if self._fresh_line else "\n" + END)
+            self._path = ""
+
+    def read(self) -> None:
+        """Show what has come since the last time."""
+        if not self._path:
+            return
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                while chunk := file.read(_CHUNK):
+                    self._offset += len(chunk)
+                    self._fresh_line = chunk.endswith(b"\n")
+                    self._write(chunk.decode("utf-8", "replace"))
+        except OSError:
+            return

@@ -1,0 +1,99 @@
+"""Which agent a procedure is run with, and its model."""
+
+from typing import Any
+
+from rooda.errors import ConfigProblem, RoodaError, UsageProblem
+from rooda.model import Agent
+from rooda.settings.kinds import COMMAND, nearest
+from rooda.settings.lookup import Found, Lookup
+from rooda.settings.sources import FLAG
+from rooda.settings.tiers import Settings
+
+
+def agent_of(look: Lookup) -> Agent | None:
+    """The agent that speaks strongest; None when nothing is configured."""
+    found = look.find("ai_cmd", "agent", "ai_cmd_alias")
+    if found is None:
+        return None
+    agent = _raw(found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
+    return agent._replace(model=_model(look, agent))
+
+
+def agents(settings: Settings) -> list[str]:
+    """Every name that --agent takes, sorted."""
+    return sorted({*settings.table("agents"), *settings.table("ai_cmd_aliases")})
+
+
+def agent_named(settings: Settings, name: str) -> Agent | None:
+    """The agent of [agents], else of [ai_cmd_aliases], with its own model; None: unknown, or without a command."""
+    table = settings.table("agents").get(name, {})
+    if table.get("command"):
+        return _agent(name, table)
+    command = settings.table("ai_cmd_aliases").get(name)
+    return _agent("", {"command": command}) if command else None
+
+
+def model_word(settings: Settings, word: str) -> str:
+    """What [models] makes of a model's name; the name itself when it says nothing."""
+    return str(settings.table("models").get(word, word))
+
+
+def no_agent_text(settings: Settings) -> str:
+    return "\n".join(
+        (
+            "no AI command configured",
+            "Set one via:",
+            "  --agent NAME",
+            '  --ai-cmd "COMMAND"                (any command that reads the prompt on stdin)',
+            '  [procedures.P] agent = "NAME"     in rooda.toml (or ai_cmd = "COMMAND")',
+            '  [loop] agent = "NAME"             in rooda.toml (or ai_cmd = "COMMAND")',
+            "  ROODA_LOOP_AGENT=NAME             in the environment (or ROODA_LOOP_AI_CMD)",
+            "  rooda init                        writes a rooda.toml with the agent found on this machine",
+            f"Available agents: {', '.join(agents(settings)) or 'none'}",
+        )
+    )
+
+
+def _raw(found: Found) -> Agent:
+    for fault in COMMAND.faults(found.value) if found.layer.tier == FLAG else []:
+        raise UsageProblem(f"--ai-cmd {fault.text}")
+    return _agent("", {"command": found.value})
+
+
+def _named(settings: Settings, found: Found) -> Agent:
+    agent = agent_named(settings, found.value)
+    if agent is None:
+        raise _unknown(settings, found)
+    return agent
+
+
+def _unknown(settings: Settings, found: Found) -> RoodaError:
+    name, known = found.value, agents(settings)
+    if name in settings.table("agents"):
+        where = settings.origin(("agents", name)).partition("(")[2].rstrip(")")
+        return ConfigProblem(f"{where}: agents.{name}: the key 'command' is missing")
+    near = nearest(name, known)
+    what = f"{found.where}: unknown agent {name!r}; known are {', '.join(known) or 'none'}"
+    problem = UsageProblem if found.layer.tier == FLAG else ConfigProblem
+    return problem(what, f"Did you mean {near!r}?" if near else "Describe it as [agents.NAME] in rooda.toml.")
+
+
+def _agent(name: str, table: dict[str, Any]) -> Agent:
+    command = table["command"]
+    return Agent(
+        name=name,
+        command=command,
+        prompt=table.get("prompt", "argument" if "{prompt}" in command else "stdin"),
+        output=table.get("output", "text"),
+        stop=table.get("stop", "TERM"),
+        env=table.get("env", {}),
+        model=table.get("model", ""),
+    )
+
+
+def _model(look: Lookup, agent: Agent) -> str:
+    """A flag's or the procedure's model, else the agent's own, else the one of [loop]; as [models] translates it."""
+    found = look.find("model")
+    general = found is None or found.path[0] == "loop"
+    word = agent.model if agent.model and general else found.value if found else ""
+    return model_word(look.settings, word) if word else ""

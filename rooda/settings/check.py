@@ -1,0 +1,87 @@
+"""What is wrong in one settings file, all at once."""
+
+import re
+from typing import Any
+
+from rooda.settings.kinds import Fault, Kind, meant, shown
+from rooda.settings.lines import Lines, Path, Tree
+from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PROCEDURE, RESERVED, TABLES
+from rooda.settings.shapes import COMMANDS, WORDS, named, table_faults
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+
+
+def faults_of(tree: Tree) -> list[Fault]:
+    faults = []
+    for name, value in tree.items():
+        if name not in TABLES:
+            faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name)}", warning=True))
+        elif not isinstance(value, dict):
+            faults.append(Fault((name,), f"must be a table, got {shown(value)}"))
+        elif name not in FREE:
+            faults += [fault.under(name) for fault in _table(name, value)]
+    return faults
+
+
+def _thing(value: Any) -> str:
+    return "table" if isinstance(value, dict) else "key"
+
+
+def _root_hint(name: str) -> str:
+    near = meant(name, TABLES)
+    if name in LOOP or name in OLDER:
+        return f"; did you mean {name!r} in [loop]?"
+    return near
+
+
+def _table(name: str, value: Tree) -> list[Fault]:
+    if name == "loop":
+        return table_faults(value, LOOP)
+    if name == "procedures":
+        return _procedure_names(value) + named(_PROCEDURE, "procedures").faults(value)
+    if name == "agents":
+        return named(_AGENT, "agents").faults(value)
+    return (WORDS if name == "models" else COMMANDS).faults(value)
+
+
+_PROCEDURE = Kind("must be a table", lambda value: table_faults(value, PROCEDURE))
+_AGENT = Kind("must be a table", lambda value: table_faults(value, AGENT))
+
+
+def _procedure_names(procedures: Tree) -> list[Fault]:
+    faults = []
+    for name in procedures:
+        if name in RESERVED:
+            faults.append(Fault((name,), f"{name!r} is a command of rooda; give the procedure another name"))
+        elif not re.fullmatch(NAME, name):
+            faults.append(
+                Fault((name,), "a procedure's name is made of letters, digits, '.', '_', '-' and begins with no sign")
+            )
+    return faults
+
+
+def dotted(path: Path) -> str:
+    """loop.quality_gates[0].name; keys that TOML would quote are quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += ("." if text else "") + (part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else repr(part))
+    return text
+
+
+def modernised(tree: Tree, lines: Lines) -> list[Fault]:
+    """Give keys their present names, in place; one notice for each."""
+    notices = []
+    named_tables = tree.get("procedures")
+    tables: list[tuple[Path, object]] = [(("loop",), tree.get("loop"))]
+    if isinstance(named_tables, dict):
+        tables += [(("procedures", name), table) for name, table in named_tables.items()]
+    for path, table in tables:
+        for old, new in OLDER.items():
+            if isinstance(table, dict) and old in table:
+                notices.append(Fault((*path, old), f"is now called {new!r}", warning=True))
+                lines.setdefault((*path, new), lines.get((*path, old), 0))
+                table.setdefault(new, table.pop(old))
+    return notices

@@ -1,0 +1,156 @@
+"""TOML with line numbers: tomllib's own parser, run on copied functions that note where each key stands."""
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+Lines: TypeAlias = dict[Path, int]
+Tree: TypeAlias = dict[str, Any]
+
+DEEPEST = 40
+_RULES = ("parse_key_value_pair", "parse_inline_table", "key_value_rule", "create_dict_rule", "create_list_rule")
+
+
+class TooDeep(ValueError):
+    """Tables or arrays are nested beyond all reason."""
+
+
+def parse(text: str) -> tuple[Tree, Lines]:
+    """The document and the line of every key; without lines when this Python's tomllib is built differently."""
+    import tomllib
+
+    try:
+        notes = _Notes()
+        tree = _noting_loads(notes)(text)
+    except ValueError:
+        raise
+    except Exception:
+        notes = _Notes()
+        try:
+            tree = tomllib.loads(text)
+        except RecursionError:
+            raise TooDeep(f"nested more than {DEEPEST} deep") from None
+    lines: Lines = {}
+    _walk(tree, (), notes, lines)
+    return tree, lines
+
+
+class _Notes:
+    """Where keys and tables stand, by the identity of the table that holds them (all live as long as the tree)."""
+
+    def __init__(self) -> None:
+        self.keys: dict[int, dict[str, int]] = {}
+        self.tables: dict[int, int] = {}
+        self.pending: list[list[tuple[tuple[str, ...], int]]] = [[]]
+        self.position = 0
+        self.line = 1
+
+    def at(self, source: str, position: int) -> int:
+        if position < self.position:
+            return source.count("\n", 0, position) + 1
+        self.line += source.count("\n", self.position, position)
+        self.position = position
+        return self.line
+
+    def key(self, table: Any, path: tuple[str, ...], line: int) -> None:
+        for part in path:
+            self.keys.setdefault(id(table), {}).setdefault(part, line)
+            table = table[part]
+            if isinstance(table, list) and table:
+                table = table[-1]
+
+
+def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
+    """A private copy of `tomllib.loads`; tomllib itself stays as it is."""
+    room = dict(vars(sys.modules["tomllib._parser"]))
+    for name, function in list(room.items()):
+        if isinstance(function, FunctionType):
+            copy = FunctionType(function.__code__, room, name, function.__defaults__, function.__closure__)
+            copy.__kwdefaults__ = function.__kwdefaults__
+            room[name] = copy
+    for name in _RULES:
+        room[name] = globals()["_" + name](notes, room[name])
+    loads: Callable[[str], Tree] = room["loads"]
+    return loads
+
+
+def _parse_key_value_pair(notes: _Notes, original: Any) -> Any:
+    def pair(source: str, position: int, *rest: Any) -> Any:
+        line = notes.at(source, position)
+        end, key, value = original(source, position, *rest)
+        notes.pending[-1].append((key, line))
+        return end, key, value
+
+    return pair
+
+
+def _parse_inline_table(notes: _Notes, original: Any) -> Any:
+    def inline_table(source: str, position: int, *rest: Any) -> Any:
+        line = notes.at(source, position)
+        notes.pending.append([])
+        end, table = original(source, position, *rest)
+        notes.tables[id(table)] = line
+        for key, key_line in notes.pending.pop():
+            notes.key(table, key, key_line)
+        return end, table
+
+    return inline_table
+
+
+def _key_value_rule(notes: _Notes, original: Any) -> Any:
+    def key_value(source: str, position: int, out: Any, header: tuple[str, ...], *rest: Any) -> Any:
+        end = original(source, position, out, header, *rest)
+        key, line = notes.pending[-1].pop()
+        notes.key(out.data.dict, header + key, line)
+        return end
+
+    return key_value
+
+
+def _create_dict_rule(notes: _Notes, original: Any) -> Any:
+    def table_header(source: str, position: int, out: Any) -> Any:
+        end, key = original(source, position, out)
+        notes.key(out.data.dict, key, notes.at(source, position))
+        return end, key
+
+    return table_header
+
+
+def _create_list_rule(notes: _Notes, original: Any) -> Any:
+    def item_header(source: str, position: int, out: Any) -> Any:
+        line = notes.at(source, position)
+        end, key = original(source, position, out)
+        notes.key(out.data.dict, key, line)
+        notes.tables[id(out.data.get_or_create_nest(key))] = line
+        return end, key
+
+    return item_header
+
+
+def _walk(value: Any, path: Path, notes: _Notes, lines: Lines) -> None:
+    if len(path) > DEEPEST:
+        raise TooDeep(f"nested more than {DEEPEST} deep")
+    if isinstance(value, dict):
+        own = notes.keys.get(id(value), {})
+        for key, inner in value.items():
+            if key in own:
+                lines[(*path, key)] = own[key]
+            if isinstance(inner, dict | list):
+                _walk(inner, (*path, key), notes, lines)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            if id(inner) in notes.tables:
+                lines[(*path, index)] = notes.tables[id(inner)]
+            if isinstance(inner, dict | list):
+                _walk(inner, (*path, index), notes, lines)
+
+
+def line_of(lines: Mapping[Path, int], path: Path) -> int:
+    """The line of the key, or of the nearest table around it; 0 when unknown."""
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path[:-1]
+    return 0

@@ -1,0 +1,72 @@
+"""One procedure's settings by precedence: what a person wrote beats what ships, the closer beats the general."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rooda.settings.check import dotted
+from rooda.settings.lines import Path
+from rooda.settings.tiers import Layer, Settings, flag_layer, merge
+
+
+class Place(NamedTuple):
+    """A table that may hold a procedure's setting."""
+
+    table: Mapping[str, Any]
+    layer: Layer
+    path: Path
+
+
+class Found(NamedTuple):
+    """A value and who said it."""
+
+    value: Any
+    layer: Layer
+    path: Path
+
+    @property
+    def origin(self) -> str:
+        return self.layer.origin(self.path)
+
+    @property
+    def where(self) -> str:
+        """The beginning of a sentence about it: FILE:LINE: KEY, or the flag or variable."""
+        if self.layer.path:
+            return f"{self.layer.at(self.path)}: {dotted(self.path)}"
+        return self.origin.partition("(")[2].rstrip(")")
+
+
+class Lookup(NamedTuple):
+    """Everything that can be asked about one procedure."""
+
+    settings: Settings
+    name: str
+    places: tuple[Place, ...]  # strongest first
+
+    def find(self, *keys: str) -> Found | None:
+        """The first place that has one of the keys; within a place the first key."""
+        for table, layer, path in self.places:
+            for key in keys:
+                if key in table:
+                    return Found(table[key], layer, (*path, key))
+        return None
+
+    def value(self, key: str, default: Any) -> Any:
+        found = self.find(key)
+        return default if found is None else found.value
+
+    def merged(self, key: str) -> dict[str, Any]:
+        """A table setting such as parameters, merged over all places."""
+        merged: dict[str, Any] = {}
+        for table, _, _ in reversed(self.places):
+            merged = merge(merged, table.get(key, {}))
+        return merged
+
+
+def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
+    """flag > a person's [procedures.NAME] > a person's [loop] > shipped [procedures.NAME] > shipped [loop]."""
+    flag = flag_layer(flags)
+    places = [Place(flag.tree, flag, ())]
+    for layers in (settings.written, settings.shipped):
+        for path in (("procedures", name), ("loop",)):
+            places += [Place(layer.table(*path), layer, path) for layer in layers]
+    return Lookup(settings, name, tuple(place for place in places if place.table))

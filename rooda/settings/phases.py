@@ -1,0 +1,159 @@
+"""The four phases and the context: which text is a file, which is a text, and where the file lies."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
+from rooda.model import PHASES, Context, Fragment, Phase
+from rooda.settings.lookup import Found, Lookup
+from rooda.settings.schema import flag_of
+from rooda.settings.sources import BUILT_IN, FLAG
+from rooda.world.shipped import shipped
+
+PREFIX = "builtin:"
+_TEXT_FILES = (".md", ".txt", ".markdown", ".prompt")
+_HINT = "A path in a file is relative to that file; a typed one to the workspace."
+
+
+class _Parameters(NamedTuple):
+    """Values for {{name}}: the procedure's, below a fragment's own; typed ones, above both."""
+
+    procedure: Mapping[str, str]
+    typed: Mapping[str, str]
+
+
+def phases_of(look: Lookup) -> tuple[Phase, ...]:
+    """All four phases; one error tells every phase that is missing or every file that is gone."""
+    found = {name: phase for name in PHASES if (phase := look.find(name))}
+    if len(found) < len(PHASES):
+        raise _missing(look, [name for name in PHASES if name not in found])
+    parameters = _parameters(look)
+    problems: list[str] = []
+    phases = tuple(Phase(name, _fragments(look, phase, parameters, problems)) for name, phase in found.items())
+    if problems:
+        raise PromptProblem("\n".join(problems), _HINT)
+    return phases
+
+
+def shipped_whole(look: Lookup) -> bool:
+    """Is a shipped phase left, or has a person replaced all four?"""
+    return any((phase := look.find(name)) and phase.layer.tier == BUILT_IN for name in PHASES)
+
+
+def context_of(look: Lookup) -> tuple[Context, ...]:
+    """The procedure's own context, then what was typed."""
+    found: list[Found] = []
+    for table, layer, path in look.places:
+        if "context" in table:
+            found.insert(0, Found(table["context"], layer, (*path, "context")))
+            if layer.tier != FLAG:
+                break
+    return tuple(_context(look, item, text) for item in found for text in _listed(item.value))
+
+
+def written(value: object) -> str:
+    """A parameter's value as it will stand in the prompt."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parameters(look: Lookup) -> _Parameters:
+    typed: Mapping[str, Any] = next(
+        (place.table.get("parameters", {}) for place in look.places if place.layer.tier == FLAG), {}
+    )
+    return _Parameters(_texts(look.merged("parameters")), _texts(typed))
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: written(value) for key, value in values.items()}
+
+
+def _missing(look: Lookup, missing: list[str]) -> RoodaError:
+    path = ("procedures", look.name)
+    layer = next(layer for layer in look.settings.layers if look.name in layer.table("procedures"))
+    plural = len(missing) > 1
+    names = ", ".join(repr(name) for name in missing)
+    return ConfigProblem(
+        f"{layer.at(path)}: procedures.{look.name}: the phase{'s' if plural else ''} {names}"
+        f" {'are' if plural else 'is'} missing",
+        f"Add {', '.join(missing)}: each a text, a file, builtin:NAME, or an array of them.",
+    )
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _fragments(look: Lookup, found: Found, parameters: _Parameters, problems: list[str]) -> tuple[Fragment, ...]:
+    fragments = []
+    for item in _listed(found.value):
+        own = _texts(item.get("parameters", {})) if isinstance(item, dict) else {}
+        try:
+            fragment = _fragment(look, found, item)
+        except FileNotFoundError as gone:
+            problems.append(f"{found.where}: {gone}")
+            continue
+        if own or parameters.procedure or fragment.shown.startswith(PREFIX):
+            fragment = fragment._replace(parameters={**parameters.procedure, **own, **parameters.typed})
+        fragments.append(fragment)
+    return tuple(fragments)
+
+
+def _fragment(look: Lookup, found: Found, item: Any) -> Fragment:
+    if isinstance(item, str):
+        return _from_text(look, found, item)
+    if "content" in item:
+        return Fragment(text=item["content"], shown="text")
+    return _from_path(look, found, item["path"])
+
+
+def _from_text(look: Lookup, found: Found, text: str) -> Fragment:
+    _refuse_empty(found, text)
+    if text.startswith(PREFIX) or _file(look, found, text) or _looks_like_path(text):
+        return _from_path(look, found, text)
+    return Fragment(text=text, shown="text")
+
+
+def _from_path(look: Lookup, found: Found, name: str) -> Fragment:
+    if name.startswith(PREFIX):
+        path = os.path.normpath(shipped("prompts", name.removeprefix(PREFIX)))
+        if not path.startswith(shipped("prompts") + os.sep) or not os.path.isfile(path):
+            raise FileNotFoundError(f"there is no built-in prompt {name!r}")
+        return Fragment(path=path, shown=name)
+    path = _file(look, found, name)
+    if path:
+        return Fragment(path=path, shown=name)
+    wanted = os.path.join(_folders(look, found)[0], os.path.expanduser(name))
+    kind = "is a folder, not a prompt file" if os.path.isdir(wanted) else "prompt file not found"
+    raise FileNotFoundError(f"{kind}: {name} (looked for {wanted})")
+
+
+def _context(look: Lookup, found: Found, text: str) -> Context:
+    _refuse_empty(found, text)
+    path = _file(look, found, text)
+    return Context(path=path, shown=text) if path else Context(text=text, shown="text")
+
+
+def _refuse_empty(found: Found, text: str) -> None:
+    if not text.strip():
+        raise UsageProblem(f"Empty inline content not allowed for {flag_of(str(found.path[-1]))} flag.")
+
+
+def _file(look: Lookup, found: Found, name: str) -> str:
+    """The absolute path of the file, "" when there is none."""
+    if "\n" in name or len(name) > 4096:
+        return ""
+    paths = (os.path.join(folder, os.path.expanduser(name)) for folder in _folders(look, found))
+    return next((os.path.abspath(path) for path in paths if os.path.isfile(path)), "")
+
+
+def _folders(look: Lookup, found: Found) -> tuple[str, ...]:
+    if found.layer.path:
+        return (os.path.dirname(found.layer.path),)
+    return (look.settings.workspace, os.getcwd())
+
+
+def _looks_like_path(text: str) -> bool:
+    if len(text.split()) > 1 or "\n" in text:
+        return False
+    return text.endswith(_TEXT_FILES) or "/" in text

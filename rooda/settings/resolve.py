@@ -1,0 +1,108 @@
+"""From settings to a procedure that can be run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rooda.errors import UsageProblem
+from rooda.model import Gate, Procedure
+from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_agent_text
+from rooda.settings.kinds import nearest
+from rooda.settings.lookup import Lookup, lookup
+from rooda.settings.phases import context_of, phases_of, shipped_whole
+from rooda.settings.schema import LOOP, flag_of
+from rooda.settings.sources import BUILT_IN
+from rooda.settings.tiers import Settings
+
+__all__ = ["agent_named", "agents", "model_word", "names", "no_agent_text", "own", "procedure", "require", "summary"]
+
+_PLAIN = (
+    "failure_threshold",
+    "token_budget",
+    "token_encoding",
+    "iteration_timeout",
+    "idle_timeout",
+    "kill_grace",
+    "max_output_buffer",
+    "on_interrupted",
+    "preamble",
+    "show_ai_output",
+    "log_level",
+    "log_timestamp_format",
+)
+
+
+def names(settings: Settings) -> list[str]:
+    """Every procedure, sorted."""
+    return sorted({name for layer in settings.layers for name in layer.table("procedures")})
+
+
+def own(settings: Settings, name: str) -> dict[str, Any]:
+    """What [procedures.NAME] says, merged over all files."""
+    return settings.table("procedures", name)
+
+
+def summary(settings: Settings, name: str) -> str:
+    """One line about the procedure; may be empty."""
+    table = own(settings, name)
+    text = table.get("summary") or table.get("description") or ""
+    return str(text).strip().partition("\n")[0]
+
+
+def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:
+    """The procedure with every setting decided; `flags` holds what was typed, and wins."""
+    require(settings, name)
+    _check_flags(flags)
+    look = lookup(settings, name, flags)
+    builtin = shipped_whole(look)
+    table = own(settings, name)
+    return Procedure(
+        name=name,
+        phases=phases_of(look),
+        agent=agent_of(look),
+        context=context_of(look),
+        display=table.get("display", name),
+        summary=summary(settings, name),
+        description=table.get("description", ""),
+        builtin=builtin,
+        max_iterations=look.value("default_iterations", 0),
+        gates=_gates(look),
+        promise_signals=_promise_signals(look, builtin),
+        **{key: found.value for key in _PLAIN if (found := look.find(key))},
+    )
+
+
+def require(settings: Settings, name: str) -> None:
+    known = names(settings)
+    if name not in known:
+        near = nearest(name, known)
+        raise UsageProblem(
+            f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures.",
+            f"Did you mean '{near}'?" if near else "",
+        )
+
+
+def _check_flags(flags: Mapping[str, Any]) -> None:
+    for key, value in flags.items():
+        if key in LOOP and value is not None:
+            for fault in LOOP[key].kind.faults(value):
+                raise UsageProblem(f"{flag_of(key)} {fault.text}")
+
+
+def _gates(look: Lookup) -> tuple[Gate, ...] | None:
+    """None: nobody set any, so AGENTS.md may speak."""
+    if look.value("no_gates", False):
+        return ()
+    found = look.find("quality_gates")
+    return None if found is None else tuple(_gate(item) for item in found.value)
+
+
+def _gate(item: Any) -> Gate:
+    if isinstance(item, str):
+        return Gate(item, item)
+    return Gate(item.get("name", item["command"]), item["command"], float(item.get("timeout", 0)))
+
+
+def _promise_signals(look: Lookup, builtin: bool) -> bool:
+    """What a person says; else on where the shipped prompts teach the signal."""
+    found = look.find("promise_signals")
+    return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)

@@ -1,0 +1,76 @@
+"""Every setting there is: its kind and what it means. Checks, comments of `rooda init` and suggestions read this."""
+
+from rooda.settings.kinds import ANY_TEXT, ANYTHING, COMMAND, FLAG, SECONDS, TEXT, whole, word
+from rooda.settings.shapes import AGENT_ENV, GATES, PARAMETERS, PHASE, TEXTS, Key
+
+LOOP = {
+    "default_iterations": Key(whole(0), "iterations per run; 0 = until stopped or failing"),
+    "failure_threshold": Key(whole(1), "failures in a row after which a run aborts"),
+    "agent": Key(TEXT, "which agent of [agents] does the work"),
+    "ai_cmd": Key(COMMAND, "any command that reads the prompt on stdin, instead of an agent by name"),
+    "ai_cmd_alias": Key(TEXT, "older name of agent"),
+    "model": Key(TEXT, "the model the agent is told to use; [models] translates"),
+    "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none"),
+    "token_budget": Key(whole(0), "tokens in a prompt above which a warning is printed; 0 = no check"),
+    "token_encoding": Key(word("o200k_base", "cl100k_base"), "the vocabulary tokens are counted with"),
+    "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit"),
+    "idle_timeout": Key(SECONDS, "seconds an agent may be silent; 0 = no limit"),
+    "kill_grace": Key(SECONDS, "seconds between asking an agent to stop and killing it"),
+    "max_output_buffer": Key(whole(1024), "bytes of an agent's output that are searched for signals"),
+    "on_interrupted": Key(word("ask", "resume", "fresh"), "what a start does with an interrupted earlier run"),
+    "promise_signals": Key(FLAG, "an agent may end the loop with <promise>SUCCESS</promise>"),
+    "preamble": Key(FLAG, "prompts begin with the agent's role and the iteration"),
+    "show_ai_output": Key(FLAG, "stream the agent's output"),
+    "log_level": Key(word("debug", "info", "warn", "error"), "how much is printed"),
+    "log_timestamp_format": Key(word("time", "time-ms", "relative", "iso", "none"), "how lines begin"),
+}
+
+PROCEDURE = {
+    "display": Key(TEXT, "the name on screen"),
+    "summary": Key(ANY_TEXT, "one line for rooda list"),
+    "description": Key(ANY_TEXT, "a paragraph for rooda info"),
+    "observe": Key(PHASE, "first phase: text, file, builtin:NAME, or an array of them"),
+    "orient": Key(PHASE, "second phase"),
+    "decide": Key(PHASE, "third phase"),
+    "act": Key(PHASE, "fourth phase"),
+    "context": Key(TEXTS, "files or texts added to every prompt"),
+    "parameters": Key(PARAMETERS, "values for {{name}} in the phases"),
+    **LOOP,
+}
+
+AGENT = {
+    "command": Key(COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in"),
+    "prompt": Key(word("stdin", "argument", "file"), "how the prompt goes in"),
+    "output": Key(
+        word("text", "claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider"),
+        "how the output is read",
+    ),
+    "stop": Key(word("TERM", "INT"), "the first signal when a call must end"),
+    "env": Key(AGENT_ENV, "variables added to its environment"),
+    "model": Key(TEXT, "its model when nothing else names one"),
+    # accepted for the agents' own sake; what reads them decides what they mean
+    **dict.fromkeys(("summary", "install", "billing", "env_deny", "limit", "size_limit", "version"), Key(ANYTHING, "")),
+}
+
+FREE = ("reflex", "flow", "goal", "hooks", "prices")
+TABLES = ("loop", "procedures", "agents", "models", "ai_cmd_aliases", *FREE)
+
+OLDER = {"default_max_iterations": "default_iterations"}
+
+_COMMANDS = """
+    run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
+    events why diff undo snapshots attach pause continue service help prune demo
+"""
+RESERVED = frozenset(_COMMANDS.split())
+
+_FLAGS = {"default_iterations": "--max-iterations", "parameters": "--param"}
+
+
+def flag_of(key: str) -> str:
+    """The command line's word for a setting."""
+    return _FLAGS.get(key, "--" + key.replace("_", "-"))
+
+
+def variable_of(key: str) -> str:
+    """The environment's word for a setting of [loop]."""
+    return "ROODA_LOOP_" + key.upper()

@@ -1,0 +1,112 @@
+"""Kinds of values with an inner shape: tables, gates, phases, parameters."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rooda.settings.kinds import ANY_TEXT, COMMAND, SCALAR, SECONDS, TEXT, Fault, Kind, meant, shown
+
+
+class Key(NamedTuple):
+    """One row of the schema."""
+
+    kind: Kind
+    what: str
+
+
+def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] = ()) -> list[Fault]:
+    """What is wrong with a table of known keys; an unknown key is a warning."""
+    if not isinstance(value, dict):
+        return [Fault((), f"must be a table, got {shown(value)}")]
+    faults = [Fault((), f"the key {key!r} is missing") for key in required if key not in value]
+    for key, inner in value.items():
+        if key in keys:
+            faults += [fault.under(key) for fault in keys[key].kind.faults(inner)]
+        else:
+            faults.append(Fault((key,), f"unknown key{meant(key, list(keys))}", warning=True))
+    return faults
+
+
+def named(kind: Kind, what: str) -> Kind:
+    """A table whose keys are free names and whose values are all of one kind."""
+
+    def faults(value: Any) -> list[Fault]:
+        if not isinstance(value, dict):
+            return [Fault((), f"must be a table of {what}, got {shown(value)}")]
+        return [fault.under(name) for name, inner in value.items() for fault in kind.faults(inner)]
+
+    return Kind(f"must be a table of {what}", faults)
+
+
+GATE = {
+    "name": Key(TEXT, "what the gate is called; its command when left out"),
+    "command": Key(TEXT, "a shell command that must exit 0"),
+    "timeout": Key(SECONDS, "seconds, 0 = none"),
+}
+
+
+def _gates_faults(value: Any) -> list[Fault]:
+    if not isinstance(value, list):
+        return [Fault((), f"must be an array of commands or of tables with name and command, got {shown(value)}")]
+    faults = []
+    for index, gate in enumerate(value):
+        if isinstance(gate, dict):
+            faults += [fault.under(index) for fault in table_faults(gate, GATE, ("command",))]
+        else:
+            faults += [fault.under(index) for fault in TEXT.faults(gate)]
+    return faults
+
+
+PARAMETERS = named(SCALAR, "texts and numbers")
+ENVIRONMENT = named(ANY_TEXT, "texts")
+WORDS = named(TEXT, "texts")
+COMMANDS = named(COMMAND, "commands")
+
+FRAGMENT = {
+    "content": Key(TEXT, "the text itself"),
+    "path": Key(TEXT, "a file, or builtin:NAME"),
+    "parameters": Key(PARAMETERS, "values for {{name}} in the text"),
+}
+
+
+def _phase_faults(value: Any) -> list[Fault]:
+    if isinstance(value, dict):
+        return _fragment_faults(value)
+    if not isinstance(value, list):
+        return TEXT.faults(value)
+    if not value:
+        return [Fault((), "must hold at least one fragment")]
+    return [fault.under(index) for index, fragment in enumerate(value) for fault in _fragment_faults(fragment)]
+
+
+def _fragment_faults(value: Any) -> list[Fault]:
+    if not isinstance(value, dict):
+        return TEXT.faults(value)
+    faults = table_faults(value, FRAGMENT)
+    if ("content" in value) == ("path" in value):
+        faults.append(Fault((), "must have exactly one of content and path"))
+    return faults
+
+
+def _texts_faults(value: Any) -> list[Fault]:
+    if not isinstance(value, list):
+        return TEXT.faults(value)
+    return [fault.under(index) for index, text in enumerate(value) for fault in TEXT.faults(text)]
+
+
+def _agent_env_faults(value: Any) -> list[Fault]:
+    faults = ENVIRONMENT.faults(value)
+    if isinstance(value, dict):
+        for name, text in value.items():
+            if not name or "=" in name or "\0" in name or (isinstance(text, str) and "\0" in text):
+                faults.append(Fault((name,), "can't be an environment variable"))
+    return faults
+
+
+def _read_gates(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+GATES = Kind("must be an array of commands", _gates_faults, _read_gates)
+PHASE = Kind("must be a text, a file or an array of fragments", _phase_faults)
+TEXTS = Kind("must be a text or an array of texts", _texts_faults)
+AGENT_ENV = Kind("must be a table of texts", _agent_env_faults)

@@ -1,0 +1,55 @@
+"""Which settings files there are, strongest first."""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rooda.errors import ConfigProblem
+from rooda.world.shipped import shipped
+
+FILE = "rooda.toml"
+ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"
+
+
+class Source(NamedTuple):
+    tier: str
+    path: str
+
+    @property
+    def exists(self) -> bool:
+        return os.path.lexists(self.path)
+
+
+def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list[Source]:
+    """Every file that is read or would be, were it there."""
+    near = Source(WORKSPACE, os.path.abspath(config) if config else workspace_file(workspace))
+    if config and not near.exists:
+        raise ConfigProblem(f"--config {config}: there is no such file")
+    own = Source(USER, user_file(environ))
+    written = [near] if near.path == own.path else [near, own]
+    return written + [Source(BUILT_IN, shipped("config", name)) for name in (FILE, "procedures.toml")]
+
+
+def workspace_file(workspace: str) -> str:
+    """The nearest rooda.toml from the workspace up to its repository's root; else where it would be."""
+    here = os.path.abspath(workspace)
+    candidates: list[str] = []
+    folder = here
+    while True:
+        candidates.append(os.path.join(folder, FILE))
+        if os.path.lexists(os.path.join(folder, ".git")):
+            break
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            candidates = candidates[:1]
+            break
+        folder = parent
+    return next((path for path in candidates if os.path.lexists(path)), candidates[0])
+
+
+def user_file(environ: Mapping[str, str]) -> str:
+    if environ.get("ROODA_CONFIG_HOME"):
+        return os.path.join(os.path.abspath(environ["ROODA_CONFIG_HOME"]), FILE)
+    home = environ.get("HOME") or os.path.expanduser("~")
+    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(os.path.abspath(folder), "rooda", FILE)

@@ -1,0 +1,162 @@
+"""The settings as layers, strongest first; `load` reads and checks them all."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rooda.errors import ConfigProblem
+from rooda.settings import sources
+from rooda.settings.check import dotted, faults_of, modernised
+from rooda.settings.environment import environment
+from rooda.settings.kinds import Fault
+from rooda.settings.lines import Lines, Path, Tree, line_of, parse
+from rooda.settings.schema import flag_of, variable_of
+from rooda.settings.sources import BUILT_IN, ENVIRONMENT, FLAG, Source
+from rooda.world import files
+
+
+class Layer(NamedTuple):
+    """What one file, the environment or the command line says."""
+
+    tier: str
+    path: str
+    tree: Mapping[str, Any]
+    lines: Mapping[Path, int] = {}
+
+    def origin(self, path: Path) -> str:
+        if self.tier == ENVIRONMENT:
+            return f"{ENVIRONMENT} ({variable_of(str(path[1]))})"
+        if self.tier == FLAG:
+            return f"{FLAG} ({flag_of(str(path[-1]))})"
+        return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.at(path)})"
+
+    def at(self, path: Path) -> str:
+        """FILE:LINE, or FILE where the line is unknown."""
+        line = line_of(self.lines, path)
+        return f"{self.path}:{line}" if line else self.path
+
+    def table(self, *path: str) -> Mapping[str, Any]:
+        table: Any = self.tree
+        for part in path:
+            table = table.get(part, {})
+        inner: Mapping[str, Any] = table
+        return inner
+
+
+class Settings(NamedTuple):
+    """All layers, strongest first; nothing is merged before someone asks."""
+
+    workspace: str
+    layers: tuple[Layer, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def written(self) -> tuple[Layer, ...]:
+        """The layers a person wrote."""
+        return tuple(layer for layer in self.layers if layer.tier != BUILT_IN)
+
+    @property
+    def shipped(self) -> tuple[Layer, ...]:
+        return tuple(layer for layer in self.layers if layer.tier == BUILT_IN)
+
+    def table(self, *path: str) -> dict[str, Any]:
+        """The table merged over all layers, field by field."""
+        merged: dict[str, Any] = {}
+        for layer in reversed(self.layers):
+            merged = merge(merged, layer.table(*path))
+        return merged
+
+    def origin(self, path: Path) -> str:
+        """Where the value at `path` comes from; "" when it is nowhere."""
+        return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
+
+
+def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key, everything else is replaced."""
+    merged = dict(weaker)
+    for key, value in stronger.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _has(tree: Any, path: Path) -> bool:
+    for part in path:
+        if not isinstance(tree, Mapping) or part not in tree:
+            return False
+        tree = tree[part]
+    return True
+
+
+def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read every tier; one ConfigProblem tells all that is wrong."""
+    environ = os.environ if environ is None else environ
+    workspace = os.path.abspath(workspace)
+    tree, problems, warnings = environment(environ)
+    layers = [Layer(ENVIRONMENT, "", tree)]
+    for source in sources.find(workspace, config, environ):
+        layer, faults, notes = _read(source)
+        layers += [layer] if layer else []
+        problems += faults
+        warnings += notes
+    if problems:
+        raise ConfigProblem("\n".join(problems))
+    return Settings(workspace, tuple(layers), tuple(warnings))
+
+
+def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
+    """One file's layer, its faults and its warnings."""
+    try:
+        data = files.read(source.path)
+    except OSError as problem:
+        return None, _unreadable(source, problem), []
+    if source.tier == BUILT_IN:
+        import tomllib
+
+        return Layer(source.tier, source.path, tomllib.loads(data.decode())), [], []
+    try:
+        tree, lines = parse(data.decode().removeprefix("\ufeff"))
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
+    except ValueError as problem:
+        return None, [f"{source.path}{_position(problem, data)}"], []
+    faults = modernised(tree, lines) + faults_of(tree)
+    return (
+        Layer(source.tier, source.path, tree, lines),
+        [_sentence(source.path, lines, fault) for fault in faults if not fault.warning],
+        [_sentence(source.path, lines, fault) for fault in faults if fault.warning],
+    )
+
+
+def _unreadable(source: Source, problem: OSError) -> list[str]:
+    if not source.exists:
+        return []
+    if isinstance(problem, IsADirectoryError):
+        return [f"{source.path}: is a folder, not a settings file"]
+    return [f"{source.path}: can't be read: {problem.strerror or problem}"]
+
+
+def _position(problem: ValueError, data: bytes) -> str:
+    """`:LINE:COLUMN: what is wrong`, from the words of tomllib's sentence."""
+    import re
+
+    text = str(problem)
+    found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", text)
+    if not found:
+        return f": {text[:200]}"
+    line, column = found.groups()
+    where = f"{line}:{column}" if line else str(data.rstrip(b"\n").count(b"\n") + 1)
+    return f":{where}: {text[: found.start()]}{'' if line else ' (at the end of the file)'}"
+
+
+def _sentence(path: str, lines: Lines, fault: Fault) -> str:
+    line = line_of(lines, fault.path)
+    where = f"{path}:{line}" if line else path
+    return f"{where}: {dotted(fault.path)}: {fault.text}"
+
+
+def flag_layer(flags: Mapping[str, Any]) -> Layer:
+    """What was typed, as the strongest layer."""
+    tree: Tree = {key: value for key, value in flags.items() if value is not None}
+    return Layer(FLAG, "", tree)

@@ -1,0 +1,166 @@
+"""The public state of a procedure: `.rooda/state/<procedure>.json` with its nine keys. Best effort: never ends a loop."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from rooda.errors import StateDamaged
+from rooda.kernel import codec
+from rooda.kernel.store import Saved, Scope
+from rooda.loops.ooda import COMPLETED, OodaState
+from rooda.model import Tell
+from rooda.policy.durations import seconds
+from rooda.world import clock, files
+from rooda.world.runfolder import make_home
+
+STATUSES = ("running", "paused", COMPLETED, "aborted", "interrupted")
+
+
+class Place(NamedTuple):
+    """Where one procedure keeps its state."""
+
+    workspace: str
+    procedure: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.workspace, ".rooda", "state")
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.folder, f"{self.procedure}.json")
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.folder, f"{self.procedure}.lock")
+
+    @property
+    def corrupt(self) -> str:
+        return f"{self.state}.corrupt"
+
+
+class ProcedureStore:
+    """Remembers turns, not steps: an interrupted turn is settled by the loop's rule, or repeated."""
+
+    def __init__(self, place: Place, tell: Tell) -> None:
+        self._place, self._tell = place, tell
+        self._written: OodaState | None = None
+        self._durations = ""
+
+    def load(self, scope: Scope) -> Saved:
+        return Saved(look(self._place))
+
+    def begin(self, scope: Scope, name: str) -> None:
+        """Steps of a turn are not recorded."""
+
+    def end(self, scope: Scope, name: str, value: Any) -> Any:
+        return value
+
+    def carry(self, scope: Scope, state: Any) -> Any:
+        """Write the state; a completed procedure has no file."""
+        if state == self._written:
+            return state
+        began = clock.monotonic()
+        try:
+            self._save(state)
+        except OSError as problem:
+            self._written = None
+            self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
+            return state
+        self._written = state
+        self._tell("state.saved", phase="persist", elapsed=round(clock.monotonic() - began, 6))
+        return state
+
+    def _save(self, state: OodaState) -> None:
+        if state.status == COMPLETED:
+            files.remove(self._place.state)
+            return
+        data = self._encoded(state)
+        try:
+            files.replace(self._place.state, data)
+        except FileNotFoundError:
+            make_room(self._place)
+            files.replace(self._place.state, data)
+
+    def _encoded(self, state: OodaState) -> bytes:
+        """As json.dumps would, but the list that grows is only ever appended to."""
+        known = self._written.elapsed_per_iteration if self._written else ()
+        new = state.elapsed_per_iteration[len(known) :]
+        if not known or state.elapsed_per_iteration[len(known) - 1] != known[-1]:
+            self._durations, new = "", state.elapsed_per_iteration
+        for duration in new:
+            self._durations += f', "{duration}"' if self._durations else f'"{duration}"'
+        head = json.dumps(state._replace(elapsed_per_iteration=())._asdict(), indent=2)
+        return head.replace("[]\n}", f"[{self._durations}]\n}}\n").encode()
+
+
+def make_room(place: Place) -> None:
+    """The folder of the state files."""
+    make_home(os.path.join(place.workspace, ".rooda"))
+    files.folder(place.folder)
+
+
+def tidy(place: Place) -> None:
+    """Remove what a writer that was killed half-way left. For the holder of the lock."""
+    for entry in os.listdir(place.folder):
+        if entry.startswith(f"{place.procedure}.json.") and entry.endswith(".tmp"):
+            files.remove(os.path.join(place.folder, entry))
+
+
+def look(place: Place) -> OodaState | None:
+    """The saved state; None when there is none; StateDamaged when the file can't be understood."""
+    try:
+        data = files.read(place.state)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise StateDamaged(place.state, problem.strerror or str(problem)) from None
+    try:
+        return _checked(codec.decode(OodaState, _tolerant(codec.parse_object(data))))
+    except (codec.Mismatch, ValueError) as problem:
+        raise StateDamaged(place.state, str(problem)) from None
+
+
+def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
+    """Shapes other writers use: no time of the last iteration at all, or Go's zero time."""
+    if str(data.get("last_iteration_at") or "").startswith("0001-01-01"):
+        return {**data, "last_iteration_at": None}
+    return {"last_iteration_at": None, **data}
+
+
+def _checked(state: OodaState) -> OodaState:
+    if state.status not in STATUSES:
+        raise codec.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
+    for key, least in (("iteration", 0), ("max_iterations", 0), ("consecutive_failures", 0), ("failure_threshold", 1)):
+        if getattr(state, key) < least:
+            raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
+    for duration in state.elapsed_per_iteration:
+        seconds(duration)
+    return state
+
+
+def set_aside(place: Place) -> bool:
+    """Keep the bytes of a damaged file under another name. False when that can't be done."""
+    try:
+        files.rename(place.state, place.corrupt)
+    except OSError:
+        return False
+    return True
+
+
+def names(workspace: str) -> list[str]:
+    """Procedures of this workspace that have left a state file."""
+    return _stems(workspace, ".json")
+
+
+def locks(workspace: str) -> list[str]:
+    """Procedures that ever ran in this workspace."""
+    return _stems(workspace, ".lock")
+
+
+def _stems(workspace: str, ending: str) -> list[str]:
+    try:
+        entries = os.listdir(Place(workspace, "").folder)
+    except OSError:
+        return []
+    return sorted(entry.removesuffix(ending) for entry in entries if entry.endswith(ending))

@@ -1,0 +1,70 @@
+"""One agent call: prompt in, transcript out, facts back."""
+
+import os
+import signal
+from collections.abc import Mapping
+
+from rooda.model import Call, Reply
+from rooda.policy import promise
+from rooda.world import files, process
+from rooda.world.agents import command, final
+from rooda.world.runfolder import RunFolder
+from rooda.world.signals import Signals
+
+
+def ask(
+    call: Call, workspace: str, env: Mapping[str, str], folder: RunFolder, signals: Signals, tick: process.Tick | None
+) -> Reply:
+    """Run the agent to its end. Failure, timeout and interruption are results, not exceptions."""
+    transcript = folder.output(transcript_name(call.number, call.kind))
+    spec = process.Spec(
+        argv=_argv(call),
+        cwd=workspace,
+        env=environment(call, env),
+        output=transcript,
+        stdin=call.prompt.path if call.agent.prompt == "stdin" else os.devnull,
+        timeout=call.iteration_timeout,
+        idle_timeout=call.idle_timeout,
+        grace=call.kill_grace,
+        stop=signal.Signals[f"SIG{call.agent.stop}"],
+    )
+    done = process.run(spec, signals, tick)
+    return Reply(
+        exit_code=done.code,
+        seconds=done.seconds,
+        ended=done.ended,
+        transcript=transcript,
+        size=done.size,
+        promise=_promise(call, transcript) if call.promise_signals else "",
+        truncated=done.size > call.max_output_buffer,
+        note=done.note,
+        limit={"timeout": call.iteration_timeout, "idle": call.idle_timeout}.get(done.ended, 0.0),
+    )
+
+
+def transcript_name(number: int, kind: str) -> str:
+    return f"{number:04d}-{kind}.out"
+
+
+def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **env,
+        **call.agent.env,
+        "ROODA_CALL": call.kind,
+        "ROODA_ITERATION": str(call.number),
+        "ROODA_MODEL": call.agent.model,
+    }
+
+
+def _argv(call: Call) -> list[str]:
+    if call.agent.prompt == "file":
+        return command.argv(call.agent, call.prompt.path)
+    return command.argv(call.agent, files.text(call.prompt.path) if call.agent.prompt == "argument" else None)
+
+
+def _promise(call: Call, transcript: str) -> str:
+    try:
+        said = promise.claims(final.final_lines(call.agent.output, transcript, call.max_output_buffer))
+        return promise.verdict(said, files.read(call.prompt.path)) if said else ""
+    except OSError:
+        return ""

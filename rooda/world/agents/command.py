@@ -1,0 +1,37 @@
+"""An agent's command line: placeholders filled in word by word, so no value can break the quoting."""
+
+import re
+import shlex
+import sys
+
+from rooda.model import Agent
+
+_PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
+
+
+def argv(agent: Agent, prompt: str | None = None) -> list[str]:
+    """The words to start. `prompt` stands for {prompt}: the text, or the file's path; None: it goes in on stdin."""
+    fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
+    words: list[str] = []
+    for word in shlex.split(agent.command):
+        if any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
+            _leave_out(words, word)
+        else:
+            words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or "", word))
+    if prompt is not None and agent.prompt == "argument" and "{prompt}" not in agent.command:
+        words.append(prompt)
+    return words
+
+
+def describe(agent: Agent) -> str:
+    """The command line for people; {prompt} stays as it is."""
+    if not _PLACEHOLDER.search(agent.command) and agent.prompt != "argument":
+        return agent.command
+    words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
+    return " ".join(word if word == "{prompt}" else shlex.quote(word) for word in words)
+
+
+def _leave_out(words: list[str], word: str) -> None:
+    """Drop a word whose value is unknown, together with the option it belongs to."""
+    if not word.startswith("-") and words and words[-1].startswith("-") and words[-1].strip("-"):
+        words.pop()

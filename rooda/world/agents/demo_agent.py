@@ -1,0 +1,164 @@
+"""A scripted stand-in for an AI CLI: no model, no network, no cost. Each call takes one visible step and ends.
+
+It is a program of its own (`python -m rooda.world.agents.demo_agent`) and, like any agent, causes its own effects.
+It only ever writes the project below: in the folder made by `rooda init --demo`, else in its own `rooda-demo/`.
+"""
+
+import os
+import sys
+from typing import NamedTuple
+
+FOLDER = "rooda-demo"
+MARK = "# The demo project of rooda. Its three mistakes are there on purpose.\n"
+
+
+class Fault(NamedTuple):
+    """A mistake in the demo project: the line as it is, and as it should be."""
+
+    function: str
+    about: str
+    wrong: str
+    right: str
+
+
+FAULTS = (
+    Fault(
+        "slug",
+        "capital letters were kept",
+        '    return "-".join(title.split())\n',
+        '    return "-".join(title.lower().split())\n',
+    ),
+    Fault(
+        "count_words",
+        "two spaces in a row counted as a word",
+        '    return len(text.split(" "))\n',
+        "    return len(text.split())\n",
+    ),
+    Fault(
+        "shorten",
+        "the three dots were not counted",
+        '    return text if len(text) <= width else text[:width] + "..."\n',
+        '    return text if len(text) <= width else text[: width - 3] + "..."\n',
+    ),
+)
+
+PROGRAM = f'''{MARK}
+
+def slug(title: str) -> str:
+    """The title as part of a web address: lower case, words joined by hyphens."""
+{FAULTS[0].wrong}
+
+def count_words(text: str) -> int:
+    """How many words the text has, however much white space is between them."""
+{FAULTS[1].wrong}
+
+def shorten(text: str, width: int) -> str:
+    """The text, cut so that it is at most `width` long and ends in three dots if something was cut."""
+{FAULTS[2].wrong}'''
+
+TESTS = """import unittest
+
+from textkit import count_words, shorten, slug
+
+
+class TextkitTest(unittest.TestCase):
+    def test_slug_is_lower_case(self) -> None:
+        self.assertEqual(slug("Loops That End"), "loops-that-end")
+
+    def test_words_are_counted_whatever_the_spaces(self) -> None:
+        self.assertEqual(count_words("two  words"), 2)
+
+    def test_shortened_text_fits(self) -> None:
+        self.assertEqual(shorten("a long sentence", 10), "a long ...")
+
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+
+def say(*lines: str) -> None:
+    print(*lines, sep="\n", flush=True)
+
+
+def promise(word: str) -> None:
+    say("", f"<promise>{word}</promise>")
+
+
+def read(path: str) -> str:
+    """The file's text, empty without a file."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def project() -> str:
+    """The folder of the demo project, seen from here."""
+    return "" if read("textkit.py").startswith(MARK) else FOLDER
+
+
+def begin(folder: str) -> None:
+    """The first step where there is no demo project yet."""
+    os.makedirs(folder, exist_ok=True)
+    write(os.path.join(folder, "textkit.py"), PROGRAM)
+    write(os.path.join(folder, "test_textkit.py"), TESTS)
+    say(f"This folder is none of my demo projects, so I work in {folder}/ and leave everything else alone.")
+    say(f"Made {folder}/textkit.py and {folder}/test_textkit.py: three functions, three mistakes, three failing tests.")
+
+
+def fix(path: str, program: str, fault: Fault) -> str:
+    """One step: repair one function, and show how; gives the new program back."""
+    program = program.replace(fault.wrong, fault.right)
+    write(path, program)
+    say(f"Fixed {fault.function}() in {path}: {fault.about}.")
+    say(f"  - {fault.wrong.strip()}", f"  + {fault.right.strip()}")
+    return program
+
+
+def step() -> None:
+    """Look at the workspace and do the next thing."""
+    folder = project()
+    path = os.path.join(folder, "textkit.py")
+    program = read(path)
+    if not program and not (os.path.lexists(folder) and os.listdir(folder)):
+        begin(folder)
+        return
+    known = program.startswith(MARK)
+    left = [fault for fault in FAULTS if known and fault.wrong in program]
+    if left:
+        program = fix(path, program, left[0])
+    if len(left) > 1:
+        say(f"Mistakes left: {len(left) - 1}.")
+    elif known and all(fault.right in program for fault in FAULTS):
+        say("All three functions are right." if left else "Nothing to do: all three functions are right.")
+        promise("SUCCESS")
+    else:
+        say(f"{path} is not as I left it. I am only a script and know nothing to do here.")
+        promise("FAILURE")
+
+
+def main() -> int:
+    size = 0 if sys.stdin is None or sys.stdin.isatty() else len(sys.stdin.buffer.read())
+    say("I am the scripted demo agent: no model, no network, no cost.")
+    say(f"Read a prompt of {size:,} bytes. A real agent would follow it; I do the next step of my script.")
+    kind = os.environ.get("ROODA_CALL", "iteration")
+    if kind != "iteration":
+        say(f"My script is for procedures such as `rooda build`; it has no answer to a `{kind}` call.")
+        return 1
+    try:
+        step()
+    except OSError as problem:
+        say(f"Could not go on: {problem}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,53 @@
+"""Reads the pieces of a procedure's prompt afresh and puts them together."""
+
+import os
+import stat
+
+from rooda.errors import PromptProblem
+from rooda.model import Context, Fragment, Phase, Procedure
+from rooda.prompting.assemble import assemble, from_file
+from rooda.prompting.preamble import preamble
+from rooda.prompting.substitute import substitute
+from rooda.world import files
+
+
+def text(procedure: Procedure, iteration: int) -> str:
+    """The prompt as the files are now. `iteration` counts from 1."""
+    sections = {
+        phase.name: [_fragment(fragment, phase, procedure) for fragment in phase.fragments]
+        for phase in procedure.phases
+    }
+    context = [_context(item) for item in procedure.context]
+    return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "")
+
+
+def _fragment(fragment: Fragment, phase: Phase, procedure: Procedure) -> str:
+    found = fragment.text
+    if found is None:
+        use = f"Phase {phase.name} of procedure {procedure.name} needs it"
+        found = _read(fragment.path or "", fragment.shown, "Prompt file", f"{use}: restore it, or name another file.")
+    if fragment.parameters is None:
+        return found
+    return substitute(found, fragment.parameters, f"{fragment.shown or 'text'} (phase {phase.name})")
+
+
+def _context(item: Context) -> str:
+    if item.path is None:
+        return item.text or ""
+    shown = item.shown or item.path
+    return from_file(shown, _read(item.path, shown, "Context file", "It is read anew for each prompt; keep it there."))
+
+
+def _read(path: str, shown: str, what: str, hint: str) -> str:
+    """The text of an ordinary file. Anything else (a pipe would block for ever) is refused in words."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            return files.text(path)
+        reason = "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file"
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+    except ValueError:
+        reason = "the name holds a NUL character"
+    place = f" ({path})" if shown and shown != path else ""
+    raise PromptProblem(f"{what} {shown or path} can't be read: {reason}{place}", hint)

@@ -1,0 +1,132 @@
+"""The only writer of files: replaced whole, appended in one write, or created if absent."""
+
+import os
+from collections.abc import Iterator
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def text(path: str) -> str:
+    """The file as text; bytes that are not UTF-8 survive the way back out."""
+    return read(path).decode("utf-8", "surrogateescape")
+
+
+def to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def folder(path: str) -> None:
+    os.makedirs(path, exist_ok=True)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def replace(path: str, data: bytes, mode: int = 0o666) -> None:
+    """A reader sees the old bytes or the new ones, also after a power cut."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except OSError:
+        remove(temporary)
+        raise
+    sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create(path: str, data: bytes, mode: int = 0o666) -> None:
+    """Write a new file; FileExistsError if there is one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: str, data: bytes, mode: int = 0o666) -> None:
+    """Plain write, for files that nothing relies on after a crash (prompts, cached counts)."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def open_append(path: str) -> int:
+    """A descriptor for whole-line appends; a torn last line of an earlier crash is ended first."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        os.write(descriptor, b"\n")
+    return descriptor
+
+
+def sync(descriptor: int) -> None:
+    """Data on the disk; the file's own times may follow later."""
+    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(descriptor)
+
+
+def overwrite(descriptor: int, data: bytes) -> None:
+    """Replace what an open file holds; for notes to people, nothing relies on it."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
+
+
+def remove(path: str) -> None:
+    """Gone afterwards, whether or not it was there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        if os.path.lexists(path):
+            raise
+
+
+def rename(old: str, new: str) -> None:
+    os.rename(old, new)
+    sync_folder(os.path.dirname(new) or ".")
+
+
+def tail(path: str, limit: int) -> bytes:
+    """The last `limit` bytes."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - limit))
+        return file.read(limit)
+
+
+def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
+    """Lines of the last `limit` bytes, without their ends; of a longer line only the first `longest` bytes."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - limit))
+        while line := file.readline(longest):
+            yield line.rstrip(b"\r\n")
+            while line and not line.endswith(b"\n"):
+                line = file.readline(longest)
+
+
+def sha256(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()

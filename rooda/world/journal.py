@@ -1,0 +1,46 @@
+"""`events.jsonl`: what happened in a run, one JSON object a line, in the one versioned format."""
+
+import json
+import os
+from typing import Any
+
+from rooda.world import clock, files
+from rooda.world.runfolder import RunFolder
+
+VERSION = 1
+NAME = "events.jsonl"
+
+
+class Journal:
+    """Appends events, each in one write. Never fails the loop: an event that can't be written is dropped."""
+
+    def __init__(self, folder: RunFolder, **always: Any) -> None:
+        self._folder = folder
+        self._always = {"run": folder.run, **always}
+        self._sequence = 0
+        self._descriptor = -1
+
+    def record(self, event: str, facts: dict[str, Any]) -> dict[str, Any]:
+        """The event as every reader gets it."""
+        self._sequence += 1
+        stamp = clock.rfc3339_milli(clock.now())
+        return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **facts}
+
+    def append(self, record: dict[str, Any], durable: bool = False) -> None:
+        try:
+            if self._descriptor < 0 or (durable and not os.fstat(self._descriptor).st_nlink):
+                self._open()
+            files.write_all(self._descriptor, json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            if durable:
+                files.sync(self._descriptor)
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> None:
+        self.close()
+        self._descriptor = files.open_append(os.path.join(self._folder.ready(), NAME))

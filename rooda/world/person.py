@@ -1,0 +1,31 @@
+"""Asking the person at the other end of stdin. Nobody there is an answer too."""
+
+import os
+import select
+import sys
+
+
+def at_terminal() -> bool:
+    try:
+        return sys.stdin is not None and sys.stdin.isatty()
+    except ValueError:
+        return False
+
+
+def waiting_answer(seconds: float = 1.0) -> str | None:
+    """A line that waits on a piped stdin, or None: end of input, nothing in time, or no stdin at all."""
+    try:
+        descriptor = sys.stdin.fileno()
+        ready, _, _ = select.select([descriptor], [], [], seconds)
+        line = os.read(descriptor, 4096) if ready else b""
+    except (OSError, ValueError, AttributeError):
+        return None
+    return line.decode("utf-8", "replace").split("\n")[0] if line else None
+
+
+def typed_answer(question: str) -> str | None:
+    """One line from the terminal; None at end of input."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else None

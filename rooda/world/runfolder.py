@@ -1,0 +1,77 @@
+"""The private notes of one run, `.rooda/runs/<run-id>/`; in a temporary folder if that can't be written."""
+
+import os
+
+from rooda.world import clock, files
+
+
+class RunFolder:
+    """Knows where files of this run go, and moves elsewhere when the disk refuses."""
+
+    def __init__(self, workspace: str, run: str) -> None:
+        self.run = run
+        self.problem = ""  # said once per iteration at most; taken by `take_problem`
+        self._home = os.path.join(workspace, ".rooda")
+        self._path = os.path.join(self._home, "runs", run)
+
+    def ready(self) -> str:
+        """The folder, made if absent."""
+        if not os.path.isdir(self._path):
+            try:
+                make_home(self._home)
+                files.folder(self._path)
+            except OSError as problem:
+                self._move(problem)
+        return self._path
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file of the run and give its path."""
+        path = os.path.join(self.ready(), name)
+        try:
+            files.write(path, data)
+        except OSError as problem:
+            self._move(problem)
+            path = os.path.join(self._path, name)
+            files.write(path, data)
+        return path
+
+    def output(self, name: str) -> str:
+        """An empty file for a process to write to."""
+        return self.write(name, b"")
+
+    def take_problem(self) -> str:
+        problem, self.problem = self.problem, ""
+        return problem
+
+    def _move(self, problem: OSError) -> None:
+        import tempfile
+
+        refused, self._path = self._path, tempfile.mkdtemp(prefix="rooda-")
+        self.problem = f"{refused} can't be written ({problem.strerror}); notes of this run go to {self._path}"
+
+
+def make_home(path: str) -> None:
+    """`.rooda`, with a .gitignore so that no agent commits it."""
+    files.folder(path)
+    try:
+        files.create(os.path.join(path, ".gitignore"), b"*\n")
+    except FileExistsError:
+        pass
+
+
+def new_id(name: str) -> str:
+    """A run's name: when, what, which process. Sorts by time."""
+    return f"{clock.compact(clock.now())}-{name}-{os.getpid()}"
+
+
+def latest(workspace: str, name: str | None) -> str | None:
+    """The newest run folder, of a procedure if one is named."""
+    home = os.path.join(workspace, ".rooda", "runs")
+    try:
+        runs = sorted(os.listdir(home), reverse=True)
+    except OSError:
+        return None
+    for run in runs:
+        if (name is None or run[17:].rpartition("-")[0] == name) and os.path.exists(os.path.join(home, run, "events.jsonl")):
+            return os.path.join(home, run)
+    return None

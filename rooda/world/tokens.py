@@ -1,0 +1,101 @@
+"""Exact token counts: remembered, else from the user's cache, else counted by tiktoken in a child.
+
+A child, because the vocabulary takes about 80 MB that the loop would keep for as long as it runs.
+"""
+
+import os
+
+from rooda.prompting.vocabulary import ENCODINGS
+from rooda.world import files
+
+TIMEOUT = 15.0
+CHILD = """\
+import os, sys
+sys.path[:] = sys.argv[2:]
+from rooda.prompting.vocabulary import count
+os.write(1, b"%d" % count(sys.stdin.buffer.read(), sys.argv[1]))
+os._exit(0)
+"""  # leaving at once spares the clean-up of 200,000 tokens
+
+_last: list[tuple[str, str, tuple[int, bool]]] = []
+
+
+def count(text: str, encoding: str) -> tuple[int, bool]:
+    """How many tokens, and whether that is exact; if not, it is a quarter of the characters."""
+    if _last and _last[0][:2] == (encoding, text):
+        return _last[0][2]
+    answer = _recalled(text, encoding)
+    _last[:] = [(encoding, text, answer)]
+    return answer
+
+
+def _recalled(text: str, encoding: str) -> tuple[int, bool]:
+    if not text:
+        return 0, True
+    import hashlib
+
+    data = _bytes(text)
+    key = hashlib.sha256(data).hexdigest()
+    slot = _slot(encoding, key)
+    number = _read(slot, key, len(data))
+    if number is None:
+        number = _counted(data, encoding)
+        if number is None:
+            return -(-len(text) // 4), False
+        _write(slot, key, number)
+    return number, True
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return files.to_bytes(text)
+    except UnicodeEncodeError:  # surrogates that never were bytes of a file
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _slot(encoding: str, key: str) -> str:
+    """Where this count may lie: 4096 files per encoding, each with the latest count that fell to it."""
+    for variable, below in (("ROODA_CACHE_HOME", ""), ("XDG_CACHE_HOME", "rooda"), ("HOME", ".cache/rooda")):
+        home = os.environ.get(variable, "")
+        if os.path.isabs(home):
+            return os.path.join(home, below, "tokens", encoding, key[:3])
+    return ""
+
+
+def _read(slot: str, key: str, size: int) -> int | None:
+    """The count in the slot, if it is this text's and can be true: a token has 1 to 128 bytes."""
+    try:
+        entry = files.read(slot)
+        number = int(entry[len(key) :])
+    except (OSError, ValueError):
+        return None
+    whole = entry == _entry(key, number)
+    return number if whole and size <= number * 128 <= size * 128 else None
+
+
+def _write(slot: str, key: str, number: int) -> None:
+    """A cache that can't be written costs time, nothing else."""
+    try:
+        files.folder(os.path.dirname(slot))
+        files.write(slot, _entry(key, number))
+    except OSError:
+        pass
+
+
+def _entry(key: str, number: int) -> bytes:
+    return f"{key} {number}\n".encode()
+
+
+def _counted(data: bytes, encoding: str) -> int | None:
+    """tiktoken's count, or None when it can't be had: not installed, too slow, or beaten by the text."""
+    import sys
+
+    from rooda.world import process
+
+    if encoding not in ENCODINGS or not sys.executable:
+        return None
+    flags = ["-ISB"] if sys.dont_write_bytecode else ["-IS"]
+    # Our own sys.path leads the child to the same rooda and tiktoken, however they are installed.
+    folders = [os.path.abspath(folder) for folder in sys.path]
+    answer = process.capture([sys.executable, *flags, "-c", CHILD, encoding, *folders], stdin=data, timeout=TIMEOUT)
+    return int(answer.out) if answer.code == 0 and answer.out.isdigit() else None

@@ -1,0 +1,27 @@
+"""Fixtures for every test folder: `ws`, a workspace with the procedure `build`, and `bare`, one without settings."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness import Workspace
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Workspace]:
+    """An empty workspace; nothing of it may be running when the test is over."""
+    workspace = Workspace(str(tmp_path))
+    yield workspace
+    workspace.close()
+
+
+@pytest.fixture
+def ws(bare: Workspace) -> Workspace:
+    """A workspace whose rooda.toml has the procedure `build` with OBS, ORI, DEC, ACT and the scripted agent."""
+    bare.procedure("build")
+    return bare

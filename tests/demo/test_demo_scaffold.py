@@ -1,0 +1,96 @@
+"""`rooda init --demo`: the project it makes, and a whole loop on it."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness import Workspace, masked
+
+FILES = {"textkit.py", "test_textkit.py", "rooda.toml", "AGENTS.md", ".gitignore"}
+
+
+def scaffold(ws: Workspace, folder: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Make a demo project, the way the command does it."""
+    program = (
+        "import sys; from rooda.cli.demo import scaffold; from rooda.errors import RoodaError\n"
+        "try: scaffold(sys.argv[1])\nexcept RoodaError as error: sys.exit(f'{error.code}: {error}')"
+    )
+    command = [sys.executable, "-c", program, folder]
+    return subprocess.run(command, cwd=ws.path, env=ws.env | env, capture_output=True, text=True)
+
+
+def test_it_makes_what_it_says(bare: Workspace) -> None:
+    """Every file of the project is there and named in the output, which ends in the next command."""
+    run = scaffold(bare, "my demo")
+    assert run.returncode == 0, run.stderr
+    assert {path.name for path in Path(bare.path, "my demo").iterdir()} == {*FILES, ".git"}
+    assert all(name in run.stdout for name in FILES)
+    assert run.stdout.splitlines()[-1] == "Next: cd 'my demo' && rooda build"
+
+
+def test_its_settings_are_the_demo_agent_and_one_gate(bare: Workspace) -> None:
+    """rooda.toml chooses the scripted agent and has the tests as its only gate."""
+    scaffold(bare, "demo")
+    settings = tomllib.loads(bare.read("demo/rooda.toml"))
+    gate = {"name": "tests", "command": "python3 -m unittest -q"}
+    assert settings == {"loop": {"agent": "demo", "quality_gates": [gate]}}
+
+
+def test_it_is_committed_without_a_git_identity(bare: Workspace) -> None:
+    """The first commit needs neither a name nor an address in git's own settings."""
+    os.unlink(os.path.join(bare.home, ".gitconfig"))
+    run = scaffold(bare, "demo")
+    assert "first git commit" in run.stdout
+    assert bare.git("-C", "demo", "log", "--format=%an <%ae>") == "demo <demo@example.invalid>\n"
+    assert bare.git("-C", "demo", "status", "--porcelain") == ""
+
+
+def test_it_goes_on_without_git(bare: Workspace) -> None:
+    """Where git is missing, the project is made all the same, and the output says so."""
+    run = scaffold(bare, "demo", PATH=bare.home)
+    assert run.returncode == 0, run.stderr
+    assert "Without git" in run.stdout
+    assert {path.name for path in Path(bare.path, "demo").iterdir()} == FILES
+
+
+def test_an_empty_folder_will_do(bare: Workspace) -> None:
+    """The current folder is taken if it is empty; then there is nowhere to go."""
+    run = scaffold(bare, ".")
+    assert run.stdout.splitlines()[-1] == "Next: rooda build"
+    assert bare.exists("textkit.py")
+
+
+@pytest.mark.parametrize("taken", ["demo", "demo/mine.txt"])
+def test_what_is_there_is_not_written_over(bare: Workspace, taken: str) -> None:
+    """A folder with something in it, or a file of that name, is a usage error; nothing is written."""
+    bare.write(taken, "mine")
+    run = scaffold(bare, "demo")
+    assert run.returncode == 1
+    assert run.stderr.startswith("2: demo is there already and is not an empty folder.")
+    assert [str(path.relative_to(bare.path)) for path in Path(bare.path).rglob("*") if path.is_file()] == [taken]
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(bare: Workspace) -> None:
+    """A path through a file is a usage error that says why."""
+    bare.write("file", "")
+    run = scaffold(bare, "file/demo")
+    assert run.stderr.startswith("2: The demo project can't be made in file/demo: Not a directory.")
+
+
+def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
+    """`rooda init --demo` and `rooda build` there: two failed gates, then success, exit 0, nothing left over."""
+    made = bare.rooda("init", "--demo", "demo")
+    assert made.code == 0, made.both
+    run = bare.rooda("build", "-C", "demo", "--agent", "demo")
+    assert run.code == 0, run.both
+    warnings = [line for line in masked(run.lines) if "WARNING" in line]
+    assert warnings == [
+        f"[T] WARNING: Quality gates failed: tests (exit 1), consecutive failures: {n}/3" for n in (1, 2)
+    ]
+    assert "AI signaled SUCCESS: completed after 3 iterations" in run.lines[-1]
+    assert bare.git("-C", "demo", "status", "--porcelain") == " M textkit.py\n"
+    assert not bare.exists("demo/.rooda/state/build.json")

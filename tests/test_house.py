@@ -1,0 +1,156 @@
+"""The house rules, enforced: import direction, one door per effect, sizes, and a start-up that costs nothing."""
+
+import ast
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "rooda"
+FLOORS = ["cli", "report", "stores", "loops", "settings", "world", "prompting", "policy", "kernel", "model", "errors"]
+MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
+AGENT = "world/agents/demo_agent.py"  # poses as a program of its own; none of rooda's doors are for it
+DOORS = {
+    "subprocess": {"world/process.py", "world/tree.py"},
+    "signal": {"world/signals.py", "world/process.py", "world/tree.py", "world/agents/ask.py"},
+    "time": {"world/clock.py"},
+    "datetime": {"world/clock.py"},
+    "fcntl": {"world/lock.py"},
+    "select": {"world/signals.py", "world/person.py"},
+    "shutil": {"settings/detect.py"},  # which
+    "socket": set(),
+    "asyncio": set(),
+    "threading": set(),
+    "logging": set(),
+    "multiprocessing": set(),
+}
+WRITERS = {"world/files.py"}
+WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate", "ftruncate",
+           "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
+STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
+SPEAKING = ("cli/", "report/", "world/person.py")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every module that is imported anywhere in the file, with the names taken from packages of ours."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "rooda":
+                yield from (f"rooda.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_down(path: Path) -> None:
+    """A room imports only rooms below it, and a loop never the world."""
+    room = name_of(path).split("/")[0].removesuffix(".py")
+    if room not in FLOORS:
+        assert room in ("__init__", "__main__")
+        return
+    for module in imports(tree_of(path)):
+        parts = module.split(".")
+        if parts[0] == "rooda" and len(parts) > 1 and parts[1] in FLOORS:
+            assert FLOORS.index(parts[1]) >= FLOORS.index(room), f"{name_of(path)} imports upward: {module}"
+            assert not (room == "loops" and parts[1] == "world"), f"a loop imports the world: {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_effect_has_one_door(path: Path) -> None:
+    """Processes, signals, clocks, locks, file writes and words for people happen only behind their door."""
+    name = name_of(path)
+    if name == AGENT:
+        return
+    tree = tree_of(path)
+    for module in imports(tree):
+        allowed = DOORS.get(module.split(".")[0])
+        assert allowed is None or name in allowed, f"{name} imports {module}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            what = f"{node.value.id}.{node.attr}"
+            if node.value.id == "os":
+                assert node.attr not in WRITING or name in WRITERS, f"{name} writes with {what}"
+                assert node.attr not in STARTING or name in DOORS["subprocess"], f"{name} starts with {what}"
+            assert what not in ("sys.stdout", "sys.stderr") or name.startswith(SPEAKING), f"{name} uses {what}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{name} prints"
+            if node.func.id == "open" and len(node.args) > 1 and isinstance(mode := node.args[1], ast.Constant):
+                assert not set(str(mode.value)) & set("wax+") or name in WRITERS, f"{name} opens for writing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_grows(path: Path) -> None:
+    """No module over 300 lines, no function over 40."""
+    assert len(path.read_text().splitlines()) <= 300
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno + 1 <= 40, f"{name_of(path)}: {node.name}"
+
+
+def test_medians() -> None:
+    """The typical module stays within 80 lines, the typical function within 10."""
+    assert statistics.median(len(path.read_text().splitlines()) for path in MODULES) <= 80
+    lengths = [
+        (node.end_lineno or 0) - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert statistics.median(lengths) <= 10
+
+
+HEAVY = ("rich", "tiktoken", "yaml", "psutil", "asyncio", "logging", "importlib.metadata", "tomli_w")
+
+
+def loaded_by(arguments: list[str], environment: dict[str, str], folder: Path) -> set[str]:
+    """Modules that are loaded when the command has ended."""
+    code = (
+        "import sys; from rooda.cli import main; code = main(sys.argv[1:]);"
+        "sys.stdout.flush(); print('LOADED', *sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True, text=True, cwd=folder, env={**os.environ, **environment}, timeout=60,
+    )  # fmt: skip
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("LOADED"), ran.stderr
+    return set(last.split()[1:])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["build", "--help"], ["version"]], ids=" ".join)
+def test_cheap_questions_load_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+    """Help and version import none of the heavy libraries; the plain ones not even click."""
+    loaded = loaded_by(arguments, {}, tmp_path)
+    assert not loaded & set(HEAVY)
+    assert "click" not in loaded or len(arguments) > 1 or arguments == ["version"]
+
+
+def test_completion_loads_nothing_heavy(tmp_path: Path) -> None:
+    """TAB completes commands and procedures without the heavy libraries."""
+    environment = {"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": "rooda b", "COMP_CWORD": "1"}
+    code = "import sys\nfrom rooda.cli import main\ntry: main([])\nfinally: print('LOADED', *sys.modules, file=sys.stderr)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment}
+    )
+    assert "build" in ran.stdout and "bootstrap" in ran.stdout
+    assert not set(ran.stderr.splitlines()[-1].split()) & set(HEAVY)
+
+
+def test_a_loop_loads_nothing_heavy(tmp_path: Path) -> None:
+    """A whole run with a raw command imports none of them either: tokens are counted in a short-lived process."""
+    loaded = loaded_by(["build", "--ai-cmd", "true", "-n", "1"], {}, tmp_path)
+    assert not loaded & set(HEAVY)
