@@ -8,8 +8,8 @@ remembers nothing of this one: what it must know has to be in files when you fin
 
 SIGNALS = """\
 Success Signaling: once nothing is left to do, put <promise>SUCCESS</promise> on a line of its own in your final
-message. If you cannot go on without a person, put <promise>FAILURE</promise> there instead, and say why above it.
-Otherwise write neither: the loop then starts the next turn."""
+message. If you cannot go on without a person, put <promise>FAILURE</promise> there instead, and say why on the
+lines after it. Otherwise write neither: the loop then starts the next turn."""
 
 NO_SIGNALS = "Success Signaling: none. The loop goes by your exit status and its own checks."
 

@@ -86,7 +86,7 @@ class ProcedureStore:
         """As json.dumps would, but the list that grows is only ever appended to."""
         known = self._written.elapsed_per_iteration if self._written else ()
         new = state.elapsed_per_iteration[len(known) :]
-        if not known or state.elapsed_per_iteration[len(known) - 1] != known[-1]:
+        if not known or state.elapsed_per_iteration[: len(known)] != known:
             self._durations, new = "", state.elapsed_per_iteration
         for duration in new:
             self._durations += f', "{duration}"' if self._durations else f'"{duration}"'

@@ -1,0 +1,73 @@
+"""Durations: the forms of the state file and the screen, and what a Go writer may have left."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rooda.policy.durations import plain, seconds, tenths, whole
+from rooda.policy.statistics import timing, timing_text
+
+
+@pytest.mark.parametrize(
+    "value, short, long",
+    [
+        (45.2, "45.2s", "45s"),
+        (42, "42.0s", "42s"),
+        (0.04, "0.0s", "0s"),
+        (59.96, "1m0.0s", "1m0s"),
+        (75.3, "1m15.3s", "1m15s"),
+        (136, "2m16.0s", "2m16s"),
+        (3605, "1h0m5.0s", "1h0m5s"),
+        (3723.04, "1h2m3.0s", "1h2m3s"),
+        (-1, "0.0s", "0s"),
+    ],
+)
+def test_forms(value: float, short: str, long: str) -> None:
+    """One decimal for iterations, whole seconds for totals."""
+    assert (tenths(value), whole(value)) == (short, long)
+
+
+@given(st.floats(min_value=0, max_value=10**6))
+def test_what_is_written_can_be_read(value: float) -> None:
+    """seconds(tenths(x)) is x to a tenth."""
+    assert abs(seconds(tenths(value)) - value) <= 0.0501
+
+
+@pytest.mark.parametrize(
+    "text, value", [("1h2m3.5s", 3723.5), ("250ms", 0.25), ("12µs", 12e-6), ("12us", 12e-6), (".5s", 0.5), ("0", 0), ("3ns", 3e-9)]
+)
+def test_go_forms(text: str, value: float) -> None:
+    """Every unit a Go writer uses is understood."""
+    assert seconds(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1.2.3s", "5x", "--5s", "5s-3s", "1h 2m", "٣s", "nan", "infs"])
+def test_what_is_no_duration(text: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(ValueError):
+        seconds(text)
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e5), min_size=1, max_size=50))
+def test_statistics_agree_with_the_textbook(values: list[float]) -> None:
+    """Welford's running numbers equal those computed from the whole list."""
+    import statistics
+
+    facts = timing(values)
+    assert facts["count"] == len(values)
+    assert facts["mean"] == pytest.approx(statistics.fmean(values), abs=0.01)
+    if len(values) > 1:
+        assert facts["stddev"] == pytest.approx(statistics.pstdev(values), abs=0.01)
+    else:
+        assert "stddev" not in facts
+
+
+def test_timing_text() -> None:
+    """The line of --verbose."""
+    assert timing_text(timing([1.0, 2.0])) == "count=2 min=1.0s max=2.0s mean=1.5s stddev=0.5s"
+    assert timing([]) == {}
+
+
+def test_plain() -> None:
+    """Configured seconds are shown as they were written."""
+    assert [plain(value) for value in (300.0, 0.5, 86400.0, 1e7)] == ["300", "0.5", "86400", "10000000"]
