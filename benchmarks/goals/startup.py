@@ -52,6 +52,6 @@ def dry_run(bench: Bench) -> Measured:
 def _cost(argv: list[str], place: Workspace) -> Callable[[], Mapping[str, float]]:
     def measure() -> Mapping[str, float]:
         cost = once(argv, place.env, place.path)
-        return {"cpu": cost.cpu, "wall": cost.wall, "rss": cost.rss}
+        return {"cpu": cost.cpu, "wall": cost.wall}
 
     return measure

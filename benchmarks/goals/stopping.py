@@ -10,7 +10,7 @@ from benchmarks.measure import Failed, finish, round_robin, start, until
 from benchmarks.verdict import Measured, Row, ratio
 
 GRACE = 0.1
-GUARD, ROODA, STUBBORN = "least guarding loop", "rooda", "rooda, agent ignores TERM"
+GUARD, ROODA, STUBBORN = "least loop that leaves nothing behind", "rooda", "rooda, agent ignores TERM"
 
 
 def stopping(bench: Bench) -> Measured:
@@ -26,7 +26,7 @@ def stopping(bench: Bench) -> Measured:
     series = round_robin(contenders, 2 if bench.quick else 15)
     over = (series[STUBBORN]["wall"].median - GRACE) * 1000
     rows = [
-        Row(10, "SIGTERM to exit over a loop that only ends its agent", ratio(series, "wall", ROODA, GUARD), 3),
+        Row(10, "SIGTERM to exit over the least loop that leaves nothing behind", ratio(series, "wall", ROODA, GUARD), 3),
         Row(10, "an agent that ignores SIGTERM: time beyond the grace", over, 50, "ms"),
     ]
     return Measured(rows, series)

@@ -3,11 +3,16 @@
 import importlib
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+from rooda.cli import version_text
 from rooda.cli.where import Where
-from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
+from rooda.cli.words import OPTIONS, WORDS, help_text
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -16,15 +21,7 @@ class App(click.Group):
     """Loads a verb's module when it is called, and builds a command for any procedure."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from rooda import settings
-        from rooda.errors import RoodaError
-
-        try:
-            where = _where(ctx)
-            procedures = settings.resolve.names(settings.load(where.workspace, where.config))
-        except RoodaError:
-            procedures = []
-        return [*WORDS, *procedures]
+        return [name for name, _ in self._rows(ctx)]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name in WORDS:
@@ -39,6 +36,26 @@ class App(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        """From the tables: TAB loads no verb and builds no command."""
+        from click.shell_completion import CompletionItem
+
+        items = [CompletionItem(name, help=about) for name, about in self._rows(ctx) if name.startswith(incomplete)]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+    def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Every word that may come first, and what it does."""
+        from rooda import settings
+        from rooda.errors import RoodaError
+
+        words = [(name, word.help) for name, word in WORDS.items()]
+        try:
+            where = _where(ctx)
+            found = settings.load(where.workspace, where.config)
+        except RoodaError:
+            return words
+        return words + [(name, settings.resolve.summary(found, name)) for name in settings.resolve.names(found)]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(help_text())

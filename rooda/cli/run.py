@@ -1,6 +1,7 @@
 """`rooda P` and `rooda run P`: start a procedure."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +10,9 @@ from rooda.cli.where import Where
 from rooda.cli.words import WORDS
 from rooda.errors import UsageProblem
 from rooda.model import Json
+
+if TYPE_CHECKING:
+    from rooda.settings import Settings
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
@@ -25,7 +29,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
     return click.Command(
         name,
         params=options.for_start(),
-        callback=lambda **typed: begin(name, where, typed),
+        callback=lambda **typed: begin(name, where, typed, found),
         help=f"{summary or f'Run the procedure {name}.'}\n\nWhat it is made of: rooda info {name}",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -39,11 +43,20 @@ def _unknown(name: str, procedures: list[str]) -> UsageProblem:
     return UsageProblem(what, f"Did you mean 'rooda {near}'?" if near else "")
 
 
-def begin(name: str, where: Where, typed: Json) -> int:
-    from rooda.cli.start import start
+def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
+    """Start the procedure; `known` are the settings of `where`. A dry-run does without what only a run needs."""
+    from rooda.cli.prepare import prepared
     from rooda.cli.where import relocated
 
-    return start(name, relocated(where, typed), options.asked(typed))
+    there, asked = relocated(where, typed), options.asked(typed)
+    found, procedure = prepared(name, there, asked, known if there == where else None)
+    if asked.dry_run:
+        from rooda.cli.dry import show
+
+        return show(found, procedure, there, asked)
+    from rooda.cli.start import start
+
+    return start(procedure, there, asked)
 
 
 class _Run(click.Group):

@@ -1,9 +1,8 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
-import click
-
 from rooda import settings
 from rooda.cli.options import Asked
+from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, StateDamaged, Undecided, UsageProblem
 from rooda.kernel.run import Run
@@ -22,15 +21,10 @@ from rooda.world.session import Session
 from rooda.world.signals import Signals
 
 
-def start(name: str, where: Where, asked: Asked) -> int:
+def start(procedure: Procedure, where: Where, asked: Asked) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
-    found, procedure = prepared(name, where, asked)
-    if asked.dry_run:
-        from rooda.cli.dry import show
-
-        return show(found, procedure, where, asked)
     procedure, screen = ready(procedure, where, asked)
-    place = Place(where.workspace, name)
+    place = Place(where.workspace, procedure.name)
     held = locked(place, screen)
     state = earlier(place, screen)
     way = opening.start(state and state.status, asked.opening, procedure.on_interrupted)
@@ -53,14 +47,6 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     if state.status == ooda.RUNNING:
         screen.line(Line("warn", f"WARNING: The last run of '{name}' did not end cleanly; resuming it.", aside=True))
     return go(procedure, where, screen, held, state, asked)
-
-
-def prepared(name: str, where: Where, asked: Asked) -> tuple["settings.Settings", Procedure]:
-    """The settings in force and the procedure they make."""
-    found = settings.load(where.workspace, where.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
-    return found, settings.resolve.procedure(found, name, asked.flags)
 
 
 def ready(procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from rooda import __version__
-
 
 class Word(NamedTuple):
     """One command word: "module:attribute" of its click command, and a short help."""
@@ -53,7 +51,3 @@ def help_text() -> str:
     rows = "".join(f"  {name:<{width}}  {word.help}\n" for name, word in WORDS.items())
     procedures = "\nProcedures: build, bootstrap, audit-spec, … (see `rooda list`; options: `rooda build --help`)\n"
     return f"{USAGE}{ABOUT}{OPTIONS}\nCommands:\n{rows}{procedures}"
-
-
-def version_text() -> str:
-    return f"rooda {__version__}\n"

@@ -3,6 +3,7 @@
 import re
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+LONGEST = 9_223_372_036.0  # seconds; what a Go duration holds
 _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
 
@@ -33,11 +34,13 @@ def seconds(text: str) -> float:
     sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
     parts = _FORM.findall(body)
     if not parts or "".join(parts) != body or "-" in body:
-        raise ValueError(f"{text!r} is not a duration such as 45.2s")
+        raise ValueError(f"{text[:20]!r} is not a duration such as 45.2s")
     total = 0.0
     for part in parts:
         number = part.rstrip("hmsunµμ")
         total += float(number) * _UNITS[part[len(number) :]]
+    if total > LONGEST:
+        raise ValueError(f"{text[:20]!r} is too long for a duration")
     return sign * total
 
 

@@ -116,9 +116,10 @@ def look(place: Place) -> OodaState | None:
     except OSError as problem:
         raise StateDamaged(place.state, problem.strerror or str(problem)) from None
     try:
-        return _checked(codec.decode(OodaState, _tolerant(codec.parse_object(data))))
+        state = _checked(codec.decode(OodaState, _tolerant(codec.parse_object(data))))
     except (codec.Mismatch, ValueError) as problem:
         raise StateDamaged(place.state, str(problem)) from None
+    return state._replace(procedure_name=place.procedure)  # the file's name decides, should it have been copied
 
 
 def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +135,9 @@ def _checked(state: OodaState) -> OodaState:
     for key, least in (("iteration", 0), ("max_iterations", 0), ("consecutive_failures", 0), ("failure_threshold", 1)):
         if getattr(state, key) < least:
             raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
+    for key in ("started_at", "last_iteration_at"):
+        if not (getattr(state, key) or "").isprintable():
+            raise codec.Mismatch(f"{key} is not a time")
     for duration in state.elapsed_per_iteration:
         seconds(duration)
     return state

@@ -41,9 +41,11 @@ def _context(item: Context) -> str:
 def _read(path: str, shown: str, what: str, hint: str) -> str:
     """The text of an ordinary file. Anything else (a pipe would block for ever) is refused in words."""
     try:
-        mode = os.stat(path).st_mode
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
-            return files.text(path)
+            return files.to_text(files.read_open(descriptor))
+        os.close(descriptor)
         reason = "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file"
     except OSError as problem:
         reason = problem.strerror or str(problem)

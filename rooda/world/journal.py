@@ -9,6 +9,7 @@ from rooda.world.runfolder import RunFolder
 
 VERSION = 1
 NAME = "events.jsonl"
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Journal:
@@ -19,6 +20,7 @@ class Journal:
         self._always = {"run": folder.run, **always}
         self._sequence = 0
         self._descriptor = -1
+        self._unsynced = False
 
     def record(self, event: str, facts: dict[str, Any]) -> dict[str, Any]:
         """The event as every reader gets it."""
@@ -30,11 +32,19 @@ class Journal:
         try:
             if self._descriptor < 0 or (durable and not os.fstat(self._descriptor).st_nlink):
                 self._open()
-            files.write_all(self._descriptor, json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-            if durable:
+            files.write_all(self._descriptor, _json(record).encode("utf-8", "replace") + b"\n")
+            self._unsynced = self._unsynced or durable
+        except OSError:
+            self.close()
+
+    def sync(self) -> None:
+        """Make the durable events durable. While an agent works it costs nothing: the loop has to wait anyway."""
+        try:
+            if self._unsynced and self._descriptor >= 0:
                 files.sync(self._descriptor)
         except OSError:
             self.close()
+        self._unsynced = False
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -25,6 +25,7 @@ class Spec(NamedTuple):
     idle_timeout: float = 0.0
     grace: float = 5.0
     stop: int = signal.SIGTERM
+    meanwhile: Callable[[], None] | None = None  # done once, when it runs
 
 
 class Done(NamedTuple):
@@ -59,6 +60,8 @@ def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
         child = _start(spec)
     except OSError as problem:
         return _not_started(problem, spec, clock.monotonic() - began)
+    if spec.meanwhile:
+        spec.meanwhile()
     ended = _watch(child.pid, spec, signals, seen, tick)
     seconds = clock.monotonic() - began
     if ended != "exit":

@@ -1,5 +1,6 @@
 """One session of a procedure: its run folder, journal and signals, bound into the World that the loop is given."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,6 +32,8 @@ class Session:
     ) -> None:
         self._workspace, self._signals, self._show, self._tick = workspace, signals, show, tick
         self._held = held
+        gc.freeze()  # what is loaded now stays; what the loop makes is looked through again
+        gc.enable()
         self._began = clock.monotonic()
         self.folder = RunFolder(workspace, new_id(procedure.name))
         self._journal = Journal(self.folder, loop="ooda", procedure=procedure.name)
@@ -75,7 +78,8 @@ class Session:
     def ask(self, call: Call) -> Reply:
         transcript = os.path.join(self.folder.ready(), ask.transcript_name(call.number, call.kind))
         self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, agent=call.agent.name)
-        reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick)
+        sync = self._journal.sync
+        reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick, sync)
         facts = {**reply._asdict(), "elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
         outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
         self.tell("agent.ended", phase="execute", outcome=outcome, **facts, **evidence.of(call, reply))
@@ -97,6 +101,7 @@ class Session:
         return found
 
     def close(self) -> None:
+        self._journal.sync()
         self._journal.close()
         if self._held:
             self._held.release()

@@ -32,10 +32,8 @@ def count(text: str, encoding: str) -> tuple[int, bool]:
 def _recalled(text: str, encoding: str) -> tuple[int, bool]:
     if not text:
         return 0, True
-    import hashlib
-
     data = _bytes(text)
-    key = hashlib.sha256(data).hexdigest()
+    key = files.sha256(data)
     slot = _slot(encoding, key)
     number = _read(slot, key, len(data))
     if number is None:

@@ -35,7 +35,6 @@ def test_O_003_never_two_at_once(ws: Workspace) -> None:
     assert not ws.exists("../fake/together")
 
 
-
 def test_O_006_nothing_an_agent_prints_reaches_the_next_prompt(ws: Workspace) -> None:
     """Output on both streams, a failure and a gate's words leave the next prompt byte for byte the same."""
     ws.procedure(gates={"chatty": "echo SECRET-GATE; exit 1"})

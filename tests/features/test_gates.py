@@ -1,9 +1,7 @@
 """Quality gates: when they run, what a failing one does, and that none hides another."""
 
 import os
-import re
 import signal
-import time
 
 import pytest
 
@@ -18,7 +16,7 @@ def warnings(lines: list[str]) -> list[str]:
 def test_O_027_O_061_a_failing_gate_fails_the_iteration(bare: Workspace) -> None:
     """The gate runs after every call; its failure is counted, named, and on disk; the line of the iteration follows."""
     bare.procedure("harden", gates={"lint": 'echo "$ROODA_ITERATION" >>ran; exit 4'})
-    bare.copy_state_at(2)
+    bare.copy_state_at(2, name="harden")
     ran = bare.rooda("harden", "-n", "2")
     assert ran.code == 0
     assert bare.read("ran") == "1\n2\n"
@@ -93,7 +91,9 @@ def test_OA_17_all_gates_run_in_order(ws: Workspace) -> None:
 
 def test_OA_17_a_gate_is_a_shell_command_in_the_workspace(ws: Workspace) -> None:
     """Pipes and quotes work, the folder is the workspace, stdin is empty, the group is the gate's own."""
-    probe = 'pwd >probe; cat | wc -c >>probe; ps -o pgid= -p $$ >>probe; echo $$ >>probe; printf "%s" \'a b\' | grep -q "a b"'
+    probe = (
+        "pwd >probe; cat | wc -c >>probe; ps -o pgid= -p $$ >>probe; echo $$ >>probe; printf %s 'a b' | grep -q 'a b'"
+    )
     ws.procedure(gates={"probe": probe})
     ran = ws.rooda("build", "-n", "1", stdin=b"typed\n")
     assert ran.code == 0
@@ -117,7 +117,9 @@ def test_OA_17_the_output_of_a_gate_is_kept(ws: Workspace) -> None:
     ws.procedure(gates={"noisy": "echo to-stdout; echo to-stderr >&2; exit 7"})
     ran = ws.rooda("build", "-n", "1")
     assert "to-std" not in ran.both
-    kept = [os.path.join(at, name) for at, _, names in os.walk(ws.file(".rooda/runs")) for name in names if "gate" in name]
+    kept = [
+        os.path.join(at, name) for at, _, names in os.walk(ws.file(".rooda/runs")) for name in names if "gate" in name
+    ]
     with open(kept[0], encoding="utf-8") as file:
         assert file.read() == "to-stdout\nto-stderr\n"
     (ended,) = (record for record in ws.events() if record["event"] == "gate.ended")

@@ -130,7 +130,8 @@ def test_OA_32_a_threshold_of_zero_is_refused(ws: Workspace, place: str) -> None
     if place == "procedure":
         ws.procedure(keys="failure_threshold = 0\n")
     flags = ["--failure-threshold", "0"] if place == "flag" else []
-    ran = ws.rooda("build", "-n", "1", *flags, env={"ROODA_LOOP_FAILURE_THRESHOLD": "0"} if place == "environment" else {})
+    env = {"ROODA_LOOP_FAILURE_THRESHOLD": "0"} if place == "environment" else {}
+    ran = ws.rooda("build", "-n", "1", *flags, env=env)
     assert ran.code == 2
     assert "threshold" in ran.err.lower()
     assert ws.calls == []

@@ -14,8 +14,7 @@ def test_O_008_the_phases_of_an_iteration(ws: Workspace) -> None:
     ws.procedure(gates={"ok": "true"})
     assert ws.rooda("build", "-n", "3", "--token-budget", "1").code == 0
     second = [record for record in ws.events() if record.get("display") == 2]
-    assert [r["event"] for r in second][0] == "iteration.started"
-    assert [r["event"] for r in second][-1] == "iteration.ended"
+    assert (second[0]["event"], second[-1]["event"]) == ("iteration.started", "iteration.ended")
     phases = [record["phase"] for record in second if "phase" in record]
     order = [phase for place, phase in enumerate(phases) if phases[:place][-1:] != [phase]]
     assert order == ["assemble", "budget", "execute", "gates", "persist"]

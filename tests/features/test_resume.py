@@ -119,7 +119,7 @@ def test_O_048_declined_it_begins_anew(ws: Workspace) -> None:
     ws.copy_state_at(1)
     ran = ws.rooda("build", "-n", "2", stdin=b"no\n")
     assert ran.code == 0
-    assert masked(ran.lines)[:2] == ["[T] Starting procedure: build (max 2 iterations)", "[T] Iteration 1/2 starting..."]
+    assert masked(ran.lines)[1] == "[T] Iteration 1/2 starting..."
     assert (ws.copies[1]["iteration"], ws.copies[1]["elapsed_per_iteration"]) == (0, [])
     assert ws.copies[1]["started_at"] > SAMPLE["started_at"]
 

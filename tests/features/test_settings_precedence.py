@@ -42,7 +42,7 @@ def arrange(ws: Workspace, key: str, said: Said, flag: str, name: str = "chores"
     return ([] if said.flag is None else [flag, str(said.flag)]), environment
 
 
-@pytest.mark.parametrize(("said", "limit"), zip(WEAKER, OUTCOMES, strict=True), ids=IDS)
+@pytest.mark.parametrize(("said", "limit"), list(zip(WEAKER, OUTCOMES, strict=True)), ids=IDS)
 def test_O_013_O_029_O_047_OA_29_the_limit(bare: Workspace, said: Said, limit: int | None) -> None:
     """Flag, procedure, environment, workspace, person, built-in: with the strongest gone the next one decides."""
     flags, environment = arrange(bare, "default_iterations", said, "--max-iterations")
@@ -57,7 +57,7 @@ def test_O_013_O_029_O_047_OA_29_the_limit(bare: Workspace, said: Said, limit: i
     assert len(bare.calls) == (limit or 1)
 
 
-@pytest.mark.parametrize(("said", "threshold"), zip(WEAKER, OUTCOMES, strict=True), ids=IDS)
+@pytest.mark.parametrize(("said", "threshold"), list(zip(WEAKER, OUTCOMES, strict=True)), ids=IDS)
 def test_O_031_O_047_OA_29_the_threshold(bare: Workspace, said: Said, threshold: int | None) -> None:
     """The same order holds for the failure threshold, whose built-in value is 3."""
     flags, environment = arrange(bare, "failure_threshold", said, "--failure-threshold")
@@ -67,7 +67,7 @@ def test_O_031_O_047_OA_29_the_threshold(bare: Workspace, said: Said, threshold:
     assert bare.state("chores")["failure_threshold"] == (threshold or 3)
 
 
-@pytest.mark.parametrize(("said", "budget"), zip(WEAKER, OUTCOMES, strict=True), ids=IDS)
+@pytest.mark.parametrize(("said", "budget"), list(zip(WEAKER, OUTCOMES, strict=True)), ids=IDS)
 def test_O_047_OA_29_the_budget(bare: Workspace, said: Said, budget: int | None) -> None:
     """The same order holds for the token budget, whose built-in value is 100000."""
     flags, environment = arrange(bare, "token_budget", said, "--token-budget")
@@ -153,6 +153,6 @@ def test_OA_31_nonsense_in_the_environment(ws: Workspace) -> None:
     for value in ("abc", "-1", "1.5"):
         ran = ws.rooda("build", env={"ROODA_LOOP_DEFAULT_ITERATIONS": value})
         assert ran.code == 2
-        assert f"ROODA_LOOP_DEFAULT_ITERATIONS must be" in ran.err
+        assert "ROODA_LOOP_DEFAULT_ITERATIONS must be" in ran.err
         assert value in ran.err
     assert ws.calls == []

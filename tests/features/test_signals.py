@@ -81,7 +81,7 @@ def test_OA_01_the_last_iteration_may_be_the_killed_one(ws: Workspace) -> None:
 
 def test_OA_02_the_agent_is_asked_first(ws: Workspace) -> None:
     """An agent gets TERM, and time to put its things in order before it must go."""
-    ws.side(1, "trap 'sleep 0.1; echo tidied >tidied; exit 0' TERM\nkill -INT $PPID\nsleep 30 & wait")
+    ws.side(1, "trap 'sleep 0.1; echo tidied >tidied; exit 0' TERM\nkill -INT $PPID\nwhile :; do sleep 0.02; done")
     assert ws.rooda("build", "-n", "3").code == 130
     assert ws.exists("tidied")
 

@@ -209,7 +209,7 @@ def test_OA_41_a_name_that_is_no_file_name(ws: Workspace, name: str) -> None:
 
 def test_OA_41_run_is_a_synonym_and_odd_names_work(ws: Workspace) -> None:
     """`rooda run P` is `rooda P`, for names with dots, digits, capitals, hyphens and underscores too."""
-    ws.procedure("My.proc_2-x")
+    ws.config(ws.read("rooda.toml").replace("[procedures.build]", '[procedures."My.proc_2-x"]'))
     for words in (["My.proc_2-x"], ["run", "My.proc_2-x"]):
         ran = ws.rooda(*words, "--max-iterations", "1")
         assert ran.code == 0

@@ -54,7 +54,7 @@ def test_it_is_erased_before_each_line(ws: Workspace) -> None:
 def test_unlimited_and_gates_in_the_status(ws: Workspace) -> None:
     """Without a limit there is no `/M`; while a gate runs the status names it."""
     ws.procedure("build", gates={"slow one": "until [ -e go ]; do sleep 0.02; done; rm go"})
-    terminal = ws.terminal("build")
+    terminal = ws.terminal("build", "-u")
     until(lambda: "gate slow one" in terminal.screen[-1] and terminal.screen[-1].startswith("Iteration 1 · "), what="it")
     terminal.type("\x03")
     assert terminal.finish() == 130

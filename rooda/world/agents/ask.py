@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rooda.model import Call, Reply
 from rooda.policy import promise
@@ -13,7 +13,13 @@ from rooda.world.signals import Signals
 
 
 def ask(
-    call: Call, workspace: str, env: Mapping[str, str], folder: RunFolder, signals: Signals, tick: process.Tick | None
+    call: Call,
+    workspace: str,
+    env: Mapping[str, str],
+    folder: RunFolder,
+    signals: Signals,
+    tick: process.Tick | None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Reply:
     """Run the agent to its end. Failure, timeout and interruption are results, not exceptions."""
     transcript = folder.output(transcript_name(call.number, call.kind))
@@ -27,6 +33,7 @@ def ask(
         idle_timeout=call.idle_timeout,
         grace=call.kill_grace,
         stop=signal.Signals[f"SIG{call.agent.stop}"],
+        meanwhile=meanwhile,
     )
     done = process.run(spec, signals, tick)
     return Reply(

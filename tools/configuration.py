@@ -1,0 +1,184 @@
+"""Makes docs/configuration.md from rooda/settings/schema.py. Run it by hand: python tools/configuration.py
+
+With --print it writes the page to standard output instead; a test compares that with the file.
+"""
+
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+
+from rooda.cli import options
+from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PROCEDURE, RESERVED, flag_of, variable_of
+from rooda.settings.shapes import FRAGMENT, GATE, Key
+from rooda.settings.toml_text import toml_value
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "configuration.md")
+SPECIAL = {
+    "promise_signals": "on for the built-in procedures, off for yours",
+    "quality_gates": "those of AGENTS.md",
+}
+
+HEAD = """\
+<!-- Made from rooda/settings/schema.py. To make it again: python tools/configuration.py -->
+
+# Settings
+
+Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that are read, and
+`rooda config show --origin` prints every setting in force and where it comes from.
+
+## Where they come from
+
+Strongest first:
+
+1. what is typed: `--max-iterations 3`
+2. the environment: `ROODA_LOOP_<KEY>` sets a key of `[loop]`
+3. the workspace: the nearest `rooda.toml`, from the workspace up to its repository's root; `--config FILE` replaces it
+4. the user: `rooda.toml` in `$ROODA_CONFIG_HOME`, else in `$XDG_CONFIG_HOME/rooda`, else in `~/.config/rooda`
+5. what ships with rooda: `config/rooda.toml` and `config/procedures.toml`
+
+Tables are merged key by key, every other value is replaced: two lines about `[procedures.build]` change two things,
+and the rest stays. For one procedure the order is: typed, your `[procedures.NAME]`, your `[loop]`, the shipped
+`[procedures.NAME]`, the shipped `[loop]`. What you wrote beats what ships, and within that the nearer table beats the
+general one. The environment counts as your `[loop]`, and is the strongest of them.
+
+A wrong value is told with file, line, key and what was expected, and nothing is started (exit 2). An unknown key is a
+warning. A path in a file is relative to that file, a typed one to the workspace.
+
+## `[loop]`: every procedure
+
+The same keys under `[procedures.NAME]` hold for that procedure alone. The environment has `ROODA_LOOP_` and the key
+in capitals: `{variable}`. Several quality gates are one command per line there.
+
+"""
+
+PROCEDURES = """
+## `[procedures.NAME]`: a procedure
+
+NAME consists of letters, digits, `.`, `_` and `-`, and begins with a letter or a digit. All keys of `[loop]` may stand
+here too. [procedures.md](procedures.md) describes the built-in ones and shows how to change them.
+
+"""
+
+FRAGMENTS = """
+A phase is a text, the name of a file, `builtin:NAME` for a shipped fragment, a table as below, or an array of these;
+the parts are joined by one empty line. `{{name}}` in a part is replaced where parameters are set, a missing one is an
+error, and `\\{{` stands for `{{`. Exactly one of `content` and `path` is given.
+
+"""
+
+GATES = """
+## Quality gates
+
+`quality_gates` is an array. Each entry is a command, or a table:
+
+"""
+
+GATES_MORE = """
+```toml
+[loop]
+quality_gates = ["ruff check .", { name = "tests", command = "pytest -q", timeout = 600 }]
+```
+
+Where no file sets the key, the bullets ``- name: `command` `` below `## Quality Gates` in the workspace's AGENTS.md
+are the gates. `quality_gates = []` and `--no-gates` mean: none.
+
+"""
+
+AGENTS = """
+## `[agents.NAME]`: an agent
+
+Chosen with `--agent NAME`, `agent = "NAME"` or `ROODA_LOOP_AGENT`; [agents.md](agents.md) has the details.
+
+"""
+
+REST = """
+## Other tables
+
+| table | what it holds |
+|---|---|
+| `[models]` | `word = "name"`: what the agent is told when a model is called by this word; other words pass unchanged |
+| `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]` with nothing but a command |
+
+{free} are kept for what is to come: nothing reads them yet.
+
+Older names are accepted with a notice: {older}.
+
+These names are commands or are kept for commands, and can't be procedures:
+{reserved}.
+"""
+
+
+def page() -> str:
+    rows = [(f"`{key}`", _kind(row), _default(key), _flag(key), _what(row)) for key, row in LOOP.items()]
+    own = {key: row for key, row in PROCEDURE.items() if key not in LOOP}
+    agent = {key: row for key, row in AGENT.items() if row.what}
+    free = ", ".join(f"`[{name}]`" for name in FREE)
+    older = ", ".join(f"`{old}` for `{new}`" for old, new in OLDER.items())
+    return (
+        HEAD.replace("{variable}", variable_of("default_iterations"))
+        + _table(("key", "value", "default", "flag", "meaning"), rows)
+        + PROCEDURES
+        + _keys(own)
+        + FRAGMENTS
+        + _keys(FRAGMENT)
+        + GATES
+        + _keys(GATE)
+        + GATES_MORE.rstrip("\n")
+        + "\n"
+        + AGENTS
+        + _keys(agent)
+        + REST.format(older=older, free=free, reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)))
+    )
+
+
+def _keys(keys: Mapping[str, Key]) -> str:
+    return _table(("key", "value", "meaning"), [(f"`{key}`", _kind(row), _what(row)) for key, row in keys.items()])
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in _with_rule(head, rows))
+
+
+def _with_rule(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    yield head
+    yield ("---",) * len(head)
+    yield from rows
+
+
+def _kind(row: Key) -> str:
+    text = row.kind.expected.removeprefix("must be ")
+    words = text.removeprefix("one of ")
+    return " ".join(f"`{word}`" for word in words.split(", ")) if words != text else text
+
+
+def _what(row: Key) -> str:
+    return row.what.replace("<", "&lt;").replace("|", "\\|")
+
+
+def _default(key: str) -> str:
+    with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as file:
+        loop = tomllib.load(file)["loop"]
+    return f"`{toml_value(loop[key])}`" if key in loop else SPECIAL.get(key, "none")
+
+
+def _flag(key: str) -> str:
+    """The option's words, where it has an option that people are told of."""
+    for option in options.for_start():
+        if flag_of(key) in option.opts and not getattr(option, "hidden", False):
+            return " ".join(f"`{word}`" for word in sorted(option.opts, key=len, reverse=True))
+    return "`--no-gates`" if key == "quality_gates" else ""
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--print"]:
+        sys.stdout.write(page())
+        return 0
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
