@@ -3,11 +3,18 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import TextIO
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The whole command: arguments in, exit code out. The two cheapest questions never load click."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_closed_streams()
+    _never_refuse_a_character(sys.stdout, sys.stderr)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if "_ROODA_COMPLETE" not in os.environ and words in ([], ["--help"], ["-h"], ["--version"]):
         from rooda.cli.words import help_text, version_text
 
@@ -15,6 +22,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rooda.cli.gate import guarded
 
     return guarded(words)
+
+
+def _open_closed_streams() -> None:
+    """Give what was closed (`rooda build >&-`) an end that leads nowhere, so that no file of ours takes its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w"))
+
+
+def _never_refuse_a_character(*streams: TextIO) -> None:
+    """What a stream's encoding does not have is shown as `?`; an exception in its place would end the loop's reports."""
+    for stream in streams:
+        if getattr(stream, "errors", "") == "strict" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _print(text: str) -> int:

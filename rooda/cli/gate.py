@@ -21,6 +21,7 @@ def guarded(words: Sequence[str]) -> int:
         return problem.exit_code
     except click.ClickException as problem:
         problem.show()
+        _say_where_options_go(problem)
         return problem.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("Interrupted.")
@@ -31,12 +32,22 @@ def guarded(words: Sequence[str]) -> int:
     except RoodaError as problem:
         _say(f"Error: {problem}")
         return problem.code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click turns the one into the other
         return _reader_gone()
     except OSError as problem:
         place = f"{problem.filename}: " if problem.filename else ""
         _say(f"Error: {place}{problem.strerror or problem}")
         return FAILED
+
+
+def _say_where_options_go(problem: click.ClickException) -> None:
+    """`rooda -v build`: a person who knows the option should not have to guess its place."""
+    if not isinstance(problem, click.NoSuchOption) or problem.ctx is None or problem.ctx.parent is not None:
+        return
+    from rooda.cli import options
+
+    if any(problem.option_name in parameter.opts for parameter in options.for_start()):
+        _say(f"Options of a run stand behind its name: rooda build {problem.option_name} …")
 
 
 def _say(text: str) -> None:

@@ -73,5 +73,5 @@ def _tell(workspace: str, path: str, agents: list[str], gates: list[str]) -> Non
     if not gates:
         click.echo("Quality gates: none found; add the commands that check this project")
     click.echo(
-        "Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR, to see a loop without an agent"
+        "Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR (a loop without an AI, to look at)"
     )

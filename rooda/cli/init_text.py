@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from rooda.settings.schema import LOOP
+from rooda.settings.shapes import Key
 from rooda.settings.toml_text import toml_value
 
 _HEAD = """\
@@ -43,27 +44,37 @@ def text(found: Findings, defaults: dict[str, Any]) -> str:
 
 
 def _agent(found: Findings) -> str:
-    what = f"# {LOOP['agent'].what}. "
-    if found.agents:
-        lines = f"{what}On this machine: {', '.join(found.agents)}.\nagent = {toml_value(found.agents[0])}\n"
-    else:
-        lines = f'{what}None was found on this machine.\n# agent = "claude"\n'
+    here = f"On this machine: {', '.join(found.agents)}." if found.agents else "None was found on this machine."
+    line = f"agent = {toml_value(found.agents[0])}" if found.agents else '# agent = "claude"'
     return (
-        lines + f'# {LOOP["ai_cmd"].what}\n# ai_cmd = "my-agent --flag"\n# {LOOP["model"].what}\n# model = "sonnet"\n'
+        f"{_comment('agent')}. {here}\n{line}\n"
+        f'{_comment("ai_cmd")}.\n# ai_cmd = "my-agent --flag"\n'
+        f'{_comment("model")}.\n# model = "sonnet"\n'
     )
 
 
 def _gates(found: Findings) -> str:
-    what = f"# {LOOP['quality_gates'].what}"
     if not found.gates:
-        return f'{what}. Nothing that checks this project was found.\n# quality_gates = ["make test"]\n'
+        none = "Nothing that checks this project was found."
+        return f'{_comment("quality_gates")}. {none}\n# quality_gates = ["make test"]\n'
     gates = "".join(f"    {toml_value(gate)},\n" for gate in found.gates)
-    return f"{what}. From: {', '.join(found.because)}.\nquality_gates = [\n{gates}]\n"
+    return f"{_comment('quality_gates')}. From: {', '.join(found.because)}.\nquality_gates = [\n{gates}]\n"
+
+
+def _comment(key: str) -> str:
+    what = LOOP[key].what
+    return f"# {what[0].upper()}{what[1:]}"
 
 
 def _others(defaults: dict[str, Any]) -> str:
-    lines = ""
-    for key, row in LOOP.items():
-        if key not in _LEFT_OUT:
-            lines += f"# {row.what}\n# {key} = {toml_value(defaults.get(key, True))}\n"
-    return lines
+    """One line for each: switched on by taking the first two characters away."""
+    lines = [
+        (f"# {key} = {toml_value(defaults.get(key, True))}", row) for key, row in LOOP.items() if key not in _LEFT_OUT
+    ]
+    width = max(len(line) for line, _ in lines)
+    return "".join(f"{line:{width}}  # {row.what}{_choices(row)}\n" for line, row in lines)
+
+
+def _choices(row: Key) -> str:
+    words = row.kind.expected.removeprefix("must be one of ")
+    return "" if words == row.kind.expected else f": {words}"

@@ -7,6 +7,8 @@ import click
 
 from rooda.errors import UsageProblem
 from rooda.model import PHASES, Json
+from rooda.settings.kinds import shown
+from rooda.settings.schema import LOOP
 
 
 class Asked(NamedTuple):
@@ -20,15 +22,41 @@ class Asked(NamedTuple):
     quiet: bool = False
 
 
+_FOLDER = click.Path(exists=True, file_okay=False)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """A number of [loop], judged and refused in the words of the settings."""
+
+    name = "number"
+
+    def __init__(self, key: str) -> None:
+        self._kind = LOOP[key].kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = self._kind.read(value)
+        except ValueError:
+            self.fail(f"{self._kind.expected}, got {shown(value)}.", param, ctx)
+        for fault in self._kind.faults(number):
+            self.fail(f"{fault.text}.", param, ctx)
+        return number
+
+
 def _limit() -> list[click.Parameter]:
     return [
-        click.Option(["-n", "--max-iterations"], type=click.IntRange(min=0), metavar="N", help="0 = unlimited."),
+        _number("-n", "--max-iterations", key="default_iterations", help="Stop after N iterations; 0 = unlimited."),
         click.Option(["-u", "--unlimited"], is_flag=True, help="The same as --max-iterations 0."),
-        click.Option(["--failure-threshold"], type=click.IntRange(min=1), metavar="N", help="Failures in a row to abort."),
-        click.Option(["--token-budget"], type=click.IntRange(min=0), metavar="N", help="Warn above; 0 = never."),
-        click.Option(["--iteration-timeout"], type=click.FloatRange(min=0), metavar="S", help="Seconds; 0 = none."),
-        click.Option(["--idle-timeout"], type=click.FloatRange(min=0), metavar="S", help="Seconds without output."),
+        _number("--failure-threshold", help="Abort after N failures in a row."),
+        _number("--token-budget", help="Warn of a prompt above N tokens; 0 = never."),
+        _number("--iteration-timeout", help="End an agent call after N seconds; 0 = never."),
+        _number("--idle-timeout", help="End it after N seconds without output."),
     ]
+
+
+def _number(*names: str, key: str = "", help: str) -> click.Option:
+    setting = key or names[0].strip("-").replace("-", "_")
+    return click.Option(names, type=Number(setting), metavar="N", help=help)
 
 
 def _agent() -> list[click.Parameter]:
@@ -57,10 +85,10 @@ def _way() -> list[click.Parameter]:
         click.Option(["--no-gates"], is_flag=True, help="Run no quality gates."),
         click.Option(["-v", "--verbose"], is_flag=True, help="Show the agent's output and details."),
         click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
-        click.Option(["--log-level"], type=click.Choice(["debug", "info", "warn", "error"])),
+        click.Option(["--log-level"], type=click.Choice(["debug", "info", "warn", "error"]), help="How much is said."),
         click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
-        click.Option(["-C", "directory"], metavar="DIR", type=click.Path(exists=True, file_okay=False)),
-        click.Option(["--config"], metavar="FILE", type=click.Path()),
+        click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
+        click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of the rooda.toml found."),
     ]
 
 
@@ -91,7 +119,8 @@ def asked(typed: Json) -> Asked:
     flags: Json = {}
     for name, take in _FLAGS.items():
         value = typed.get(name)
-        if value not in (None, (), False) or (name == "preamble" and value is False):
+        untyped = value is None or value == () or (value is False and name != "preamble")  # 0 is typed
+        if not untyped:
             flags[take[0]] = take[1](value)
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     return Asked(flags, typed.get("dry_run", False), opening, typed["json"], typed["verbose"], typed["quiet"])

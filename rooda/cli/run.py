@@ -18,7 +18,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
     found = settings.load(where.workspace, where.config)
     if name in settings.resolve.names(found):
         summary = settings.resolve.summary(found, name)
-    elif "-C" in words or "--config" in words:
+    elif any(word.startswith(("-C", "--config")) for word in words):
         summary = ""
     else:
         raise _unknown(name, settings.resolve.names(found))

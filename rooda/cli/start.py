@@ -1,5 +1,7 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
+import click
+
 from rooda import settings
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
@@ -56,6 +58,8 @@ def resume(name: str, where: Where, asked: Asked) -> int:
 def prepared(name: str, where: Where, asked: Asked) -> tuple["settings.Settings", Procedure]:
     """The settings in force and the procedure they make."""
     found = settings.load(where.workspace, where.config)
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}", err=True)
     return found, settings.resolve.procedure(found, name, asked.flags)
 
 

@@ -20,10 +20,9 @@ def where(ctx: "click.Context") -> Where:
     return ctx.find_object(Where) or Where(os.getcwd())
 
 
-def relocated(where: Where, typed: dict[str, Any]) -> Where:
-    """The same, unless -C or --config stand after the command's name; takes them out of `typed`."""
-    directory, config = typed.pop("directory", None), typed.pop("config", None)
+def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
+    """-C and --config may stand after the command word as well."""
+    directory, config = typed.get("directory"), typed.get("config")
     return Where(
-        os.path.abspath(directory) if directory else where.workspace,
-        os.path.abspath(config) if config else where.config,
+        os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
     )

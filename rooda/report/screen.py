@@ -49,8 +49,7 @@ class Screen:
             self._tail.note(record)
         for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record):
             self.line(line)
-        if self._live:
-            self._live.draw()
+        self._draw()
 
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
@@ -66,7 +65,7 @@ class Screen:
         """What must happen while an agent works; nothing unless somebody watches."""
         if self._tail:
             return Tick(0.2, self._both)
-        return Tick(1.0, self._live.draw) if self._live else None
+        return Tick(1.0, self._draw) if self._live else None
 
     def close(self) -> None:
         if self._live:
@@ -75,7 +74,11 @@ class Screen:
     def _both(self) -> None:
         assert self._tail is not None
         self._tail.read()
-        if self._live:
+        self._draw()
+
+    def _draw(self) -> None:
+        """Redraw the status, unless it would erase what the agent has begun to write."""
+        if self._live and not (self._tail and self._tail.mid_line):
             self._live.draw()
 
     def _write(self, text: str) -> None:
@@ -93,7 +96,7 @@ class Screen:
 
 def is_terminal(stream: TextIO) -> bool:
     try:
-        return stream.isatty() and os.environ.get("TERM", "") != "dumb"
+        return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     except (AttributeError, ValueError):
         return False
 

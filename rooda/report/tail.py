@@ -1,5 +1,6 @@
 """--verbose: what the agent prints, as it prints it, read from its transcript file."""
 
+import codecs
 from collections.abc import Callable
 
 from rooda.model import Json
@@ -16,15 +17,23 @@ class Tail:
         self._path = ""
         self._offset = 0
         self._fresh_line = True
+        self._decoder = _decoder()
+
+    @property
+    def mid_line(self) -> bool:
+        """Does a line that the agent has not ended yet stand on the screen?"""
+        return not self._fresh_line
 
     def note(self, record: Json) -> None:
         if record["event"] == "agent.started":
             self._path, self._offset, self._fresh_line = record["transcript"], 0, True
+            self._decoder = _decoder()
             self._write(START)
         elif record["event"] == "agent.ended" and self._path:
             self.read()
-            self._write(END if self._fresh_line else "\n" + END)
-            self._path = ""
+            rest = self._decoder.decode(b"", final=True)
+            self._write(rest + (END if self._fresh_line else "\n" + END))
+            self._path, self._fresh_line = "", True
 
     def read(self) -> None:
         """Show what has come since the last time."""
@@ -36,6 +45,11 @@ class Tail:
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)
                     self._fresh_line = chunk.endswith(b"\n")
-                    self._write(chunk.decode("utf-8", "replace"))
+                    self._write(self._decoder.decode(chunk))
         except OSError:
             return
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    """Keeps a character that was read half for the next piece."""
+    return codecs.getincrementaldecoder("utf-8")("replace")

@@ -50,8 +50,18 @@ def no_agent_text(settings: Settings) -> str:
             "  ROODA_LOOP_AGENT=NAME             in the environment (or ROODA_LOOP_AI_CMD)",
             "  rooda init                        writes a rooda.toml with the agent found on this machine",
             f"Available agents: {', '.join(agents(settings)) or 'none'}",
+            _on_this_machine(),
         )
     )
+
+
+def _on_this_machine() -> str:
+    from rooda.settings.detect import agents_here
+
+    found = agents_here()
+    if found:
+        return f"On this machine: {', '.join(found)}"
+    return "None of them was found on this machine. To see a loop without an AI: rooda build --agent demo"
 
 
 def _raw(found: Found) -> Agent:

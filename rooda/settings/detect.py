@@ -43,7 +43,7 @@ def gates(folder: str) -> list[Gates]:
 
 def program(command: str) -> str:
     """The program a gate needs."""
-    return command.split()[0]
+    return command.split(maxsplit=1)[0]
 
 
 def missing(folder: str, command: str) -> bool:

@@ -64,9 +64,10 @@ class _Notes:
 
 def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
     """A private copy of `tomllib.loads`; tomllib itself stays as it is."""
-    room = dict(vars(sys.modules["tomllib._parser"]))
-    for name, function in list(room.items()):
-        if isinstance(function, FunctionType):
+    home = vars(sys.modules["tomllib._parser"])
+    room = dict(home)
+    for name, function in home.items():
+        if isinstance(function, FunctionType) and function.__globals__ is home:
             copy = FunctionType(function.__code__, room, name, function.__defaults__, function.__closure__)
             copy.__kwdefaults__ = function.__kwdefaults__
             room[name] = copy

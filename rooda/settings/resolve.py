@@ -19,9 +19,6 @@ _PLAIN = (
     "failure_threshold",
     "token_budget",
     "token_encoding",
-    "iteration_timeout",
-    "idle_timeout",
-    "kill_grace",
     "max_output_buffer",
     "on_interrupted",
     "preamble",
@@ -68,6 +65,9 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
         **{key: found.value for key in _PLAIN if (found := look.find(key))},
+        iteration_timeout=float(look.value("iteration_timeout", 0)),
+        idle_timeout=float(look.value("idle_timeout", 0)),
+        kill_grace=float(look.value("kill_grace", 5)),
     )
 
 

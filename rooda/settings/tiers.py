@@ -121,7 +121,11 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
         return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
     except ValueError as problem:
         return None, [f"{source.path}{_position(problem, data)}"], []
-    faults = modernised(tree, lines) + faults_of(tree)
+    notices, faults = modernised(tree, lines), faults_of(tree)
+    for fault in faults:
+        if fault.warning:
+            _drop(tree, fault.path)
+    faults = notices + faults
     return (
         Layer(source.tier, source.path, tree, lines),
         [_sentence(source.path, lines, fault) for fault in faults if not fault.warning],
@@ -129,8 +133,15 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
     )
 
 
+def _drop(tree: Any, path: Path) -> None:
+    """Take an unknown key out: nobody reads it, and `config show` shall not say that it holds."""
+    for part in path[:-1]:
+        tree = tree[part]
+    del tree[path[-1]]
+
+
 def _unreadable(source: Source, problem: OSError) -> list[str]:
-    if not source.exists:
+    if not source.exists and source.tier != BUILT_IN:
         return []
     if isinstance(problem, IsADirectoryError):
         return [f"{source.path}: is a folder, not a settings file"]

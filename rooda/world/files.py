@@ -123,6 +123,12 @@ def tail(path: str, limit: int) -> bytes:
         return file.read(limit)
 
 
+def beginning(path: str, limit: int) -> bytes:
+    """The first `limit` bytes."""
+    with open(path, "rb") as file:
+        return file.read(limit)
+
+
 def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
     """Lines of the last `limit` bytes, without their ends; of a longer line only the first `longest` bytes."""
     with open(path, "rb") as file:

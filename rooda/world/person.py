@@ -27,5 +27,8 @@ def typed_answer(question: str) -> str | None:
     """One line from the terminal; None at end of input."""
     sys.stderr.write(question)
     sys.stderr.flush()
-    line = sys.stdin.readline()
+    try:
+        line = sys.stdin.readline()
+    except UnicodeDecodeError:
+        return "?"
     return line.rstrip("\n") if line else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
 from rooda.world import clock, compose, files, tokens
-from rooda.world.agents import ask, environment
+from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker
 from rooda.world.journal import Journal
 from rooda.world.lock import Lock
@@ -78,7 +78,7 @@ class Session:
         reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick)
         facts = {**reply._asdict(), "elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
         outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
-        self.tell("agent.ended", phase="execute", outcome=outcome, **facts)
+        self.tell("agent.ended", phase="execute", outcome=outcome, **facts, **evidence.of(call, reply))
         if reply.truncated:
             self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
         self._say_problem()

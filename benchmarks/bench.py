@@ -1,0 +1,122 @@
+"""What every goal is measured with: a throwaway venv with rooda in it, the fake agent, workspaces."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from benchmarks.measure import Failed, once
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAMS = os.path.join(ROOT, "benchmarks", "programs")
+PROCEDURE = "\n[procedures.bench]\n" + "".join(f'{p} = "{p}.md"\n' for p in ("observe", "orient", "decide", "act"))
+
+
+class Workspace(NamedTuple):
+    """A folder to run in. `stamps` is where the fake agent writes when it began and ended."""
+
+    path: str
+    prompt: str  # the prompt as a file, for loops that assemble nothing
+    env: dict[str, str]
+
+    @property
+    def stamps(self) -> str:
+        return os.path.join(self.path, "stamps")
+
+    def calls(self) -> list[tuple[int, int, int]]:
+        """Start, end and pid of every agent call so far."""
+        with open(self.stamps, encoding="ascii") as file:
+            return [(int(start), int(end), int(pid)) for start, end, pid in map(str.split, file)]
+
+
+class Bench:
+    """The tools, below one temporary folder."""
+
+    def __init__(self, root: str, quick: bool, rooda: str = "") -> None:
+        self.root, self.quick = root, quick
+        self.python = os.path.join(os.path.dirname(rooda), "python") if rooda else self._install()
+        self.rooda = os.path.join(os.path.dirname(self.python), "rooda")
+        self.agent = self._agent()
+        self._count = 0
+
+    def _install(self) -> str:
+        """A venv with the checkout in it, not editable, and its wrapper written by the pip that runs here."""
+        venv = os.path.join(self.root, "venv")
+        python = os.path.join(venv, "bin", "python")
+        run([sys.executable, "-m", "venv", "--without-pip", venv])
+        run([sys.executable, "-m", "pip", "--quiet", "--python", python, "install", ROOT])
+        return python
+
+    def _agent(self) -> str:
+        agent = os.path.join(self.root, "agent")
+        compiler = shutil.which("cc")
+        source = os.path.join(PROGRAMS, "agent.c")
+        for how in (["-static"], []):
+            command = [compiler or "", "-O2", *how, "-o", agent, source]
+            if compiler and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                return agent
+        with open(os.path.join(PROGRAMS, "agent.py"), encoding="utf-8") as script, open(agent, "w") as program:
+            program.write(f"#!{self.python} -IS\n{script.read()}")
+        os.chmod(agent, 0o755)
+        return agent
+
+    @property
+    def compiled(self) -> bool:
+        with open(self.agent, "rb") as file:
+            return file.read(2) != b"#!"
+
+    def workspace(self, name: str, size: int = 8_000, loop: str = "", **env: str) -> Workspace:
+        """A folder with the procedure `bench`, whose prompt has about `size` bytes."""
+        self._count += 1
+        path = os.path.join(self.root, f"{self._count:03d}-{name}")
+        os.mkdir(path)
+        with open(os.path.join(path, "rooda.toml"), "w", encoding="utf-8") as file:
+            file.write(f"[loop]\n{loop}{PROCEDURE}")
+        text = "Read the task, change the code, run the tests, and say what is left.\n"
+        phase = text * (size // 4 // len(text) + 1)
+        for phase_name in ("observe", "orient", "decide", "act"):
+            write(os.path.join(path, f"{phase_name}.md"), phase)
+        prompt = os.path.join(path, "prompt")
+        write(prompt, phase * 4)
+        mine = {"PATH": os.environ.get("PATH", os.defpath), "HOME": path, "LANG": "C.UTF-8"}
+        mine |= {"ROODA_CACHE_HOME": os.path.join(path, "cache"), "STAMPS": os.path.join(path, "stamps"), **env}
+        return Workspace(path, prompt, mine)
+
+    def loop(self, count: int, *options: str) -> list[str]:
+        """The command that runs `count` iterations of the procedure with the fake agent."""
+        return [self.rooda, "bench", "--fresh", "-n", str(count), "--ai-cmd", self.agent, *options]
+
+    def floor(self, place: Workspace, count: int, *gate: str) -> list[str]:
+        return [self.python, os.path.join(PROGRAMS, "floor.py"), self.agent, str(count), place.prompt, *gate]
+
+    def first_loop(self, count: int) -> list[str]:
+        """The shell loop that came before: no state, no journal."""
+        phases = [word for p in ("observe", "orient", "decide", "act") for word in (f"--{p}", f"{p}.md")]
+        script = os.path.join(ROOT, "archive", "rooda.sh")
+        bash = shutil.which("bash") or "bash"
+        return [bash, script, *phases, "--max-iterations", str(count), "--ai-cmd", self.agent]
+
+    def gaps(self, argv: Sequence[str], place: Workspace, keep: bool = False) -> list[float]:
+        """Seconds between the end of each agent call and the start of the next, in one run of a loop."""
+        if os.path.exists(place.stamps):
+            os.unlink(place.stamps)
+        once(argv, place.env, place.path)
+        runs = os.path.join(place.path, ".rooda", "runs")
+        if not keep and os.path.isdir(runs):
+            shutil.rmtree(runs)
+        calls = place.calls()
+        return [(after[0] - before[1]) / 1e9 for before, after in pairwise(calls)]
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def run(argv: Sequence[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")

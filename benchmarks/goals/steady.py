@@ -1,0 +1,58 @@
+"""Goal 7: the ten-thousandth iteration costs what the hundredth did."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from statistics import median
+
+from benchmarks import processes
+from benchmarks.bench import Bench, Workspace
+from benchmarks.measure import Failed, finish, round_robin, start
+from benchmarks.verdict import Measured, Row
+
+
+def steady(bench: Bench) -> Measured:
+    count, rounds = (200, 2) if bench.quick else (10_000, 3)
+    ours, least = bench.workspace("rooda"), bench.workspace("floor")
+    contenders = {
+        "least durable loop": _ends(bench.floor(least, count), least, count),
+        "rooda": _ends(bench.loop(count), ours, count),
+    }
+    series = round_robin(contenders, rounds)
+    rooda = series["rooda"]
+    rows = [Row(7, f"time between calls, last tenth over first tenth of {count:,}", rooda["growth"].median, 1.15)]
+    if processes.readable():
+        rows.append(Row(7, "private memory it gains meanwhile", rooda["gained"].median / 1e6, 2, "MB"))
+    return Measured(rows, series)
+
+
+def _ends(argv: list[str], place: Workspace, count: int) -> Callable[[], Mapping[str, float]]:
+    def measure() -> Mapping[str, float]:
+        if os.path.exists(place.stamps):
+            os.unlink(place.stamps)
+        began = time.monotonic()
+        pid = start(argv, place.env, place.path)
+        early, late = (_memory(pid, place, call) for call in (count // 10, count * 19 // 20))
+        cost = finish(pid, began)
+        if cost.code:
+            raise Failed(f"{' '.join(argv)}: exit {cost.code}")
+        calls, tenth = place.calls(), count // 10
+        gaps = [after[0] - before[1] for before, after in pairwise(calls)]
+        first, last = median(gaps[:tenth]) / 1e9, median(gaps[-tenth:]) / 1e9
+        return {"first": first, "last": last, "growth": last / first, "gained": max(0, late - early)}
+
+    return measure
+
+
+def _memory(pid: int, place: Workspace, call: int) -> int:
+    """Private bytes of the loop while about the given call runs."""
+    record = 2 * len(str(time.monotonic_ns())) + 3
+    while processes.readable():
+        try:
+            if os.stat(place.stamps).st_size >= call * record:
+                return processes.private(pid)
+        except FileNotFoundError:
+            pass
+        time.sleep(0.02)
+    return 0

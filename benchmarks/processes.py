@@ -1,0 +1,57 @@
+"""What the system says of live processes: private memory, wake-ups, processor time. Linux only."""
+
+import os
+from typing import NamedTuple
+
+
+class Use(NamedTuple):
+    """Summed over some processes."""
+
+    private: int  # bytes that would be free if they ended
+    wakeups: int  # voluntary context switches so far
+    cpu: float  # seconds so far
+
+
+def readable() -> bool:
+    return os.path.exists("/proc/self/smaps_rollup")
+
+
+def family(pid: int, without: int) -> list[int]:
+    """The process and its descendants, but not those in the session of `without`."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (fields := _stat(int(entry))) and int(fields[3]) != without:
+            children.setdefault(int(fields[1]), []).append(int(entry))
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+def use(pids: list[int]) -> Use:
+    return Use(sum(map(private, pids)), sum(map(_wakeups, pids)), sum(map(_cpu, pids)))
+
+
+def private(pid: int) -> int:
+    """Unique set size, bytes."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
+
+
+def _wakeups(pid: int) -> int:
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+
+
+def _cpu(pid: int) -> float:
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on; empty when the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []

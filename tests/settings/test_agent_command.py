@@ -1,0 +1,69 @@
+"""The words an agent is started with."""
+
+import shlex
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiers import Tiers
+
+from rooda.model import Agent
+from rooda.settings import resolve
+from rooda.world.agents.command import argv, describe
+
+
+def words(command: str, prompt: str | None = None, model: str = "", way: str = "stdin") -> list[str]:
+    return argv(Agent("", command, prompt=way, model=model), prompt)
+
+
+@pytest.mark.parametrize(
+    ("command", "without", "with_model"),
+    [
+        ("a --model {model} b", ["a", "b"], ["a", "--model", "M x", "b"]),
+        ("a -v --model={model}", ["a", "-v"], ["a", "-v", "--model=M x"]),
+        ("a b {model}", ["a", "b"], ["a", "b", "M x"]),
+        ("a - {model}", ["a", "-"], ["a", "-", "M x"]),
+        ("a -- {model}", ["a", "--"], ["a", "--", "M x"]),
+        ("a '-m {model}' 'b c'", ["a", "b c"], ["a", "-m M x", "b c"]),
+    ],
+)
+def test_model(command: str, without: list[str], with_model: list[str]) -> None:
+    """Without a model the word goes, and the option before it; with one, it is one word."""
+    assert words(command) == without
+    assert words(command, model="M x") == with_model
+
+
+def test_prompt_and_python() -> None:
+    """{prompt} is replaced by the text, {python} by this interpreter; other braces stay."""
+    assert words("a {prompt}", "it's {model}", way="argument") == ["a", "it's {model}"]
+    assert words("a", "text", way="argument") == ["a", "text"]
+    assert words("a --file={prompt}", "/p", way="file") == ["a", "--file=/p"]
+    assert words("{python} -m x '{\"a\": 1}'") == [sys.executable, "-m", "x", '{"a": 1}']
+    assert words("a -p {prompt} b") == ["a", "b"]
+
+
+@given(st.text(min_size=1), st.text())
+def test_no_value_breaks_the_quoting(model: str, prompt: str) -> None:
+    """Whatever model and prompt hold, each stays the word it is."""
+    assert words("a --model {model} -p {prompt}", prompt, model, "argument") == ["a", "--model", model, "-p", prompt]
+
+
+def test_describe() -> None:
+    """A raw command is shown as it was written; a filled one as a shell would take it."""
+    assert describe(Agent("", "claude-cli   --no-interactive 'x y'")) == "claude-cli   --no-interactive 'x y'"
+    assert describe(Agent("x", "a --model {model} -", model="m n")) == "a --model 'm n' -"
+    assert describe(Agent("x", "a --model {model} {prompt}", prompt="argument")) == "a {prompt}"
+    assert describe(Agent("x", "a", prompt="argument")) == "a {prompt}"
+
+
+def test_every_shipped_agent_has_a_command_line(tiers: Tiers) -> None:
+    """With and without a model, no placeholder is left and the program is the agent's own."""
+    found = tiers.load()
+    for name in resolve.agents(found):
+        agent = resolve.agent_named(found, name)
+        assert agent
+        for model in ("", "m"):
+            line = argv(agent._replace(model=model), "P" if agent.prompt == "argument" else None)
+            assert "{" not in shlex.join(line) and ("m" in line) == (bool(model) and "{model}" in agent.command)
+            assert line[0] in (name, sys.executable)

@@ -1,0 +1,186 @@
+"""Gates, promise signals, the agent, the model, unknown procedures."""
+
+import pytest
+from tiers import OWN, Tiers
+
+from rooda.errors import ConfigProblem, UsageProblem
+from rooda.model import PHASES, Gate
+from rooda.settings import resolve
+
+
+class TestGates:
+    """quality_gates."""
+
+    def test_OA_15_gates_of_both_forms(self, tiers: Tiers) -> None:
+        """A text is name and command at once; a table may have a name and a timeout; equal names are fine."""
+        tiers.write(
+            '[loop]\nquality_gates = ["make", { command = "x", timeout = 3 }, { name = "make", command = "y" }]\n'
+        )
+        assert tiers.procedure("build").gates == (Gate("make", "make"), Gate("x", "x", 3.0), Gate("make", "y"))
+
+    def test_absent_empty_and_switched_off(self, tiers: Tiers) -> None:
+        """Absent leaves the word to AGENTS.md; [] and --no-gates mean none."""
+        assert tiers.procedure("build").gates is None
+        tiers.write("[loop]\nquality_gates = []\n")
+        assert tiers.procedure("build").gates == ()
+        tiers.write('[loop]\nquality_gates = ["x"]\n')
+        assert tiers.procedure("build", no_gates=True).gates == ()
+
+    def test_replaced_whole(self, tiers: Tiers) -> None:
+        """A stronger tier's gates replace the weaker one's, and a procedure's replace the general ones."""
+        tiers.user('[loop]\nquality_gates = ["a", "b"]\n')
+        tiers.write('[procedures.build]\nquality_gates = ["c"]\n')
+        assert tiers.procedure("build").gates == (Gate("c", "c"),)
+        assert [gate.name for gate in tiers.procedure("audit-spec").gates or ()] == ["a", "b"]
+
+
+class TestPromise:
+    """promise_signals and whose a procedure is."""
+
+    def test_OU_001_on_for_built_ins_off_for_own(self, tiers: Tiers) -> None:
+        """The shipped prompts teach the signal, a person's don't; either can be set."""
+        tiers.write(OWN)
+        assert tiers.procedure("build").promise_signals and tiers.procedure("build").builtin
+        assert not tiers.procedure("mine").promise_signals and not tiers.procedure("mine").builtin
+        tiers.write("[loop]\npromise_signals = true\n", OWN)
+        assert tiers.procedure("mine").promise_signals
+        tiers.write("[loop]\npromise_signals = false\n")
+        assert not tiers.procedure("build").promise_signals
+        assert tiers.procedure("build", promise_signals=True).promise_signals
+
+    def test_four_replaced_phases_make_it_the_persons(self, tiers: Tiers) -> None:
+        """From files and flags together; with three it stays built-in; the built-in limit stays."""
+        tiers.write('[procedures.build]\nobserve = "a"\norient = "b"\ndecide = "c"\n')
+        assert tiers.procedure("build").builtin and tiers.procedure("build").promise_signals
+        own = tiers.procedure("build", act=["d"])
+        assert (own.builtin, own.promise_signals, own.max_iterations) == (False, False, 5)
+
+
+class TestAgent:
+    """Which agent, with which model."""
+
+    def test_OA_34_nothing_configured(self, tiers: Tiers) -> None:
+        """There is no default agent; the text tells the ways to set one."""
+        assert tiers.procedure("build").agent is None
+        lines = resolve.no_agent_text(tiers.load()).splitlines()
+        assert lines[:2] == ["no AI command configured", "Set one via:"]
+        assert 5 <= len(lines[2:-1]) <= 6 and all(line.startswith("  ") for line in lines[2:-1])
+        assert lines[-1].startswith("Available agents: aider, amp, claude, codex, ")
+
+    def test_OU_007_levels(self, tiers: Tiers) -> None:
+        """Flag command, flag name, procedure command, procedure name, loop command, loop name: in this order."""
+        flags = {"ai_cmd": "one", "agent": "codex"}
+        procedure, loop = ['ai_cmd = "three"\n', 'agent = "gemini"\n'], ['ai_cmd = "five"\n', 'agent = "opencode"\n']
+        seen = []
+        for step in range(7):
+            tiers.write("[loop]\n" + "".join(loop), OWN + "".join(procedure))
+            agent = tiers.procedure("mine", **flags).agent
+            seen.append(agent and (agent.name or agent.command))
+            if flags:
+                flags.pop(next(iter(flags)))
+            elif procedure:
+                procedure.pop(0)
+            elif step < 6:
+                loop.pop(0)
+        assert seen == ["one", "codex", "three", "gemini", "five", "opencode", None]
+
+    def test_the_stronger_tier_speaks_first(self, tiers: Tiers) -> None:
+        """A name in the environment beats a command in a file; a name in the workspace a command of the user."""
+        tiers.user('[loop]\nai_cmd = "cat"\n')
+        tiers.write('[loop]\nagent = "codex"\n')
+        assert _name(tiers) == "codex"
+        tiers.environ["ROODA_LOOP_AI_CMD_ALIAS"] = "gemini"
+        assert _name(tiers) == "gemini"
+
+    def test_OU_008_aliases_and_agents_merge(self, tiers: Tiers) -> None:
+        """A field of a built-in agent can be replaced alone; an alias is a raw command."""
+        tiers.write('[agents.claude]\nmodel = "opus"\nenv = { A = "b" }\n[ai_cmd_aliases]\nmine = "my-agent -x"\n')
+        claude = tiers.procedure("build", agent="claude").agent
+        assert claude and claude.command.startswith("claude -p ") and claude.model == "opus" and claude.stop == "INT"
+        assert claude.env == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "A": "b"}
+        mine = tiers.procedure("build", ai_cmd_alias="mine").agent
+        assert mine and (mine.name, mine.command, mine.output, mine.prompt) == ("", "my-agent -x", "text", "stdin")
+
+    def test_unknown_agents(self, tiers: Tiers) -> None:
+        """The known ones are named, and the nearest; with file and line when a file says it."""
+        typed = tiers.fault("build", agent="claud")
+        assert isinstance(typed, UsageProblem)
+        assert typed.what.startswith("--agent: unknown agent 'claud'; known are aider, amp, claude, ")
+        assert typed.hint == "Did you mean 'claude'?"
+        tiers.write('[loop]\n\nagent = "nobody-knows"\n')
+        written = tiers.fault("build")
+        assert isinstance(written, ConfigProblem)
+        assert written.what.startswith(
+            f"{tiers.workspace_file}:3: loop.agent: unknown agent 'nobody-knows'; known are "
+        )
+        tiers.environ["ROODA_LOOP_AGENT"] = "nope"
+        assert tiers.fault("build").what.startswith("ROODA_LOOP_AGENT: unknown agent 'nope'")
+
+    def test_an_agent_without_a_command(self, tiers: Tiers) -> None:
+        """The table is found, and what it lacks is told."""
+        tiers.write('[agents.mine]\nmodel = "x"\n')
+        assert (
+            tiers.fault("build", agent="mine").what
+            == f"{tiers.workspace_file}:1: agents.mine: the key 'command' is missing"
+        )
+
+    @pytest.mark.parametrize("command", ["", " ", "'", "#"])
+    def test_empty_and_broken_commands(self, command: str, tiers: Tiers) -> None:
+        """A typed command that can't be one is refused; `#` is an ordinary word."""
+        if command == "#":
+            assert tiers.procedure("build", ai_cmd=command).agent
+        else:
+            assert tiers.fault("build", ai_cmd=command).what.startswith("--ai-cmd ")
+
+    def test_a_raw_command_with_prompt_takes_it_as_argument(self, tiers: Tiers) -> None:
+        """{prompt} says by itself how the prompt goes in."""
+        agent = tiers.procedure("build", ai_cmd="tool {prompt}").agent
+        assert agent and agent.prompt == "argument"
+
+    def test_the_model(self, tiers: Tiers) -> None:
+        """Flag, procedure, agent, loop; each translated by [models]."""
+        tiers.write('[loop]\nai_cmd = "x"\nmodel = "haiku"\n[models]\nopus = "opus-9"\n', OWN + 'model = "opus"\n')
+        assert _model(tiers, "mine") == "opus-9"
+        assert _model(tiers, "mine", model="sonnet") == "sonnet"
+        assert _model(tiers, "build") == "haiku"
+        tiers.write('[loop]\nagent = "codex"\nmodel = "haiku"\n[agents.codex]\nmodel = "gpt"\n')
+        assert _model(tiers, "build") == "gpt"
+        assert _model(tiers, "build", agent="claude") == "haiku"
+
+
+def _name(tiers: Tiers) -> str:
+    agent = tiers.procedure("build").agent
+    return agent.name if agent else ""
+
+
+def _model(tiers: Tiers, name: str, **flags: object) -> str:
+    agent = tiers.procedure(name, **flags).agent
+    assert agent
+    return agent.model
+
+
+def test_OU_033_unknown_procedure(tiers: Tiers) -> None:
+    """The sentence, where to look, and the nearest name."""
+    problem = tiers.fault("biuld")
+    assert problem.what == "Unknown procedure 'biuld'. Run 'rooda list' to see available procedures."
+    assert problem.hint == "Did you mean 'build'?"
+    assert tiers.fault("xyzzy").hint == ""
+
+
+def test_names_and_summaries(tiers: Tiers) -> None:
+    """All procedures, sorted; a summary is one line, else the description's first."""
+    tiers.write(OWN + 'description = """\nFirst line.\nSecond."""\n')
+    found = tiers.load()
+    names = resolve.names(found)
+    assert names == sorted(names) and {"build", "bootstrap", "mine"} <= set(names)
+    assert resolve.summary(found, "mine") == "First line."
+    assert resolve.summary(found, "build")
+    assert tiers.procedure("mine").display == "mine"
+
+
+def test_every_shipped_procedure_resolves(tiers: Tiers) -> None:
+    """Each has four phases of existing files."""
+    for name in resolve.names(tiers.load()):
+        procedure = tiers.procedure(name)
+        assert [phase.name for phase in procedure.phases] == list(PHASES)
+        assert procedure.builtin and procedure.max_iterations > 0 and procedure.summary

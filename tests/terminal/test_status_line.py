@@ -1,0 +1,160 @@
+"""The live status line of a terminal: what it shows, and that it leaves no trace."""
+
+import re
+
+import pytest
+
+from harness import Workspace, masked, until
+
+ERASED = b"\r\x1b[K"
+STATUS = re.compile(rb"Iteration \d+(?:/\d+)? \xc2\xb7 [0-9hms]+")
+
+
+def hold(ws: Workspace, *numbers: int) -> None:
+    """These calls wait until the test calls `release`."""
+    for n in numbers:
+        ws.side(n, f'until [ -e "$FAKE/go-{n}" ]; do sleep 0.02; done')
+
+
+def release(ws: Workspace, n: int) -> None:
+    with open(f"{ws.fake}/go-{n}", "w", encoding="utf-8"):
+        pass
+
+
+def test_what_the_status_line_shows(ws: Workspace) -> None:
+    """While an agent works the last line says which iteration, for how long, and how large the prompt is."""
+    hold(ws, 1)
+    terminal = ws.terminal("build", "-n", "2")
+    until(lambda: re.fullmatch(r"Iteration 1/2 · \d+s · \d+ tokens", terminal.screen[-1]), what="the status")
+    until(lambda: " · 1s · " in terminal.screen[-1], what="the status to tick")
+    release(ws, 1)
+    assert terminal.finish() == 0
+
+
+def test_no_trace_is_left(ws: Workspace) -> None:
+    """When all is over the terminal holds exactly the lines that a pipe would hold, stamped, and an empty line."""
+    terminal = ws.terminal("build", "-n", "2")
+    assert terminal.finish() == 0
+    assert masked(terminal.screen) == [*masked(ws.rooda("build", "-n", "2").lines), ""]
+
+
+def test_it_is_erased_before_each_line(ws: Workspace) -> None:
+    """Between a status and the next line there is always the erasing."""
+    ws.exits(1)
+    terminal = ws.terminal("build", "-n", "3")
+    assert terminal.finish() == 0
+    raw = terminal.raw
+    found = list(STATUS.finditer(raw))
+    assert len(found) >= 3
+    for status in found:
+        rest = raw[status.end() :]
+        assert b"\n" not in rest[: rest.index(ERASED)]
+
+
+def test_unlimited_and_gates_in_the_status(ws: Workspace) -> None:
+    """Without a limit there is no `/M`; while a gate runs the status names it."""
+    ws.procedure("build", gates={"slow one": "until [ -e go ]; do sleep 0.02; done; rm go"})
+    terminal = ws.terminal("build")
+    until(lambda: "gate slow one" in terminal.screen[-1] and terminal.screen[-1].startswith("Iteration 1 · "), what="it")
+    terminal.type("\x03")
+    assert terminal.finish() == 130
+
+
+def test_ctrl_c_leaves_a_clean_screen(ws: Workspace) -> None:
+    """After Ctrl+C the last line is M10, with neither status nor half a line beside it."""
+    hold(ws, 1)
+    terminal = ws.terminal("build", "-n", "2")
+    ws.wait_calls(1)
+    terminal.type("\x03")
+    assert terminal.finish() == 130
+    last = [line for line in terminal.screen if line][-1]
+    assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] Interrupted\. State saved\. Resume with: rooda resume build", last)
+    assert not any("·" in line for line in terminal.screen)
+
+
+def test_ctrl_c_reaches_only_the_loop(ws: Workspace) -> None:
+    """The agent does not get the terminal's Ctrl+C; the loop ends it with the signal of its own choice."""
+    ws.side(1, "trap 'echo INT >> heard; exit 1' INT\ntrap 'echo TERM >> heard; exit 1' TERM\nsleep 30 & wait")
+    terminal = ws.terminal("build", "-n", "2")
+    ws.wait_calls(1)
+    terminal.type("\x03")
+    assert terminal.finish() == 130
+    assert ws.read("heard") == "TERM\n"
+
+
+def test_a_narrow_window(ws: Workspace) -> None:
+    """The status is cut to the window, so that it can always be erased; after a change of size to the new one."""
+    hold(ws, 1)
+    terminal = ws.terminal("build", "-n", "2", columns=20)
+    until(lambda: terminal.screen[-1].startswith("Iteration 1/2 · 0s"), what="the status")
+    assert max(len(line.decode()) for line in terminal.raw.split(ERASED) if STATUS.match(line)) <= 19
+    terminal.resize(24, 100)
+    until(lambda: terminal.screen[-1].endswith("tokens"), what="the whole status")
+    terminal.resize(24, 12)
+    until(lambda: len(terminal.screen[-1]) <= 11, what="the status to be cut again")
+    release(ws, 1)
+    assert terminal.finish() == 0
+
+
+def test_quiet_on_a_terminal(ws: Workspace) -> None:
+    """--quiet has no status and says nothing as long as all goes well."""
+    ws.exits(0, 1)
+    terminal = ws.terminal("build", "-n", "2", "-q")
+    assert terminal.finish() == 0
+    assert [line for line in masked(terminal.screen) if line] == [
+        "[T] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3"
+    ]
+    assert b"\x1b[K" not in terminal.raw
+
+
+def test_json_on_a_terminal(ws: Workspace) -> None:
+    """--json has neither status nor colours, on a terminal too."""
+    terminal = ws.terminal("build", "-n", "1", "--json", columns=1000)
+    assert terminal.finish() == 0
+    assert b"\x1b" not in terminal.raw
+    assert all(line.startswith('{"v": 1, ') for line in terminal.out.splitlines())
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"TERM": ""}], ids=str)
+def test_a_terminal_that_can_do_nothing(ws: Workspace, env: dict[str, str]) -> None:
+    """On a dumb terminal, or one that does not say what it is, there are plain lines only."""
+    ws.exits(1)
+    terminal = ws.terminal("build", "-n", "1", env=env)
+    assert terminal.finish() == 0
+    assert b"\x1b" not in terminal.raw and b"\r" not in terminal.raw.replace(b"\r\n", b"")
+    assert len(terminal.out.splitlines()) == 5
+
+
+def test_colours(ws: Workspace) -> None:
+    """Warnings are yellow and errors red, and only they; with NO_COLOR nothing is, and the status stays."""
+    ws.exits(1, 1, 1)
+    terminal = ws.terminal("build", "-n", "9")
+    assert terminal.finish() == 1
+    coloured = re.findall(rb"\x1b\[(\d+)m(.*?)\x1b\[0m", terminal.raw)
+    assert [code for code, _ in coloured] == [b"33", b"33", b"33", b"31"]
+    assert all((b"WARNING" in text) == (code == b"33") for code, text in coloured)
+    plain = ws.terminal("build", "-n", "1", env={"NO_COLOR": "1"})
+    assert plain.finish() == 0
+    assert re.findall(rb"\x1b\[\d*m", plain.raw) == [] and STATUS.search(plain.raw)
+
+
+def test_a_hangup_ends_the_loop(ws: Workspace) -> None:
+    """SIGHUP, what a closed terminal sends, ends the loop as SIGTERM does: 143, state saved, agent gone."""
+    ws.side(1, "sleep 30 & wait")
+    terminal = ws.terminal("build", "-n", "2")
+    ws.wait_calls(1)
+    terminal.signal(1)
+    assert terminal.finish() == 143
+    state = ws.state()
+    assert state is not None and state["status"] == "interrupted"
+    assert "Resume with: rooda resume build" in terminal.out
+
+
+def test_a_screen_that_breaks_does_not_end_the_loop(ws: Workspace) -> None:
+    """A terminal whose encoding has no middle dot and no umlaut is written to all the same."""
+    ws.procedure("build", gates={"prüfung": "false"})
+    terminal = ws.terminal("build", "-n", "2", "-v", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+    assert terminal.finish() == 0, terminal.out
+    assert "Traceback" not in terminal.out
+    assert "Reached max iterations: 2" in terminal.out
+    assert ws.state() is None and len(ws.calls) == 2
