@@ -19,9 +19,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from rooda.cli.words import help_text, version_text
 
         return _print(version_text() if words == ["--version"] else help_text())
+    if arguments is None and _starts_a_loop(words):
+        from rooda.world import guardian
+
+        guardian.stand()
     from rooda.cli.gate import guarded
 
     return guarded(words)
+
+
+def _starts_a_loop(words: Sequence[str]) -> bool:
+    """A procedure, `run` or `resume` that is going to do something."""
+    if "_ROODA_COMPLETE" in os.environ or {"-h", "--help", "-d", "--dry-run"} & set(words):
+        return False
+    from rooda.cli.words import WORDS
+
+    verb, skip = "", False
+    for word in words:
+        if not skip and word[:1] != "-":
+            verb = word
+            break
+        skip = word in ("-C", "--config")
+    return verb in ("run", "resume") or (verb != "" and verb not in WORDS)
 
 
 def _open_closed_streams() -> None:

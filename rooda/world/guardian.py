@@ -8,6 +8,7 @@ lifeline closes and the loop stops as if it had been asked to.
 import os
 import signal
 
+from rooda.errors import code_of_signal
 from rooda.world import kinship
 
 GRACE = 2.0  # for what a killed loop left behind
@@ -18,9 +19,14 @@ WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT}
 lifeline = -1  # in the loop process: what the guardian writes to
 
 
+def visible_pid() -> int:
+    """The process that a person sees and signals."""
+    return os.getpid() if lifeline < 0 else os.getppid()
+
+
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
-    global lifeline
+    global lifeline  # one per process, like the process itself
     kinship.adopt_orphans()
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     read, write = os.pipe()
@@ -99,8 +105,8 @@ def _leave(status: int, passed: int) -> None:
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))
     number = os.WTERMSIG(status)
-    if number == TOLD:  # told before it could listen: nothing had begun
-        number = passed or signal.SIGTERM
+    if number == TOLD:  # asked to end before it listened: nothing had begun
+        os._exit(code_of_signal(passed or signal.SIGTERM))
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)

@@ -1,4 +1,4 @@
-"""What the kernel does for a parent: orphans come to it, and its death is told to its child. Linux; elsewhere nothing."""
+"""What the kernel does for a parent: orphans come to it, its death is told to its child. Linux; elsewhere nothing."""
 
 import sys
 

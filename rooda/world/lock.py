@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any
 
-from rooda.world import clock, files, identity
+from rooda.world import clock, files, guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment
 
@@ -104,4 +104,4 @@ def owner(path: str) -> dict[str, Any]:
 
 
 def _about_us() -> dict[str, Any]:
-    return {**identity.of(os.getpid()), "started_at": clock.rfc3339(clock.now())}
+    return {**identity.of(guardian.visible_pid()), "started_at": clock.rfc3339(clock.now())}
