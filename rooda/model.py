@@ -6,6 +6,7 @@ They are NamedTuples, not dataclasses: as immutable, and an import of this modul
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+EXIT_GRACE = 30.0  # seconds
 PHASES = ("observe", "orient", "decide", "act")
 
 
@@ -49,6 +50,8 @@ class Agent(NamedTuple):
     prompt: str = "stdin"  # stdin | argument | file
     output: str = "text"
     stop: str = "TERM"  # first signal of the stop ladder
+    keep_background: bool = False  # what a call leaves running may live until the run ends
+    exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
     env: Mapping[str, str] = {}
     model: str = ""
 
@@ -122,6 +125,7 @@ class Reply(NamedTuple):
     truncated: bool = False
     note: str = ""  # why it could not start, in words
     limit: float = 0.0  # the timeout that ended it, seconds
+    swept: int = 0  # processes it left behind, ended by rooda
 
     @property
     def ok(self) -> bool:

@@ -34,9 +34,42 @@ def _answered(arguments: list[str] | None) -> int:
         from rooda.cli.words import help_text
 
         return _print(help_text())
+    guarded_loop = arguments is None and _starts_a_loop(words)
+    if guarded_loop:
+        from rooda.world import guardian
+
+        guardian.stand()
     from rooda.cli.gate import guarded
 
-    return guarded(words)
+    code = guarded(words)
+    if guarded_loop:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """Out at once: after a signal somebody waits, and taking the interpreter apart costs ten milliseconds."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)
+
+
+def _starts_a_loop(words: list[str]) -> bool:
+    """A procedure, `run` or `resume` that is going to do something."""
+    if "_ROODA_COMPLETE" in os.environ or {"-h", "--help", "-d", "--dry-run"} & set(words):
+        return False
+    from rooda.cli.words import WORDS
+
+    verb, skip = "", False
+    for word in words:
+        if not skip and word[:1] != "-":
+            verb = word
+            break
+        skip = word in ("-C", "--config")
+    return verb in ("run", "resume") or (verb != "" and verb not in WORDS)
 
 
 def version_text() -> str:

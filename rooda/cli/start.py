@@ -15,7 +15,7 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import clock, compose, files, lock, person
+from rooda.world import clock, compose, files, lock, person, survivors
 from rooda.world.agents import preflight
 from rooda.world.session import Session
 from rooda.world.signals import Signals
@@ -90,7 +90,20 @@ def locked(place: Place, screen: Screen) -> lock.Lock | None:
             f"Watch it with `rooda status`, or end it with `rooda stop {place.procedure}`.",
         )
     procedure_state.tidy(place)
+    _end_survivors(held, screen)
     return held
+
+
+def _end_survivors(held: lock.Lock, screen: Screen) -> None:
+    """Nobody of an earlier run may go on beside this one."""
+    found = survivors.end(held.before)
+    if found is None:
+        return
+    who = ", ".join(found.commands) or "its agent"
+    end = "ended" if found.ended else "NOT ended, they can't be killed"
+    pids = ", ".join(map(str, found.pids))
+    text = f"Processes of the earlier run {found.run} ({who}) were still alive: {pids}; {end}."
+    screen.line(Line("warn", f"WARNING: {text}", aside=True))
 
 
 def earlier(place: Place, screen: Screen) -> OodaState | None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.model import Agent
+from rooda.model import EXIT_GRACE, Agent
 from rooda.settings.kinds import COMMAND, nearest
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.sources import FLAG
@@ -96,6 +96,8 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
         prompt=table.get("prompt", "argument" if "{prompt}" in command else "stdin"),
         output=table.get("output", "text"),
         stop=table.get("stop", "TERM"),
+        keep_background=table.get("keep_background", False),
+        exit_grace=float(table.get("exit_grace", EXIT_GRACE)),
         env=table.get("env", {}),
         model=table.get("model", ""),
     )

@@ -46,6 +46,8 @@ AGENT = {
         "how the output is read",
     ),
     "stop": Key(word("TERM", "INT"), "the first signal when a call must end"),
+    "keep_background": Key(FLAG, "what a call leaves running lives until the run ends, not only until the call's end"),
+    "exit_grace": Key(SECONDS, "seconds it may go on after its final message; 0 = no limit"),
     "env": Key(AGENT_ENV, "variables added to its environment"),
     "model": Key(TEXT, "its model when nothing else names one"),
     # accepted for the agents' own sake; what reads them decides what they mean

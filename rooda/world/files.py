@@ -106,6 +106,14 @@ def overwrite(descriptor: int, data: bytes) -> None:
     os.pwrite(descriptor, data, 0)
 
 
+def empty(path: str) -> None:
+    """Nothing in it any more; whoever appends goes on at its beginning."""
+    try:
+        os.truncate(path, 0)
+    except OSError:
+        pass
+
+
 def remove(path: str) -> None:
     """Gone afterwards, whether or not it was there."""
     try:

@@ -3,8 +3,9 @@
 import fcntl
 import json
 import os
+from typing import Any
 
-from rooda.world import clock, files
+from rooda.world import clock, files, guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment
 
@@ -12,9 +13,20 @@ TRIES = 5  # a status query holds the lock for a moment
 class Lock:
     """A held lock. It is let go by `release`, or by the death of the process, whatever kills it."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int, before: dict[str, Any]) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._facts: dict[str, Any] = {}
+        self.before = before  # what the holder before us wrote
+
+    def note(self, run: str, calls: list[dict[str, Any]]) -> None:
+        """The ledger: whom this run has started and not yet ended. On disk when this returns."""
+        self._facts = {**(self._facts or _about_us()), "run": run, "calls": calls}
+        self._write()
+        files.sync(self._descriptor)
+
+    def _write(self) -> None:
+        files.overwrite(self._descriptor, json.dumps(self._facts).encode() + b"\n")
 
     def renew(self) -> None:
         """An agent may have deleted the folder: hold the file that carries the name now."""
@@ -28,9 +40,15 @@ class Lock:
         if fresh is not None:
             os.close(self._descriptor)
             self._descriptor = fresh._descriptor
+            self._write()
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        """A clean end: nobody is left, and the ledger says so."""
+        self._facts = {**self._facts, "run": None, "calls": []}
+        try:
+            self._write()
+        finally:
+            os.close(self._descriptor)
 
 
 def take(path: str) -> Lock | None:
@@ -44,8 +62,7 @@ def take(path: str) -> Lock | None:
             if attempt + 1 < TRIES:
                 clock.sleep(0.02)
             continue
-        files.overwrite(descriptor, _about_us())
-        return Lock(path, descriptor)
+        return Lock(path, descriptor, owner(path))
     os.close(descriptor)
     return None
 
@@ -77,7 +94,7 @@ def await_free(path: str, seconds: float = 15.0) -> bool:
     return True
 
 
-def owner(path: str) -> dict[str, object]:
+def owner(path: str) -> dict[str, Any]:
     """What the holder wrote about itself: pid, started, boot, ticks; {} when unreadable."""
     try:
         value = json.loads(files.read(path))
@@ -86,8 +103,5 @@ def owner(path: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _about_us() -> bytes:
-    from rooda.world import identity
-
-    facts = {**identity.of(os.getpid()), "started_at": clock.rfc3339(clock.now())}
-    return json.dumps(facts).encode() + b"\n"
+def _about_us() -> dict[str, Any]:
+    return {**identity.of(guardian.visible_pid()), "started_at": clock.rfc3339(clock.now())}

@@ -6,11 +6,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.world import clock
-from rooda.world.signals import Signals
-from rooda.world.tree import end_group, has_exited, sweep_group
+from rooda.world import clock, descent, tree
+from rooda.world.fence import Fence
+from rooda.world.signals import Signals, suspend_ourselves
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+# The child waits until its identity is on disk, then becomes the agent. Our death before that closes the pipe.
+LAUNCH = ("/bin/sh", "-c", 'read -r go && exec "$@" <"$0"')
 
 
 class Spec(NamedTuple):
@@ -23,9 +25,14 @@ class Spec(NamedTuple):
     stdin: str = os.devnull
     timeout: float = 0.0
     idle_timeout: float = 0.0
+    exit_grace: float = 0.0  # for one that has said its last word
+    finished: Callable[[], bool] | None = None  # has it?
     grace: float = 5.0
     stop: int = signal.SIGTERM
     meanwhile: Callable[[], None] | None = None  # done once, when it runs
+    keep: bool = False  # what it leaves behind may live until the run ends
+    cap: int = 0  # bytes of output kept, 0 = all
+    note: Callable[[int], None] | None = None  # puts the pid on disk before the command begins
 
 
 class Done(NamedTuple):
@@ -33,9 +40,10 @@ class Done(NamedTuple):
 
     code: int
     seconds: float
-    ended: str  # exit | timeout | idle | interrupted | not-started
+    ended: str  # exit | finished | timeout | idle | interrupted | not-started
     size: int = 0
     note: str = ""
+    swept: int = 0  # processes it left behind, ended by us
 
 
 class Captured(NamedTuple):
@@ -54,51 +62,81 @@ class Tick(NamedTuple):
 
 
 def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
-    """Run to the end, whatever end that is. What it left in its group is ended too."""
-    began, seen = clock.monotonic(), signals.count
+    """Run to the end, whatever end that is. What it left behind is ended too."""
+    seen = signals.count
     try:
         child = _start(spec)
     except OSError as problem:
-        return _not_started(problem, spec, clock.monotonic() - began)
+        return _not_started(problem, spec)
+    began = clock.monotonic()
     if spec.meanwhile:
         spec.meanwhile()
-    ended = _watch(child.pid, spec, signals, seen, tick)
-    seconds = clock.monotonic() - began
+    fence = Fence(child.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
+    ended = _watch(child.pid, fence, signals, seen, tick)
     if ended != "exit":
-        end_group(child.pid, spec.stop, spec.grace, signals)
-        seconds = clock.monotonic() - began
-    sweep_group(child, spec.grace)
+        _end(child.pid, spec, signals)
+    seconds = clock.monotonic() - began
+    swept = _bury(child, spec, signals, patient=signals.count == seen or ended == "interrupted")
     if signals.count > seen:
         ended = "interrupted"
     code = child.returncode if child.returncode is not None else -signal.SIGKILL
-    return Done(code if code >= 0 else 128 - code, seconds, ended, _size(spec.output))
+    note = "" if child.returncode is not None else f"process {child.pid} does not die"
+    return Done(code if code >= 0 else 128 - code, seconds, ended, fence.size(), note, swept)
+
+
+def end_leftovers(signals: Signals, grace: float) -> int:
+    """End whatever still descends from us: what calls with `keep` left. How many there were."""
+    return _sweep((), grace, signals)
 
 
 def _start(spec: Spec) -> "subprocess.Popen[bytes]":
-    stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
+    output = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
-        output = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            return subprocess.Popen(
-                spec.argv, cwd=spec.cwd, env=spec.env, stdin=stdin, stdout=output, stderr=output, start_new_session=True
-            )
-        finally:
-            os.close(output)
+        if spec.note is None:
+            stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _popen(spec.argv, spec, stdin, output)
+            finally:
+                os.close(stdin)
+        return _start_noted(spec, output, spec.note)
     finally:
-        os.close(stdin)
+        os.close(output)
 
 
-def _not_started(problem: OSError, spec: Spec, seconds: float) -> Done:
+def _start_noted(spec: Spec, output: int, note: Callable[[int], None]) -> "subprocess.Popen[bytes]":
+    """The process exists, is noted, and only then becomes the command."""
+    os.stat(spec.stdin)
+    read, write = os.pipe()
+    try:
+        child = _popen((*LAUNCH, spec.stdin, *spec.argv), spec, read, output)
+    finally:
+        os.close(read)
+    try:
+        note(child.pid)
+        os.write(write, b"go\n")
+    finally:
+        os.close(write)
+    return child
+
+
+def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        argv, cwd=spec.cwd, env=spec.env, stdin=stdin, stdout=output, stderr=output, start_new_session=True
+    )
+
+
+def _not_started(problem: OSError, spec: Spec) -> Done:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
-    return Done(code, seconds, "not-started", note=f"{spec.argv[0]}: {problem.strerror or problem}")
+    return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {problem.strerror or problem}")
 
 
-def _watch(pid: int, spec: Spec, signals: Signals, seen: int, tick: Tick | None) -> str:
+def _watch(pid: int, fence: Fence, signals: Signals, seen: int, tick: Tick | None) -> str:
     """Wait for the child, a signal or a deadline, whichever comes first."""
-    fence = Fence(spec)
-    while not has_exited(pid):
+    while not tree.has_exited(pid):
         if signals.count > seen:
             return "interrupted"
+        if signals.take_suspend():
+            _suspend(fence, signals)
         reason, pause = fence.due()
         if reason:
             return reason
@@ -111,49 +149,54 @@ def _watch(pid: int, spec: Spec, signals: Signals, seen: int, tick: Tick | None)
     return "exit"
 
 
-class Fence:
-    """The time limits of one call: wall time, and time without new output."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
-        self._end = clock.monotonic() + spec.timeout if spec.timeout else None
-        self._size = 0
-        self._grown = self._looked = clock.monotonic()
-
-    def due(self) -> tuple[str, float | None]:
-        """The limit that has passed, if any, and how long to wait before asking again."""
-        now = clock.monotonic()
-        pauses = []
-        if self._end is not None:
-            if now >= self._end:
-                return "timeout", None
-            pauses.append(self._end - now)
-        if self._spec.idle_timeout:
-            quiet = self._quiet(now)
-            if quiet >= self._spec.idle_timeout:
-                return "idle", None
-            pauses.append(self._spec.idle_timeout - quiet)
-        return "", min(pauses, default=None)
-
-    def _quiet(self, now: float) -> float:
-        """Seconds since the transcript grew; the file's own time only refines what was seen, so a clock may jump."""
-        try:
-            facts = os.stat(self._spec.output)
-        except OSError:
-            return now - self._grown
-        if facts.st_size != self._size:
-            self._size = facts.st_size
-            age = clock.now() - facts.st_mtime
-            self._grown = now - min(max(age, 0.0), now - self._looked)
-        self._looked = now
-        return now - self._grown
+def _suspend(fence: Fence, signals: Signals) -> None:
+    """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
+    began = clock.monotonic()
+    below = descent.descendants(os.getpid())
+    tree.signal_all(below, signal.SIGSTOP)
+    suspend_ourselves()
+    tree.signal_all(below, signal.SIGCONT)
+    signals.take_suspend()  # the guardian's copy of the same Ctrl+Z
+    fence.shift(clock.monotonic() - began)
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _end(pid: int, spec: Spec, signals: Signals) -> None:
+    """The ladder: the agent's own stop signal, TERM if that was another, KILL. A further signal skips the graces."""
+    seen = signals.count
+    for number in dict.fromkeys((spec.stop, signal.SIGTERM)):
+        tree.signal_group(pid, number)
+        if tree.await_exit(pid, spec.grace, signals.wait, lambda: signals.count > seen):
+            return
+        if signals.count > seen:
+            break
+    tree.signal_group(pid, signal.SIGKILL)
+    tree.await_exit(pid, tree.LAST_WAIT, signals.wait)
+
+
+def _bury(child: "subprocess.Popen[bytes]", spec: Spec, signals: Signals, patient: bool) -> int:
+    """End what the leader left, then reap the leader; unreaped it keeps its group's number from being reused."""
+    swept = 0
+    if not spec.keep:
+        if not descent.PROC:
+            tree.signal_group(child.pid, signal.SIGTERM)
+        swept = _sweep((child.pid,), spec.grace if patient else 0.0, signals)
+    child.poll()
+    return swept
+
+
+def _sweep(ours: tuple[int, ...], grace: float, signals: Signals) -> int:
+    """End every descendant but the children in `ours`. Where orphans don't come to us, only what is still below us."""
+    ended: set[int] = set()
+
+    def living() -> list[int]:
+        tree.reap_orphans(ours)
+        found = [pid for pid in descent.descendants(os.getpid()) if pid not in ours and not descent.is_zombie(pid)]
+        ended.update(found)
+        return found
+
+    seen = signals.count
+    tree.end_all(living, grace, signals.wait, lambda: signals.count > seen)
+    return len(ended)
 
 
 def capture(
@@ -167,7 +210,14 @@ def capture(
     """A short helper program (git, a token count): its exit code and what it said. 127 if it can't be run."""
     try:
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, timeout=timeout, env=env, cwd=cwd, check=False, start_new_session=True
+            argv,
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            env=env,
+            cwd=cwd,
+            check=False,
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired as late:
         return Captured(124, late.stdout or b"", f"no answer within {timeout:g}s".encode())

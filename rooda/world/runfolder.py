@@ -72,6 +72,7 @@ def latest(workspace: str, name: str | None) -> str | None:
     except OSError:
         return None
     for run in runs:
-        if (name is None or run[17:].rpartition("-")[0] == name) and os.path.exists(os.path.join(home, run, "events.jsonl")):
+        wanted = name is None or run[17:].rpartition("-")[0] == name
+        if wanted and os.path.exists(os.path.join(home, run, "events.jsonl")):
             return os.path.join(home, run)
     return None

@@ -3,12 +3,13 @@
 import gc
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
-from rooda.world import clock, compose, files, tokens
-from rooda.world.agents import ask, environment, evidence
-from rooda.world.checks import Checker
+from rooda.world import clock, compose, files, identity, kinship, process, tokens
+from rooda.world.agents import ask, command, environment, evidence
+from rooda.world.checks import Checker, Limits
 from rooda.world.journal import Journal
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
@@ -31,18 +32,22 @@ class Session:
         held: Lock | None,
     ) -> None:
         self._workspace, self._signals, self._show, self._tick = workspace, signals, show, tick
-        self._held = held
+        self._held, self._grace = held, procedure.kill_grace
         gc.freeze()  # what is loaded now stays; what the loop makes is looked through again
         gc.enable()
         self._began = clock.monotonic()
         self.folder = RunFolder(workspace, new_id(procedure.name))
+        kinship.adopt_orphans()
         self._journal = Journal(self.folder, loop="ooda", procedure=procedure.name)
         marks = {"ROODA_RUN": self.folder.run, "ROODA_LOOP": "ooda", "ROODA_PROCEDURE": procedure.name}
         self._env: Mapping[str, str] = {**environment.inherited(), **marks}
         self._note: Callable[[str, Mapping[str, Any]], None] = lambda event, facts: self.tell(event, **facts)
-        self._checker = Checker(workspace, self._env, self.folder, signals, procedure.kill_grace, self._note)
+        keep = procedure.agent is not None and procedure.agent.keep_background
+        limits = Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
+        self._checker = Checker(workspace, self._env, self.folder, signals, limits, self._note)
         self._prompt = KeptPrompt(self.folder)
         self._iteration = 0
+        self._ledger([])
 
     def world(self) -> World:
         return World(
@@ -78,8 +83,9 @@ class Session:
     def ask(self, call: Call) -> Reply:
         transcript = os.path.join(self.folder.ready(), ask.transcript_name(call.number, call.kind))
         self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, agent=call.agent.name)
+        note = partial(self._enter, call) if self._held else None
         sync = self._journal.sync
-        reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick, sync)
+        reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick, note, sync)
         facts = {**reply._asdict(), "elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
         outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
         self.tell("agent.ended", phase="execute", outcome=outcome, **facts, **evidence.of(call, reply))
@@ -101,10 +107,24 @@ class Session:
         return found
 
     def close(self) -> None:
+        """Nobody lives on, and the ledger says so."""
+        process.end_leftovers(self._signals, self._grace)
         self._journal.sync()
         self._journal.close()
         if self._held:
             self._held.release()
+
+    def _enter(self, call: Call, pid: int) -> None:
+        """Into the ledger, on disk before the agent begins."""
+        self._ledger([{"pid": pid, "start": identity.start_of(pid), "command": command.describe(call.agent)}])
+
+    def _ledger(self, calls: list[Json]) -> None:
+        try:
+            if self._held:
+                self._held.note(self.folder.run, calls)
+        except OSError as problem:
+            text = f"the ledger of running agents can't be written ({problem.strerror}); a crash may leave one alive"
+            self.tell("problem", text=text)
 
     def _renew(self) -> None:
         """An agent may have cleaned our folder away; then the lock must be held anew."""

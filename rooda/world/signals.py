@@ -1,4 +1,4 @@
-"""The only owner of signal handlers: they set a flag and wake the wait, nothing else."""
+"""The only owner of signal handlers: they count and wake the wait, nothing else."""
 
 import os
 import select
@@ -6,15 +6,36 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from rooda.world import guardian
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Signals:
-    """A with-block in which INT, TERM and HUP are noted, and in which `wait` sleeps until something happens."""
+    """A with-block in which signals are noted, and in which `wait` sleeps until something happens.
+
+    A signal may reach us directly, through the guardian, or both ways when somebody signals the
+    whole group. Of each kind the larger of the two counts is what was really sent.
+    """
 
     def __init__(self) -> None:
-        self.first = 0  # decides the exit code
-        self.count = 0
+        self._first = 0
+        self._direct: dict[int, int] = {}
+        self._passed: dict[int, int] = {}
+        self._suspend = False
+
+    @property
+    def first(self) -> int:
+        """The signal that came first, 0 for none; it decides the exit code."""
+        self._listen()
+        return self._first
+
+    @property
+    def count(self) -> int:
+        """How many ending signals have been sent."""
+        self._listen()
+        kinds = {*self._direct, *self._passed}
+        return sum(max(self._direct.get(kind, 0), self._passed.get(kind, 0)) for kind in kinds)
 
     def __enter__(self) -> "Signals":
         self._read, self._write = os.pipe()
@@ -22,9 +43,12 @@ class Signals:
             os.set_blocking(end, False)
         self._poll = select.poll()
         self._poll.register(self._read, select.POLLIN)
+        self._lifeline = guardian.lifeline
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in ENDING}
-        self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
+        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._note_suspend)
+        for number in (signal.SIGCHLD, guardian.TOLD):
+            self._old[number] = signal.signal(number, _wake)
         return self
 
     def __exit__(
@@ -45,13 +69,37 @@ class Signals:
         except BlockingIOError:
             pass
 
+    def take_suspend(self) -> bool:
+        """True once per Ctrl+Z."""
+        asked, self._suspend = self._suspend, False
+        return asked
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.first = self.first or number
-        self.count += 1
+        self._first = self._first or number
+        self._direct[number] = self._direct.get(number, 0) + 1
+
+    def _note_suspend(self, number: int, frame: FrameType | None) -> None:
+        self._suspend = True
+
+    def _listen(self) -> None:
+        """Take what the guardian passed on; its death counts as SIGTERM."""
+        if self._lifeline < 0:
+            return
+        try:
+            numbers = os.read(self._lifeline, 4096)
+        except BlockingIOError:
+            return
+        if not numbers:
+            self._lifeline = -1
+            numbers = bytes((signal.SIGTERM,))
+        for number in numbers:
+            self._first = self._first or number
+            self._passed[number] = self._passed.get(number, 0) + 1
 
 
-def _wake(number: int, frame: FrameType | None) -> None:
-    """SIGCHLD needs a handler so that the wake-up descriptor gets its byte."""
+def suspend_ourselves() -> None:
+    """Stop as Ctrl+Z would; comes back with `fg`."""
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def terminate(facts: dict[str, object]) -> bool:
@@ -66,3 +114,7 @@ def terminate(facts: dict[str, object]) -> bool:
     except OSError:
         return False
     return True
+
+
+def _wake(number: int, frame: FrameType | None) -> None:
+    """A handler must exist so that the wake-up descriptor gets its byte."""

@@ -1,85 +1,75 @@
-"""Ending what a process started: stop signal to its group, a grace, then KILL."""
+"""Ending what a process started: a stop signal, a grace, then KILL, down to the last descendant."""
 
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
-from rooda.world import clock
-from rooda.world.signals import Signals
+from rooda.world import clock, descent
 
 LAST_WAIT = 1.0  # after KILL; what is still there then can't be ended by anyone
+Pause = Callable[[float], None]  # sleeps at most so long, less if a child ends or a signal arrives
 
 
-def end_group(pid: int, stop: int, grace: float, signals: Signals) -> None:
-    """The ladder for a running leader: `stop`, `grace` seconds, KILL. A further signal skips the grace."""
-    seen = signals.count
-    signal_group(pid, stop)
-    deadline = clock.monotonic() + grace
-    while not has_exited(pid) and signals.count == seen and (left := deadline - clock.monotonic()) > 0:
-        signals.wait(left)
-    if has_exited(pid):
-        return
-    signal_group(pid, signal.SIGKILL)
-    deadline = clock.monotonic() + LAST_WAIT
-    while not has_exited(pid) and (left := deadline - clock.monotonic()) > 0:
-        signals.wait(left)
-
-
-def sweep_group(child: "subprocess.Popen[bytes]", grace: float) -> None:
-    """End what the leader left in its group, then reap the leader. Costs two calls when nothing is left."""
-    pid = child.pid
-    signal_group(pid, signal.SIGTERM)  # the unreaped leader still holds the group's number
-    child.poll()
-    deadline = clock.monotonic() + grace
-    while _group_lives(pid):
-        if clock.monotonic() >= deadline:
-            signal_group(pid, signal.SIGKILL)
-            break
-        clock.sleep(0.005)
-
-
-def signal_group(pid: int, number: int) -> None:
+def signal_group(group: int, number: int) -> None:
     try:
-        os.killpg(pid, number)
+        os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         pass
 
 
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
+def signal_all(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def await_exit(pid: int, seconds: float, pause: Pause, impatient: Callable[[], bool] = lambda: False) -> bool:
+    """True once the child is dead; False when the time is over or patience ends."""
+    deadline = clock.monotonic() + seconds
+    while not has_exited(pid):
+        left = deadline - clock.monotonic()
+        if left <= 0 or impatient():
+            return False
+        pause(left)
+    return True
+
+
+def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatient: Callable[[], bool]) -> bool:
+    """TERM, grace, then KILL again and again until `living` finds nobody. False if somebody can't be killed."""
+    found = living()
+    if not found:
         return True
-    return not os.path.isdir("/proc/self") or any(_running_members(group))
+    signal_all(found, signal.SIGTERM)
+    signal_all(found, signal.SIGCONT)  # a stopped process takes no TERM
+    deadline = clock.monotonic() + grace
+    while (left := deadline - clock.monotonic()) > 0 and not impatient():
+        pause(min(left, 0.05))
+        if not living():
+            return True
+    deadline = clock.monotonic() + LAST_WAIT
+    while found := living():
+        if clock.monotonic() >= deadline:
+            return False
+        signal_all(found, signal.SIGKILL)
+        pause(0.01)
+    return True
 
 
-def _running_members(group: int) -> Iterator[int]:
-    """Members that are not zombies: an orphan's body may wait long for a lazy init."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+def reap_orphans(ours: Iterable[int]) -> None:
+    """Bury the dead that were re-parented to us; `ours` are buried by those who started them."""
+    known = set(ours)
+    for pid in descent.children(os.getpid()):
+        if pid not in known and descent.is_zombie(pid):
             try:
-                with open(f"/proc/{entry}/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == group and fields[0] not in (b"Z", b"X"):
-                yield int(entry)
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
 
 
 def has_exited(pid: int) -> bool:
     """True once the child is dead; it stays unreaped, so that its pid and group can't be recycled."""
-    if not hasattr(os, "waitid"):  # macOS before Python 3.13
-        return _exited_without_waitid(pid)
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _exited_without_waitid(pid: int) -> bool:
-    import psutil
-
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return True
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return descent.is_zombie(pid)  # macOS before Python 3.13

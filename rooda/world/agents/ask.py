@@ -11,6 +11,8 @@ from rooda.world.agents import command, final
 from rooda.world.runfolder import RunFolder
 from rooda.world.signals import Signals
 
+Note = Callable[[int], None]
+
 
 def ask(
     call: Call,
@@ -19,7 +21,8 @@ def ask(
     folder: RunFolder,
     signals: Signals,
     tick: process.Tick | None,
-    meanwhile: Callable[[], None] | None = None,
+    note: Note | None,
+    meanwhile: Callable[[], None] | None,
 ) -> Reply:
     """Run the agent to its end. Failure, timeout and interruption are results, not exceptions."""
     transcript = folder.output(transcript_name(call.number, call.kind))
@@ -34,8 +37,14 @@ def ask(
         grace=call.kill_grace,
         stop=signal.Signals[f"SIG{call.agent.stop}"],
         meanwhile=meanwhile,
+        keep=call.agent.keep_background,
+        exit_grace=call.agent.exit_grace,
+        finished=final.ender(call.agent.output, transcript),
+        note=note,
     )
     done = process.run(spec, signals, tick)
+    if done.ended == "finished":  # it had said its last word; how we made it go says nothing
+        done = done._replace(ended="exit", code=0)
     return Reply(
         exit_code=done.code,
         seconds=done.seconds,
@@ -45,6 +54,7 @@ def ask(
         promise=_promise(call, transcript) if call.promise_signals else "",
         truncated=done.size > call.max_output_buffer,
         note=done.note,
+        swept=done.swept,
         limit={"timeout": call.iteration_timeout, "idle": call.idle_timeout}.get(done.ended, 0.0),
     )
 

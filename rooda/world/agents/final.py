@@ -20,6 +20,23 @@ def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
     return iter(message.encode("utf-8", "replace").splitlines())
 
 
+def ender(output: str, path: str) -> Callable[[], bool] | None:
+    """Says whether the last record of the transcript is the CLI's final one; None where there is no such record."""
+    kinds = _LAST.get(output)
+    if kinds is None:
+        return None
+
+    def ended() -> bool:
+        try:
+            last = files.tail(path, LONGEST_RECORD).rstrip().rpartition(b"\n")[2]
+            record = json.loads(last)
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(record, dict) and record.get("type") in kinds and not record.get("is_error")
+
+    return ended
+
+
 def _records(path: str, limit: int) -> Iterator[dict[str, Any]]:
     for line in files.lines(path, limit, LONGEST_RECORD):
         if line.lstrip()[:1] == b"{":
@@ -77,6 +94,8 @@ def _pi(record: dict[str, Any], message: str) -> str:
 def _text(value: Any, otherwise: str) -> str:
     return value if isinstance(value, str) else otherwise
 
+
+_LAST = {"claude": ("result",), "codex": ("turn.completed",), "gemini": ("result",), "droid": ("completion",)}
 
 _READERS: dict[str, Callable[[dict[str, Any], str], str]] = {
     "claude": _claude,

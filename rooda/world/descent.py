@@ -1,0 +1,142 @@
+"""Who descends from whom, and who belongs to a run. Linux reads /proc, macOS asks psutil."""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+PROC = os.path.isdir("/proc/self/task")
+
+
+class Kin(NamedTuple):
+    """What /proc tells of one process."""
+
+    pid: int
+    state: bytes
+    parent: int
+    group: int
+    session: int
+
+
+def children(pid: int) -> list[int]:
+    """Direct children, zombies included."""
+    if not PROC:
+        return _psutil_children(pid, recursive=False)
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    except FileNotFoundError:
+        return found or [kin.pid for kin in everyone() if kin.parent == pid]
+    except OSError:
+        pass
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Everybody below, parents before their children."""
+    if not PROC:
+        return _psutil_children(pid, recursive=True)
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = [child for child in children(queue.pop(0)) if child not in found]
+        found += below
+        queue += below
+    return found
+
+
+def is_zombie(pid: int) -> bool:
+    """Dead but not reaped, or gone altogether."""
+    kin = _kin(pid)
+    return kin is None or kin.state in (b"Z", b"X")
+
+
+def everyone() -> Iterator[Kin]:
+    """All processes of the machine that can be seen."""
+    for entry in os.listdir("/proc") if PROC else ():
+        if entry.isdigit() and (kin := _kin(int(entry))):
+            yield kin
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """Processor time these processes and their reaped children have used."""
+    ticks = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                ticks += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def marked(run: str) -> list[int]:
+    """Processes that carry this run's mark in their environment, wherever they were re-parented."""
+    if not PROC:
+        return _psutil_marked(run)
+    mark = f"ROODA_RUN={run}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    if mark in file.read().split(b"\0"):
+                        found.append(int(entry))
+            except OSError:
+                continue
+    return found
+
+
+def ourselves() -> set[int]:
+    """Us and those above us: never to be ended by us."""
+    found, pid = {os.getpid()}, os.getppid()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        kin = _kin(pid)
+        pid = kin.parent if kin else 0
+    return found
+
+
+def _kin(pid: int) -> Kin | None:
+    if not PROC:
+        return _psutil_kin(pid)
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, parent, group, session = file.read().rpartition(b")")[2].split()[:4]
+    except (OSError, ValueError):
+        return None
+    return Kin(pid, state, int(parent), int(group), int(session))
+
+
+def _psutil_kin(pid: int) -> Kin | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        state = b"Z" if process.status() == psutil.STATUS_ZOMBIE else b"S"
+        return Kin(pid, state, process.ppid(), os.getpgid(pid), os.getsid(pid))
+    except (psutil.Error, OSError):
+        return None
+
+
+def _psutil_children(pid: int, recursive: bool) -> list[int]:
+    import psutil
+
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=recursive)]
+    except psutil.Error:
+        return []
+
+
+def _psutil_marked(run: str) -> list[int]:
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("ROODA_RUN") == run:
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return found

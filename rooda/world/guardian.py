@@ -1,0 +1,113 @@
+"""A small parent that outlives the loop: whatever ends the loop, nothing that it started lives on.
+
+The guardian is the process that people and service managers see. It passes signals on, ends every
+descendant when the loop dies, and ends as the loop ended. If the guardian itself is killed, the
+lifeline closes and the loop stops as if it had been asked to.
+"""
+
+import os
+import signal
+
+from rooda.errors import code_of_signal
+from rooda.world import kinship
+
+GRACE = 2.0  # for what a killed loop left behind
+TOLD = signal.SIGUSR1  # "look at the lifeline"
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT}
+
+lifeline = -1  # in the loop process: what the guardian writes to
+
+
+def visible_pid() -> int:
+    """The process that a person sees and signals."""
+    return os.getpid() if lifeline < 0 else os.getppid()
+
+
+def stand() -> None:
+    """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
+    global lifeline  # one per process, like the process itself
+    kinship.adopt_orphans()
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    read, write = os.pipe()
+    guardian = os.getpid()
+    loop = os.fork()
+    if loop:
+        os.close(read)
+        _guard(loop, write)
+    os.close(write)
+    os.set_blocking(read, False)
+    lifeline = read
+    kinship.adopt_orphans()
+    kinship.be_told_of_parents_death(TOLD)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+    if os.getppid() != guardian:  # it died before it could be watched
+        os._exit(128 + signal.SIGTERM)
+
+
+def _guard(loop: int, write: int) -> None:
+    """Sleep until a signal; pass it on, or see that the loop has ended. Never returns."""
+    passed = 0
+    while (status := _ended(loop)) is None:
+        number = signal.sigwait(WATCHED)
+        if number in PASSED_ON:
+            passed = passed or number
+            _tell(loop, write, number)
+        elif number == signal.SIGTSTP:
+            _send(loop, signal.SIGTSTP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif number == signal.SIGCONT:
+            _send(loop, signal.SIGCONT)
+    _end_the_rest()
+    _leave(status, passed)
+
+
+def _ended(loop: int) -> int | None:
+    """The loop's wait status once it is dead. Buries orphans on the way."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return 1 << 8
+        if pid == loop:
+            return status
+        if pid == 0:
+            return None
+
+
+def _tell(loop: int, write: int, number: int) -> None:
+    try:
+        os.write(write, bytes((number,)))
+    except OSError:
+        pass
+    _send(loop, TOLD)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _end_the_rest() -> None:
+    from rooda.world import clock, descent, tree
+
+    def living() -> list[int]:
+        tree.reap_orphans(())
+        return [pid for pid in descent.descendants(os.getpid()) if not descent.is_zombie(pid)]
+
+    tree.end_all(living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
+
+
+def _leave(status: int, passed: int) -> None:
+    """End as the loop ended: the same code, or the same signal."""
+    if os.WIFEXITED(status):
+        os._exit(os.WEXITSTATUS(status))
+    number = os.WTERMSIG(status)
+    if number == TOLD:  # asked to end before it listened: nothing had begun
+        os._exit(code_of_signal(passed or signal.SIGTERM))
+    signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
