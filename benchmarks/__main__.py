@@ -47,8 +47,8 @@ def measured(asked: argparse.Namespace) -> int:
             results.save(asked.results, found)
             for row in goal.rows:
                 missed = missed or not row.met
-                told = f"{row.measured:.3g} {row.unit} (at most {row.limit:g})"
-                print(f"{row.goal:>2}  {row.what}: {told} {'met' if row.met else 'MISSED'}", flush=True)
+                bound = "no goal" if row.limit is None else f"at most {row.limit:g}: {'met' if row.met else 'MISSED'}"
+                print(f"{row.goal:>2}  {row.what}: {row.measured:.3g} {row.unit} ({bound})", flush=True)
     return 4 if missed and not asked.quick else 0
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -99,7 +98,7 @@ class Bench:
         bash = shutil.which("bash") or "bash"
         return [bash, script, *phases, "--max-iterations", str(count), "--ai-cmd", self.agent]
 
-    def gaps(self, argv: Sequence[str], place: Workspace, keep: bool = False) -> list[float]:
+    def gaps(self, argv: list[str], place: Workspace, keep: bool = False) -> list[float]:
         """Seconds between the end of each agent call and the start of the next, in one run of a loop."""
         if os.path.exists(place.stamps):
             os.unlink(place.stamps)
@@ -116,7 +115,7 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def run(argv: Sequence[str]) -> None:
+def run(argv: list[str]) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")

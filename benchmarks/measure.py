@@ -22,7 +22,7 @@ class Spread(NamedTuple):
     median: float
     low: float
     high: float
-    count: int
+    rounds: int
 
 
 class Failed(Exception):
@@ -32,7 +32,7 @@ class Failed(Exception):
 Series = dict[str, dict[str, Spread]]  # contender → metric → spread
 
 
-def start(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> int:
+def start(argv: list[str], env: Mapping[str, str], cwd: str) -> int:
     """The pid of the program, started in `cwd` without a terminal; what it says goes to `said` there."""
     said = os.open(os.path.join(cwd, "said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -54,7 +54,7 @@ def finish(pid: int, began: float) -> Cost:
     return Cost(os.waitstatus_to_exitcode(status), wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT)
 
 
-def once(argv: Sequence[str], env: Mapping[str, str], cwd: str, expected: int = 0) -> Cost:
+def once(argv: list[str], env: Mapping[str, str], cwd: str, expected: int = 0) -> Cost:
     """Run a program to its end; Failed when it does not end as expected."""
     began = time.monotonic()
     cost = finish(start(argv, env, cwd), began)

@@ -59,7 +59,7 @@ def table(results: dict[str, Any]) -> str:
         for name, metrics in goal["series"].items():
             for metric, spread in metrics.items():
                 low, middle, high = (_figure(metric, spread[key]) for key in ("low", "median", "high"))
-                lines.append(f"| {name} | {metric} | {middle} | {low} … {high} | {spread['count']} |")
+                lines.append(f"| {name} | {metric} | {middle} | {low} … {high} | {spread['rounds']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -67,8 +67,8 @@ def short_table(results: dict[str, Any]) -> str:
     """For the README: what was measured against what was promised."""
     lines = ["| what | measured | goal |", "|---|---|---|"]
     for row in rows(results):
-        missed = "" if row["met"] else " (missed)"
-        lines.append(f"| {row['what']} | {_shown(row, 'measured')} | ≤ {_shown(row, 'limit')}{missed} |")
+        goal = "" if row["limit"] is None else f"≤ {_shown(row, 'limit')}{'' if row['met'] else ' (missed)'}"
+        lines.append(f"| {row['what']} | {_shown(row, 'measured')} | {goal} |")
     return "\n".join(lines)
 
 
@@ -88,12 +88,16 @@ def into_readme(results: dict[str, Any], path: str = os.path.join(ROOT, "README.
 
 
 def _shown(row: dict[str, Any], key: str) -> str:
+    if row[key] is None:
+        return "–"
     if key == "limit":
         return f"{row[key]:g} {row['unit']}"
     return _FORMS[row["unit"]].format(row[key])
 
 
 def _met(row: dict[str, Any]) -> str:
+    if row["limit"] is None:
+        return "–"
     return "yes" if row["met"] else "**no**"
 
 

@@ -6,17 +6,17 @@ from benchmarks.measure import Series
 
 
 class Row(NamedTuple):
-    """One line of the table. Met: measured ≤ limit."""
+    """One line of the table. Met: measured ≤ limit. Without a limit it is a fact to compare with, and no goal."""
 
     goal: int
     what: str
     measured: float
-    limit: float
+    limit: float | None
     unit: str = "×"  # ×: a ratio; else MB, ms, /s …
 
     @property
     def met(self) -> bool:
-        return self.measured <= self.limit
+        return self.limit is None or self.measured <= self.limit
 
 
 class Measured(NamedTuple):

@@ -1,6 +1,6 @@
 """Goals 3 to 6: what a loop adds between the end of one agent call and the start of the next."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from statistics import median
 
 from benchmarks.bench import Bench, Workspace
@@ -21,7 +21,7 @@ def gap(bench: Bench) -> Measured:
     series = round_robin(contenders, rounds)
     rows = [
         Row(3, "time between two agent calls over the least durable loop", ratio(series, "gap", ROODA, FLOOR), 1.5),
-        Row(3, "the same over the shell loop of version 1", ratio(series, "gap", ROODA, BASH), 1.0),
+        Row(3, "the same over the shell loop of version 1", ratio(series, "gap", ROODA, BASH), None),
     ]
     return Measured(rows, series)
 
@@ -66,11 +66,11 @@ def size(bench: Bench) -> Measured:
     return Measured([Row(6, "a prompt of 1 MB over one of 8 kB", ratio(series, "gap", "1 MB", "8 kB"), 1.2)], series)
 
 
-def _gap(bench: Bench, argv: Sequence[str], place: Workspace) -> Callable[[], Mapping[str, float]]:
+def _gap(bench: Bench, argv: list[str], place: Workspace) -> Callable[[], Mapping[str, float]]:
     return lambda: {"gap": median(bench.gaps(argv, place))}
 
 
-def _cpu(many: Sequence[str], one: Sequence[str], place: Workspace, extra: int) -> Callable[[], Mapping[str, float]]:
+def _cpu(many: list[str], one: list[str], place: Workspace, extra: int) -> Callable[[], Mapping[str, float]]:
     def measure() -> Mapping[str, float]:
         start = once(one, place.env, place.path).cpu
         return {"cpu": (once(many, place.env, place.path).cpu - start) / extra}

@@ -25,7 +25,7 @@ def _answered(arguments: list[str] | None) -> int:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     _never_refuse_a_character(sys.stdout, sys.stderr)
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a module here once it has been used
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if "_ROODA_COMPLETE" not in os.environ and words in ([], ["--help"], ["-h"], ["--version"]):

@@ -8,7 +8,7 @@ from rooda.errors import OK
 
 
 @click.command("list", short_help="The procedures there are.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
     """The procedures there are, yours and the built-in ones, with a line about each."""

@@ -7,6 +7,7 @@ import click
 
 from rooda.cli import options
 from rooda.cli.where import Where
+from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
 from rooda.errors import UsageProblem
 from rooda.model import Json
@@ -65,15 +66,16 @@ class _Run(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         from rooda import settings
 
-        return settings.resolve.names(settings.load(ctx.obj.workspace, ctx.obj.config))
+        here = place_of(ctx)
+        return settings.resolve.names(settings.load(here.workspace, here.config))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return procedure_command(name, ctx.obj, ("-C",))
+        return procedure_command(name, place_of(ctx), ("-C",))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        return args[0], procedure_command(args[0], ctx.obj, args), args[1:]
+        return args[0], procedure_command(args[0], place_of(ctx), args), args[1:]
 
 
 run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", subcommand_metavar="PROCEDURE [OPTIONS]")

@@ -4,7 +4,7 @@ from rooda import settings
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
-from rooda.errors import ConfigProblem, StateDamaged, Undecided, UsageProblem
+from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
@@ -15,7 +15,7 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import clock, compose, files, lock, person, survivors
+from rooda.world import clock, compose, files, identity, lock, person, survivors
 from rooda.world.agents import preflight
 from rooda.world.session import Session
 from rooda.world.signals import Signals
@@ -77,7 +77,7 @@ def locked(place: Place, screen: Screen) -> lock.Lock | None:
     """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
     try:
         procedure_state.make_room(place)
-        held = lock.take(place.lock)
+        held = lock.take(place.lock) or _after_a_dying_run(place)
     except OSError as problem:
         why = problem.strerror or str(problem)
         text = f"{place.lock} can't be locked ({why}); a second run of '{place.procedure}' would not be noticed"
@@ -92,6 +92,14 @@ def locked(place: Place, screen: Screen) -> lock.Lock | None:
     procedure_state.tidy(place)
     _end_survivors(held, screen)
     return held
+
+
+def _after_a_dying_run(place: Place) -> lock.Lock | None:
+    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives."""
+    about = lock.owner(place.lock)
+    if not about or identity.is_alive(about) or not lock.await_free(place.lock):
+        return None
+    return lock.take(place.lock)
 
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
@@ -144,9 +152,11 @@ def _ask(state: OodaState) -> str:
     took = whole(ooda.total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
     if person.at_terminal():
-        while (answer := person.typed_answer(f"{found}\nResume? [Y/n] ")) is not None:
+        question = f"{found}\nResume? [Y/n] "
+        while (answer := person.typed_answer(question)) is not None:
             if way := opening.reads_as(answer):
                 return way
+            question = "Please answer y (go on with it) or n (start over). Resume? [Y/n] "
     elif (answer := person.waiting_answer()) is not None and (way := opening.reads_as(answer)):
         return way
     raise Undecided(
@@ -167,12 +177,16 @@ def go(
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
             ending = ooda.ooda(Run(store), began, procedure, session.world())
+        except Interrupted as abandoned:
+            return code_of_signal(abandoned.number)
         finally:
             screen.close()
             session.close()
     if state is not None and 0 < began.max_iterations <= state.iteration:
         hint = f"The limit is reached already. Raise it: rooda resume {procedure.name} --max-iterations N"
         screen.line(Line("warn", hint, aside=True))
+    if ending.kind == "failures":
+        screen.hint(f"What happened: rooda logs {procedure.name}. Go on with: rooda resume {procedure.name}")
     return ending.code
 
 

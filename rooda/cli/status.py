@@ -15,7 +15,7 @@ from rooda.world import lock
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """The state of NAME, or of every procedure that runs here or can go on."""

@@ -4,8 +4,9 @@ import re
 
 from rooda.model import Gate
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
-_BULLET = re.compile(r"^\s*[-*+]\s+(?:(?P<name>[^`]*?)\s*:\s*)?(?P<ticks>`+)(?P<command>.+?)(?P=ticks)(?!`)")
+# Possessive, so that no line can be slow: AGENTS.md may hold anything.
+_HEADING = re.compile(r"^(#{1,6})\s++(.*)$")
+_BULLET = re.compile(r"^\s*+[-*+]\s++(?P<lead>[^`]*+)(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)")
 
 
 def gates(text: str) -> tuple[Gate, ...]:
@@ -15,8 +16,11 @@ def gates(text: str) -> tuple[Gate, ...]:
     for line in text.splitlines():
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2:
-            inside = len(heading[1]) == 2 and heading[2].lower() == "quality gates"
+            inside = len(heading[1]) == 2 and heading[2].rstrip().rstrip("#").rstrip().lower() == "quality gates"
         elif inside and (bullet := _BULLET.match(line)) and (command := bullet["command"].strip()):
-            name = (bullet["name"] or "").strip().strip("*_").strip()
+            lead = bullet["lead"].rstrip()
+            if lead and not lead.endswith(":"):
+                continue
+            name = lead.removesuffix(":").strip().strip("*_").strip()
             found.append(Gate(name or command, command))
     return tuple(found)

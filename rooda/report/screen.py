@@ -51,6 +51,11 @@ class Screen:
             self.line(line)
         self._draw()
 
+    def hint(self, text: str) -> None:
+        """Advice on stderr; only for a person who watches, so that a pipe stays silent."""
+        if not self._look.json and (self._look.level == "debug" or is_terminal(sys.stderr)):
+            self.line(Line("info", text, aside=True))
+
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
             return

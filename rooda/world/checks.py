@@ -6,8 +6,7 @@ from typing import NamedTuple
 from rooda.model import Gate, GateResult, Gates
 from rooda.policy.durations import plain
 from rooda.world import process
-from rooda.world.runfolder import RunFolder
-from rooda.world.signals import Signals
+from rooda.world.ground import Ground
 
 Note = Callable[[str, Mapping[str, object]], None]  # event, facts
 
@@ -23,31 +22,36 @@ class Limits(NamedTuple):
 class Checker:
     """Runs the gates of one run."""
 
-    def __init__(
-        self, workspace: str, env: Mapping[str, str], folder: RunFolder, signals: Signals, limits: Limits, note: Note
-    ) -> None:
-        self._workspace, self._env, self._folder = workspace, env, folder
-        self._signals, self._limits, self._note = signals, limits, note
+    def __init__(self, ground: Ground, limits: Limits, note: Note) -> None:
+        self._ground, self._limits, self._note = ground, limits, note
 
-    def check(self, gates: tuple[Gate, ...], iteration: int, tick: process.Tick | None) -> Gates:
+    def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """All of them, in order: one failing gate does not hide the next. A signal ends the round."""
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
             self._note("gate.started", {"gate": gate.name})
-            output = self._folder.output(f"{iteration + 1:04d}-gate-{place}.out")
-            env = {**self._env, "ROODA_ITERATION": str(iteration + 1)}
-            argv = ("sh", "-c", gate.command)
-            grace, cap, keep = self._limits
-            spec = process.Spec(
-                argv, self._workspace, env, output, timeout=gate.timeout, grace=grace, cap=cap, keep=keep
-            )
-            done = process.run(spec, self._signals, tick)
+            done, output = self._run(gate, iteration + 1, place)
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), output)
             self._note("gate.ended", {"gate": gate.name, "elapsed": result.seconds, "verdict": result.verdict or "pass"})
             results.append(result)
         return Gates(tuple(results))
+
+    def _run(self, gate: Gate, number: int, place: int) -> tuple[process.Done, str]:
+        ground, limits = self._ground, self._limits
+        output = ground.folder.output(f"{number:04d}-gate-{place}.out")
+        spec = process.Spec(
+            argv=("sh", "-c", gate.command),
+            cwd=ground.workspace,
+            env={**ground.env, "ROODA_ITERATION": str(number)},
+            output=output,
+            timeout=gate.timeout,
+            grace=limits.grace,
+            cap=limits.cap,
+            keep=limits.keep,
+        )
+        return process.run(spec, ground.signals, ground.tick), output
 
 
 def verdict(done: process.Done, gate: Gate) -> str:

@@ -26,7 +26,7 @@ def visible_pid() -> int:
 
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
-    global lifeline  # one per process, like the process itself
+    global lifeline  # noqa: PLW0603 - one per process, like the process itself
     kinship.adopt_orphans()
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     read, write = os.pipe()

@@ -31,4 +31,7 @@ def typed_answer(question: str) -> str | None:
         line = sys.stdin.readline()
     except UnicodeDecodeError:
         return "?"
-    return line.rstrip("\n") if line else None
+    if not line:
+        sys.stderr.write("\n")  # Ctrl+D leaves the cursor behind the question
+        return None
+    return line.rstrip("\n")

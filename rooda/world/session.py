@@ -2,15 +2,19 @@
 
 import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rooda.errors import Interrupted
 from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
-from rooda.world import clock, compose, files, identity, kinship, process, tokens
+from rooda.world import clock, compose, kinship, process
 from rooda.world.agents import ask, command, environment, evidence
 from rooda.world.checks import Checker, Limits
+from rooda.world.ground import Ground
 from rooda.world.journal import Journal
+from rooda.world.kept import KeptPrompt
+from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
 from rooda.world.runfolder import RunFolder, new_id
@@ -31,34 +35,39 @@ class Session:
         tick: Tick | None,
         held: Lock | None,
     ) -> None:
-        self._workspace, self._signals, self._show, self._tick = workspace, signals, show, tick
-        self._held, self._grace = held, procedure.kill_grace
         gc.freeze()  # what is loaded now stays; what the loop makes is looked through again
         gc.enable()
-        self._began = clock.monotonic()
-        self.folder = RunFolder(workspace, new_id(procedure.name))
         kinship.adopt_orphans()
-        self._journal = Journal(self.folder, loop="ooda", procedure=procedure.name)
-        marks = {"ROODA_RUN": self.folder.run, "ROODA_LOOP": "ooda", "ROODA_PROCEDURE": procedure.name}
-        self._env: Mapping[str, str] = {**environment.inherited(), **marks}
-        self._note: Callable[[str, Mapping[str, Any]], None] = lambda event, facts: self.tell(event, **facts)
+        self._began = clock.monotonic()
+        self._show, self._signals, self._grace = show, signals, procedure.kill_grace
+        self._iteration = 0
+        folder = RunFolder(workspace, new_id(procedure.name))
+        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": "ooda", "ROODA_PROCEDURE": procedure.name}
+        self._ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick)
+        self._journal = Journal(folder, loop="ooda", procedure=procedure.name)
+        self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         keep = procedure.agent is not None and procedure.agent.keep_background
         limits = Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
-        self._checker = Checker(workspace, self._env, self.folder, signals, limits, self._note)
-        self._prompt = KeptPrompt(self.folder)
-        self._iteration = 0
-        self._ledger([])
+        self._checker = Checker(self._ground, limits, lambda event, facts: self.tell(event, **facts))
+        self._prompt = KeptPrompt(folder)
 
     def world(self) -> World:
         return World(
             now=lambda: clock.rfc3339(clock.now()),
             elapsed=lambda: clock.monotonic() - self._began,
-            signalled=lambda: self._signals.first,
+            signalled=self.signalled,
             tell=self.tell,
             compose=self.compose,
             ask=self.ask,
             check=self.check,
         )
+
+    def signalled(self) -> int:
+        """The signal that came first. Interrupted when the guardian was killed: then this counts as a crash."""
+        first = self._signals.first
+        if self._signals.abandoned:
+            raise Interrupted(first)
+        return first
 
     def tell(self, event: str, **facts: Any) -> None:
         """Into the journal first, then before the eyes."""
@@ -70,7 +79,7 @@ class Session:
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         began = clock.monotonic()
-        self._renew()
+        self._ledger.renew()
         text = compose.text(procedure, iteration + 1)
         prompt = self._prompt.keep(text, iteration, procedure)
         self._say_problem()
@@ -81,11 +90,11 @@ class Session:
         return prompt
 
     def ask(self, call: Call) -> Reply:
-        transcript = os.path.join(self.folder.ready(), ask.transcript_name(call.number, call.kind))
+        transcript = os.path.join(self._ground.folder.ready(), ask.transcript_name(call.number, call.kind))
         self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, agent=call.agent.name)
-        note = partial(self._enter, call) if self._held else None
-        sync = self._journal.sync
-        reply = ask.ask(call, self._workspace, self._env, self.folder, self._signals, self._tick, note, sync)
+        note = partial(self._ledger.enter, command=command.describe(call.agent))
+        reply = ask.ask(call, self._ground, note, self._journal.sync)
+        self.signalled()
         facts = {**reply._asdict(), "elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
         outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
         self.tell("agent.ended", phase="execute", outcome=outcome, **facts, **evidence.of(call, reply))
@@ -99,7 +108,8 @@ class Session:
         if not gates:
             return Gates()
         began = clock.monotonic()
-        found = self._checker.check(gates, iteration, self._tick)
+        found = self._checker.check(gates, iteration)
+        self.signalled()
         outcome = "interrupted" if found.interrupted else "failure" if found.failed else "success"
         facts = {"elapsed": round(clock.monotonic() - began, 3), "outcome": outcome, "summary": found.summary}
         self.tell("gates.ended", phase="gates", **facts)
@@ -111,58 +121,9 @@ class Session:
         process.end_leftovers(self._signals, self._grace)
         self._journal.sync()
         self._journal.close()
-        if self._held:
-            self._held.release()
-
-    def _enter(self, call: Call, pid: int) -> None:
-        """Into the ledger, on disk before the agent begins."""
-        self._ledger([{"pid": pid, "start": identity.start_of(pid), "command": command.describe(call.agent)}])
-
-    def _ledger(self, calls: list[Json]) -> None:
-        try:
-            if self._held:
-                self._held.note(self.folder.run, calls)
-        except OSError as problem:
-            text = f"the ledger of running agents can't be written ({problem.strerror}); a crash may leave one alive"
-            self.tell("problem", text=text)
-
-    def _renew(self) -> None:
-        """An agent may have cleaned our folder away; then the lock must be held anew."""
-        try:
-            if self._held:
-                self._held.renew()
-        except OSError as problem:
-            self.tell("problem", text=f"the lock is gone and can't be made again ({problem.strerror})")
+        self._ledger.close()
 
     def _say_problem(self) -> None:
-        problem = self.folder.take_problem()
+        problem = self._ground.folder.take_problem()
         if problem:
             self.tell("problem", text=problem)
-
-
-class KeptPrompt:
-    """The prompt's file: written again only when the text is another one, or somebody touched the file."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._text: str | None = None
-        self._kept: tuple[Prompt, tuple[int, ...]] | None = None
-
-    def keep(self, text: str, iteration: int, procedure: Procedure) -> Prompt:
-        if self._kept and text == self._text and _mark(self._kept[0].path) == self._kept[1]:
-            return self._kept[0]
-        data = files.to_bytes(text)
-        path = self._folder.write(f"{iteration + 1:04d}-prompt.md", data)
-        count, exact = tokens.count(text, procedure.token_encoding)
-        prompt = Prompt(path, files.sha256(data), len(data), count, exact, procedure.token_budget)
-        self._text, self._kept = text, (prompt, _mark(path))
-        return prompt
-
-
-def _mark(path: str) -> tuple[int, ...]:
-    """Changes whenever the file's content could have."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return ()
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)

@@ -23,6 +23,7 @@ class Signals:
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspend = False
+        self.abandoned = False  # the guardian was killed
 
     @property
     def first(self) -> int:
@@ -90,7 +91,7 @@ class Signals:
         except BlockingIOError:
             return
         if not numbers:
-            self._lifeline = -1
+            self._lifeline, self.abandoned = -1, True
             numbers = bytes((signal.SIGTERM,))
         for number in numbers:
             self._first = self._first or number

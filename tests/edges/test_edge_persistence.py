@@ -39,15 +39,13 @@ def assert_stopped_by_mode_bits(ws: Workspace, folder: str) -> None:
 
 def whole_run(ran: Ran, count: int) -> bool:
     """Exit 0, and stdout is that of an undisturbed run."""
-    middle = [
-        line for n in range(1, count + 1) for line in (f"{n}/{count} starting...", f"{n}/{count} completed in D")
-    ]
+    middle = [line for n in range(1, count + 1) for line in (f"{n}/{count} starting...", f"{n}/{count} completed in D")]
     shown = [line.removeprefix("[T] Iteration ") for line in masked(ran.lines)[1:-1]]
     return ran.code == 0 and shown == middle and "Traceback" not in ran.err
 
 
 def test_O_082_state_that_cannot_be_written_is_an_error_line(ws: Workspace) -> None:
-    """`.rooda/state` is a regular file: each failure to save is said, every call is made, and the end is a normal one."""
+    """`.rooda/state` is a regular file: failures to save are said, every call is made, the end is normal."""
     ws.write(".rooda/state", "in the way\n")
     ran = ws.rooda("build", "--max-iterations", "3")
     assert whole_run(ran, 3)
@@ -121,9 +119,9 @@ def test_O_114_everything_cleaned_away_in_mid_run(ws: Workspace) -> None:
     ws.git("init", "-q")
     ws.git("add", "rooda.toml", "prompts")
     ws.git("commit", "-qm", "start")
-    ws.side(1, "git clean -fdxq; [ -e .rooda ] || : >\"$FAKE/was-clean\"")
+    ws.side(1, 'git clean -fdxq; [ -e .rooda ] || : >"$FAKE/was-clean"')
     ws.copy_state_at(2)
-    ws.side(2, f"cd {ws.path} && {sys.executable} -m rooda build >\"$FAKE/second\" 2>&1; echo $? >>\"$FAKE/second\"")
+    ws.side(2, f'cd {ws.path} && {sys.executable} -m rooda build >"$FAKE/second" 2>&1; echo $? >>"$FAKE/second"')
     ws.signal_at(3)
     ran = ws.rooda("build", "--max-iterations", "5")
     assert Path(ws.fake, "was-clean").exists()

@@ -44,8 +44,9 @@ def test_O_075_interrupted_is_offered(ws: Workspace, limit: int, words: str) -> 
     assert words in offer.err and "2m16s" in offer.err
     ws.exits(0, 1, 1, 1)
     accepted = ws.rooda("build", stdin=b"y\n")
-    assert f"Resuming procedure: build from iteration 3 ({f'max {limit}' if limit else 'unlimited iterations'})" in (
-        accepted.lines[0]
+    assert (
+        f"Resuming procedure: build from iteration 3 ({f'max {limit}' if limit else 'unlimited iterations'})"
+        in (accepted.lines[0])
     )
     assert ws.calls[0].env["ROODA_ITERATION"] == "4"
 

@@ -33,7 +33,7 @@ def test_O_083_O_084_O_085_O_086_O_087_O_088_example_1(ws: Workspace) -> None:
 
 
 def test_O_089_O_090_O_091_O_092_O_093_example_2(ws: Workspace) -> None:
-    """Failures in 4, 5 and 6 of 10: warnings before the progress lines, no progress line in the last, then the abort."""
+    """Failures in 4, 5 and 6 of 10: warnings before progress lines, none in the last, then the abort."""
     ws.exits(0, 0, 0, 1, 1, 1)
     ran = ws.rooda("build", "--max-iterations", "10")
     assert masked(ran.lines) == [
@@ -93,7 +93,7 @@ def test_O_098_the_earlier_time_is_the_sum_of_the_durations(ws: Workspace) -> No
 
 
 def test_O_101_O_102_O_103_O_104_O_105_example_4(ws: Workspace) -> None:
-    """Three lines without stamps, the whole command, both numbers with commas, one empty line, the very prompt of a run."""
+    """Three lines without stamps, the whole command, commas, one empty line, the very prompt of a run."""
     ws.procedure(loop={"ai_cmd": f"{FAKE_AI} --no-interactive 'two words'"})
     ws.write("prompts/observe_build.md", "word " * 1500 + "\n\n\n")
     dry = ws.rooda("build", "--dry-run")
@@ -140,7 +140,7 @@ def test_O_106_O_107_O_108_O_109_O_110_example_5(ws: Workspace) -> None:
 
 
 def test_O_087_example_1_holds_on_every_pipe(ws: Workspace) -> None:
-    """The same eight lines when stdout and stderr are one stream, whatever the agent writes to either of its outputs."""
+    """stdout and stderr together are the same eight lines, whatever the agent writes to either of its own."""
     ws.out("iteration", "out\n")
     ws.err("iteration", "err\n")
     ran = ws.rooda("build", "--max-iterations", "3")

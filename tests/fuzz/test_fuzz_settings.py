@@ -37,9 +37,10 @@ small = "s-1"
 command = "x"
 """
 PIECES = st.sampled_from(
-    ["=", "[", "]", "{", "}", '"', "'", "\n", "#", ".", ",", "[[loop]]", "[loop.loop]", "0", "-1", "1e999", "nan", "true",
-     "2026-02-06", '""', '"""', "[procedures.resume]", "\x00", "\ufeff", "\u202e", "observe", "9" * 5000, "{a={b={}}}",
-     "ai_cmd = 3\n", "[procedures]\nbuild = 1\n", "[agents]\nmine = []\n", '"builtin:../x"', '"\\ud800"', '"\\U00110000"']
+    ["=", "[", "]", "{", "}", '"', "'", "\n", "#", ".", ",", "[[loop]]", "[loop.loop]", "0", "-1", "1e999", "nan",
+     "true", "2026-02-06", '""', '"""', "[procedures.resume]", "\x00", "\ufeff", "\u202e", "observe", "9" * 5000,
+     "{a={b={}}}", "ai_cmd = 3\n", "[procedures]\nbuild = 1\n", "[agents]\nmine = []\n",
+     '"builtin:../x"', '"\\ud800"', '"\\U00110000"']
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_settings_are_understood_or_refused(folder: str, data: bytes) -> None:
         origins(found)
     except RoodaError as problem:
         assert problem.code == USAGE
-        assert str(file) in str(problem) or "agent" in str(problem) or "phase" in str(problem), str(problem)
+        assert str(file) in str(problem), str(problem)
 
 
 BROKEN = {
@@ -118,6 +119,11 @@ def test_broken_settings_through_the_real_command(ws: Workspace, name: str) -> N
 ), max_size=30).map("\n".join))  # fmt: skip
 @example(text="## Quality Gates\n" + "- " + "a" * 20_000 + "`" * 20_000)
 @example(text="## Quality Gates\n" + "- " + " :" * 20_000)
+@example(text="## Quality Gates\n" + "- " + " " * 20_000 + "x")
+@example(text="## Quality Gates\n" + "- a" + " " * 20_000 + "`x`")
+@example(text="## Quality Gates\n" + "- " + "` " * 10_000)
+@example(text="# " + "# " * 20_000 + "x")
+@example(text="## " + " " * 20_000 + "x")
 @example(text="#" * 50_000)
 def test_any_agents_md_gives_gates_with_a_name_and_a_command(text: str) -> None:
     """Nothing in AGENTS.md is too odd to be read; each gate found has words to show and a command that stands there."""

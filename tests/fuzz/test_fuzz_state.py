@@ -29,12 +29,18 @@ SCALARS = (
     | st.integers(min_value=10**18, max_value=10**400)
     | st.floats()
     | st.text(st.characters(), max_size=20)
-    | st.sampled_from(["\ud800", "\x00", "é\u202e", "1" * 400 + "s", "-5s", "0", "9" * 30 + "h", "0001-01-01T00:00:00Z"])
+    | st.sampled_from(
+        ["\ud800", "\x00", "é\u202e", "1" * 400 + "s", "-5s", "0", "9" * 30 + "h", "0001-01-01T00:00:00Z"]
+    )
 )
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
 )
-DURATIONS = st.floats(min_value=0, max_value=10**7).map(tenths) | st.sampled_from(["250ms", "1h2m3.5s", "7µs", "0", "+1s"])
+DURATIONS = st.floats(min_value=0, max_value=10**7).map(tenths) | st.sampled_from(
+    ["250ms", "1h2m3.5s", "7µs", "0", "+1s"]
+)
 TIMES = st.text(max_size=30).filter(str.isprintable)
 STATES = st.builds(
     OodaState,

@@ -21,7 +21,13 @@ WORDS = st.sampled_from(
      "item.completed", "agent_message", "assistant", "assistant.message", "completion", "tool_use", "tool_result"]
 )  # fmt: skip
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.lists(TAGS, max_size=3).map("\n".join) | st.just("\ud800"),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | WORDS
+    | st.lists(TAGS, max_size=3).map("\n".join)
+    | st.just("\ud800"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=10,
 )

@@ -138,7 +138,11 @@ def test_OA_43_the_log_of_a_run(ws: Workspace) -> None:
     assert len({event["run"] for event in events}) == 1
     assert sorted(event["ts"] for event in events) == [event["ts"] for event in events]
     phases = {
-        number: [e["phase"] for e in events if e.get("iteration") == number and e["event"] != "iteration.ended" and "phase" in e]
+        number: [
+            e["phase"]
+            for e in events
+            if e.get("iteration") == number and e["event"] != "iteration.ended" and "phase" in e
+        ]
         for number in (0, 1)
     }
     # The file is first written as the loop begins, and once more when it is over.
@@ -211,7 +215,7 @@ def test_OA_46_a_crash_before_the_write_repeats_the_iteration(ws: Workspace) -> 
 
 
 def test_OA_46_a_reader_never_sees_half_a_file(ws: Workspace) -> None:
-    """Read all the time while iterations fly by, the state file is always one whole object, and its counter only grows."""
+    """Read all the time, the state file is always one whole object, and its counter only grows."""
     loop = ws.start("build", "--max-iterations", "30")
     seen = []
     while loop.process.poll() is None:
@@ -226,7 +230,7 @@ def test_OA_46_a_reader_never_sees_half_a_file(ws: Workspace) -> None:
 
 
 def test_OA_46_a_killed_writers_leavings_are_tidied(ws: Workspace) -> None:
-    """A temporary file of a writer that was killed half-way is gone after the next run, another procedure's is not ours."""
+    """What a killed writer left is gone after the next run; another procedure's is not ours."""
     ws.write(".rooda/state/build.json.123.tmp", json.dumps(SAMPLE)[:50])
     ws.write(".rooda/state/other.json.123.tmp", "theirs")
     assert ws.rooda("build", "--max-iterations", "1").code == 0

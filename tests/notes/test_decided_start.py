@@ -1,4 +1,4 @@
-"""Settled points about starting: dry-run, gates of AGENTS.md, offered and declined resumes, codes, streams, context, names."""
+"""Settled points about starting: dry-run, gates of AGENTS.md, offered resumes, codes, streams, context, names."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def test_OA_14_a_preview_beside_a_running_loop(ws: Workspace) -> None:
 
 
 def test_OA_14_what_is_missing_makes_a_preview_fail(ws: Workspace) -> None:
-    """A broken configuration, a missing prompt file and a missing program each give exit 2 with words on stderr alone."""
+    """A broken configuration, a missing prompt file, a missing program: each exit 2, words on stderr alone."""
     gone = ws.rooda("build", "--dry-run", "--ai-cmd", "no-such-agent -x")
     os.remove(ws.file("prompts/act_build.md"))
     prompt = ws.rooda("build", "--dry-run")
@@ -110,7 +110,9 @@ def test_OA_18_an_open_pipe_that_says_nothing(ws: Workspace) -> None:
     assert ws.calls == []
 
 
-@pytest.mark.parametrize(("answer", "first"), [(b"y\n", "4"), (b"\n", "4"), (b"YES\n", "4"), (b"n\n", "1"), (b"no", "1")])
+@pytest.mark.parametrize(
+    ("answer", "first"), [(b"y\n", "4"), (b"\n", "4"), (b"YES\n", "4"), (b"n\n", "1"), (b"no", "1")]
+)
 def test_OA_18_a_waiting_answer_is_honoured(ws: Workspace, answer: bytes, first: str) -> None:
     """A line that waits on a piped stdin decides: yes or Enter goes on with 4, no starts with 1."""
     ws.put_state(max_iterations=4)
@@ -145,7 +147,13 @@ def test_OA_18_ctrl_c_at_the_question(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(
     ("flag", "key", "first"),
-    [("--resume", "ask", "4"), ("--fresh", "ask", "1"), ("", "resume", "4"), ("", "fresh", "1"), ("--fresh", "resume", "1")],
+    [
+        ("--resume", "ask", "4"),
+        ("--fresh", "ask", "1"),
+        ("", "resume", "4"),
+        ("", "fresh", "1"),
+        ("--fresh", "resume", "1"),
+    ],
 )
 def test_OA_18_decided_beforehand(ws: Workspace, flag: str, key: str, first: str) -> None:
     """A flag or the key on_interrupted decides without a question; the flag is the stronger."""

@@ -157,7 +157,7 @@ def test_O_120_loop_state_and_signals_stand_alone() -> None:
 def test_O_120_the_rules_are_testable_without_a_process(
     changes: dict, signal: int, kind: str | None, code: int
 ) -> None:
-    """Why a loop stops is a function of its state and a signal alone: `>=` on the counter, failures before the limit."""
+    """Why a loop stops depends on its state and a signal alone: `>=` on the counter, failures before the limit."""
     ending = ooda.why_stop(STATE._replace(**changes), signal)
     assert (ending and ending.kind, ending.code if ending else 0) == (kind, code)
 
@@ -243,7 +243,7 @@ def test_O_110_a_loop_without_limit_is_seen_alive(ws: Workspace) -> None:
     loop = ws.start("build", "--max-iterations", "0")
     loop.wait_line("Iteration 3 starting...")
     ws.wait_calls(3)
-    until(lambda: ws.state(), what="a state file")
+    until(ws.state, what="a state file")
     assert loop.lines[-1].endswith("Iteration 3 starting...")
     Path(ws.fake, "go").touch()
     assert loop.finish() == 130

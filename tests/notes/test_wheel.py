@@ -4,9 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,7 +52,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     python = str(folder / "venv" / "bin" / "python")
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", str(wheel), cwd=folder)
     site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    Path(site, "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    homes = {str(distribution(name).locate_file("")) for name in ("click", "tiktoken", "psutil", "PyYAML", "tomli_w")}
+    Path(site, "dependencies.pth").write_text("".join(f"{home}\n" for home in homes))
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     (folder / "empty").mkdir()
@@ -108,7 +109,7 @@ def test_O_118_every_shipped_procedure_can_be_shown(installed: Installed) -> Non
 
 
 def test_O_118_the_demo_runs_from_the_installed_package(installed: Installed) -> None:
-    """`rooda init --demo` and `rooda build` there: the demo agent, started by the installed package, finishes the work."""
+    """`rooda init --demo` and `rooda build` there: the installed demo agent finishes the work."""
     parent = installed.folder.parent
     made = run(installed.command, "init", "--demo", "demo", cwd=parent)
     assert made.splitlines()[-1] == "Next: cd demo && rooda build"

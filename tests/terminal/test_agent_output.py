@@ -80,7 +80,7 @@ def test_OU_22_five_megabytes(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "2", "-v")
     assert ran.code == 0
     assert len(lines) > 5_000_000 and streamed(ran.out)[0] == lines
-    assert ran.lines[-2].endswith("Reached max iterations: 2 (total: 0s)") or "Reached max iterations: 2" in ran.out
+    assert "Reached max iterations: 2" in ran.out
 
 
 def test_OU_22_on_a_terminal_nothing_is_lost(ws: Workspace) -> None:

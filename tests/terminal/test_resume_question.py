@@ -55,7 +55,8 @@ def test_OA_18_garbage_is_asked_again(found: Workspace) -> None:
         until(lambda count=count: terminal.out.count(ASKED) == count, what="the question")
         terminal.type(answer)
     until(lambda: terminal.out.count(ASKED) == 4, what="the question")
-    assert not found.calls
+    assert not found.calls and terminal.out.count(FOUND) == 1
+    assert "Please answer y" in terminal.screen[-1]
     terminal.type("y\n")
     assert terminal.finish() == 0, terminal.out
     assert "Resuming procedure: build" in terminal.out

@@ -55,7 +55,9 @@ def test_unlimited_and_gates_in_the_status(ws: Workspace) -> None:
     """Without a limit there is no `/M`; while a gate runs the status names it."""
     ws.procedure("build", gates={"slow one": "until [ -e go ]; do sleep 0.02; done; rm go"})
     terminal = ws.terminal("build", "-u")
-    until(lambda: "gate slow one" in terminal.screen[-1] and terminal.screen[-1].startswith("Iteration 1 · "), what="it")
+    until(
+        lambda: "gate slow one" in terminal.screen[-1] and terminal.screen[-1].startswith("Iteration 1 · "), what="it"
+    )
     terminal.type("\x03")
     assert terminal.finish() == 130
 
@@ -86,7 +88,7 @@ def test_a_narrow_window(ws: Workspace) -> None:
     """The status is cut to the window, so that it can always be erased; after a change of size to the new one."""
     hold(ws, 1)
     terminal = ws.terminal("build", "-n", "2", columns=20)
-    until(lambda: terminal.screen[-1].startswith("Iteration 1/2 · 0s"), what="the status")
+    until(lambda: terminal.screen[-1].startswith("Iteration 1/2 · "), what="the status")
     assert max(len(line.decode()) for line in terminal.raw.split(ERASED) if STATUS.match(line)) <= 19
     terminal.resize(24, 100)
     until(lambda: terminal.screen[-1].endswith("tokens"), what="the whole status")
@@ -136,6 +138,17 @@ def test_colours(ws: Workspace) -> None:
     plain = ws.terminal("build", "-n", "1", env={"NO_COLOR": "1"})
     assert plain.finish() == 0
     assert re.findall(rb"\x1b\[\d*m", plain.raw) == [] and STATUS.search(plain.raw)
+
+
+def test_a_person_is_told_what_to_do_after_an_abort(ws: Workspace) -> None:
+    """On a terminal an aborted run ends with where to look and how to go on; on a pipe stderr stays empty."""
+    terminal = ws.terminal("build", "-n", "9", env={"FAKE_EXIT": "1"})
+    assert terminal.finish() == 1
+    hint = "[T] What happened: rooda logs build. Go on with: rooda resume build"
+    assert [line for line in masked(terminal.screen) if line][-1] == hint
+    ran = ws.rooda("build", "-n", "9", env={"FAKE_EXIT": "1"})
+    assert ran.code == 1 and ran.err == ""
+    assert "ERROR: Aborting after 3 consecutive failures" in ran.lines[-1]
 
 
 def test_a_hangup_ends_the_loop(ws: Workspace) -> None:

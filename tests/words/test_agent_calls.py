@@ -75,7 +75,10 @@ def test_settled_11_a_command_is_split_without_a_shell(ws: Workspace) -> None:
 
 def test_settled_11_prompt_as_argument(ws: Workspace) -> None:
     """`prompt = "argument"` puts the text where {prompt} stands, else at the end; stdin is empty."""
-    for command, expected in ((f"{FAKE_AI} --say {{prompt}} -x", ["--say", None, "-x"]), (f"{FAKE_AI} -x", ["-x", None])):
+    for command, expected in (
+        (f"{FAKE_AI} --say {{prompt}} -x", ["--say", None, "-x"]),
+        (f"{FAKE_AI} -x", ["-x", None]),
+    ):
         agent(ws, f'command = "{command}"\nprompt = "argument"')
         assert ws.rooda("build", "-n", "1").code == 0
         call = ws.calls[-1]
@@ -102,7 +105,11 @@ def test_settled_07_the_model_reaches_the_agent(ws: Workspace) -> None:
     agent(ws, f'command = "{FAKE_AI} --model {{model}} -p"', loop='[models]\nsonnet = "vendor/sonnet 5"\n')
     for words in (("--model", "sonnet"), ("--model", "other"), ()):
         assert ws.rooda("build", "-n", "1", *words).code == 0
-    assert [call.argv for call in ws.calls] == [["--model", "vendor/sonnet 5", "-p"], ["--model", "other", "-p"], ["-p"]]
+    assert [call.argv for call in ws.calls] == [
+        ["--model", "vendor/sonnet 5", "-p"],
+        ["--model", "other", "-p"],
+        ["-p"],
+    ]
     assert [call.env["ROODA_MODEL"] for call in ws.calls] == ["vendor/sonnet 5", "other", ""]
 
 
@@ -125,7 +132,9 @@ def test_settled_11_how_an_agent_is_stopped(ws: Workspace) -> None:
     """`stop = "INT"` makes SIGINT the first word to the agent; else it is SIGTERM."""
     for stop, heard in (("INT", "INT"), ("TERM", "TERM")):
         agent(ws, f'command = "{FAKE_AI}"\nstop = "{stop}"')
-        ws.side(len(ws.calls) + 1, """for s in INT TERM; do trap "echo $s >> heard; exit 1" $s; done\nsleep 30 & wait""")
+        ws.side(
+            len(ws.calls) + 1, """for s in INT TERM; do trap "echo $s >> heard; exit 1" $s; done\nsleep 30 & wait"""
+        )
         ran = ws.rooda("build", "-n", "1", "--iteration-timeout", "0.3")
         assert "timed out after 0.3s" in ran.out
         assert ws.read("heard").split() == [heard]
@@ -177,7 +186,10 @@ def test_OU_07_no_command_at_all(ws: Workspace) -> None:
 def test_OU_07_OA_35_a_binary_that_is_not_there(ws: Workspace) -> None:
     """A command that is not on this machine or not executable is found out before the first iteration."""
     ws.write("script", "#!/bin/sh\n", mode=0o644)
-    said = {"no-such-agent --flag": "AI command binary not found: no-such-agent", "./script": "AI command is not executable"}
+    said = {
+        "no-such-agent --flag": "AI command binary not found: no-such-agent",
+        "./script": "AI command is not executable",
+    }
     for command, text in said.items():
         for words in ((), ("--dry-run",)):
             ran = ws.rooda("build", "--ai-cmd", command, *words)
@@ -233,7 +245,9 @@ def test_an_idle_timeout(ws: Workspace) -> None:
     assert ran.out.count("WARNING") == 1
 
 
-@pytest.mark.parametrize(("script", "code"), [("exit 137", 137), ("kill -KILL $$", 137), ("kill -TERM $$", 143), ("exit 130", 130)])
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 137", 137), ("kill -KILL $$", 137), ("kill -TERM $$", 143), ("exit 130", 130)]
+)
 def test_OA_36_OA_37_exit_codes_of_signals(ws: Workspace, script: str, code: int) -> None:
     """An agent that ends by a signal, or says so, is a failed iteration like any other."""
     ws.side(1, script)
@@ -254,7 +268,10 @@ def test_OA_38_an_agent_that_leaves_a_child(ws: Workspace) -> None:
 def test_OA_38_a_child_that_ignores_TERM(ws: Workspace) -> None:
     """So is one that does not want to go."""
     ws.procedure("build", loop={"kill_grace": 0.2}, gates=GONE)
-    ws.side(1, "(trap '' TERM; echo ready > ready; while :; do sleep 1; done) & echo $! > child\nuntil [ -e ready ]; do :; done")
+    ws.side(
+        1,
+        "(trap '' TERM; echo ready > ready; while :; do sleep 1; done) & echo $! > child\nuntil [ -e ready ]; do :; done",
+    )
     ran = ws.rooda("build", "-n", "1")
     assert ran.code == 0 and "Quality gates failed" not in ran.out
     assert not ws.leftovers()

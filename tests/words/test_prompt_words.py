@@ -48,7 +48,7 @@ def test_OU_34_a_phase_replaced(ws: Workspace) -> None:
     expected = PHASES.replace("OBS\n", "look\n\ntwice\n").replace("ORI\n", "FROM FILE\n")
     assert prompt(ws, "--observe", "look", "--observe", "twice", "--orient", "orient.md") == HEAD + expected
     ws.rooda("build", "-n", "1", "--act", "only this")
-    assert ws.calls[0].prompt.decode() == HEAD + PHASES.replace("ACT\n", "only this\n")
+    assert ws.calls[0].prompt.decode() == HEAD + PHASES.replace("\nACT\n", "\nonly this\n")
 
 
 @pytest.mark.parametrize("name", ["missing.md", "prompts/missing"])
@@ -85,7 +85,7 @@ def test_OU_12_overriding_replaces_the_whole_array(ws: Workspace) -> None:
     assert prompt(ws) == HEAD + PHASES
     bare = '[loop]\nai_cmd = "true"\n[procedures.build]\nobserve = "OBS"\ndecide = "DEC"\nact = ["B1"]\n'
     ws.config(bare)
-    assert prompt(ws) == HEAD + PHASES.replace("ORI\n", "O1\n").replace("ACT\n", "B1\n")
+    assert prompt(ws) == HEAD + PHASES.replace("ORI\n", "O1\n").replace("\nACT\n", "\nB1\n")
 
 
 def test_OU_13_built_in_fragments(ws: Workspace) -> None:
@@ -101,7 +101,10 @@ def test_OU_13_built_in_fragments(ws: Workspace) -> None:
 
 def test_OU_13_paths_are_relative_to_their_file(bare: Workspace) -> None:
     """A path in a settings file is looked for beside that file, wherever the workspace is."""
-    bare.write("deep/settings.toml", '[loop]\nai_cmd="true"\n[procedures.mine]\nobserve = "p/o.md"\norient="a"\ndecide="b"\nact="c"\n')
+    bare.write(
+        "deep/settings.toml",
+        '[loop]\nai_cmd="true"\n[procedures.mine]\nobserve = "p/o.md"\norient="a"\ndecide="b"\nact="c"\n',
+    )
     bare.write("deep/p/o.md", "DEEP")
     bare.write("p/o.md", "SHALLOW")
     assert "## OBSERVE\nDEEP\n" in prompt(bare, "--config", "deep/settings.toml", name="mine")
@@ -134,7 +137,13 @@ def test_OU_09_the_preamble(ws: Workspace) -> None:
     texts = [call.prompt.decode() for call in ws.calls]
     before, title, after = texts[1].partition(HEAD)
     assert title and after == PHASES
-    for line in ("Procedure: The Builder", "Iteration: 2 of 2", "Your Role:", "Success Signaling:", "<promise>SUCCESS</promise>"):
+    for line in (
+        "Procedure: The Builder",
+        "Iteration: 2 of 2",
+        "Your Role:",
+        "Success Signaling:",
+        "<promise>SUCCESS</promise>",
+    ):
         assert line in before
     assert "Iteration: 1 of 2" in texts[0]
     assert "Iteration: 1 (unlimited)" in prompt(ws, "--preamble", "-u")
@@ -158,7 +167,9 @@ def test_OU_26_where_each_setting_comes_from(ws: Workspace) -> None:
     assert "default_iterations: 4 (from: flag (--max-iterations))" in lines
     assert "token_budget: 999 (from: environment (ROODA_LOOP_TOKEN_BUDGET))" in lines
     assert any(line.startswith("failure_threshold: 7 (from: user config (") for line in lines)
-    assert any(line.startswith("ai_cmd: ") and "workspace config (" in line and "rooda.toml:2" in line for line in lines)
+    assert any(
+        line.startswith("ai_cmd: ") and "workspace config (" in line and "rooda.toml:2" in line for line in lines
+    )
     assert "kill_grace: 5 (from: built-in)" in lines
 
 

@@ -83,7 +83,7 @@ def test_OU_23_stamps(ws: Workspace, form: str, stamp: str) -> None:
     ws.procedure("build", loop={"log_timestamp_format": form})
     lines = ws.rooda("build", "-n", "1").lines
     assert re.fullmatch(stamp + r"Starting procedure: build \(max 1 iterations\)", lines[0])
-    assert re.fullmatch(stamp + r"Reached max iterations: 1 \(total: 0s\)", lines[-1])
+    assert re.fullmatch(stamp + r"Reached max iterations: 1 \(total: \d+s\)", lines[-1])
 
 
 def test_OU_23_local_time(ws: Workspace) -> None:
@@ -97,7 +97,7 @@ def test_OU_25_timing(ws: Workspace) -> None:
     line = ws.rooda("build", "-n", "1", "-v").lines[-1]
     assert re.search(r"\] Iteration timing: count=1 min=\d+\.\ds max=\d+\.\ds mean=\d+\.\ds$", line)
     line = ws.rooda("build", "-n", "3", "-v").lines[-1]
-    assert re.search(r"\] Iteration timing: count=3 min=0\.\ds max=0\.\ds mean=0\.\ds stddev=0\.\ds$", line)
+    assert re.search(r"\] Iteration timing: count=3 min=\d+\.\ds max=\d+\.\ds mean=\d+\.\ds stddev=\d+\.\ds$", line)
     assert ws.events()[-1]["timing"]["count"] == 3
 
 

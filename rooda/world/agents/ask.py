@@ -8,28 +8,18 @@ from rooda.model import Call, Reply
 from rooda.policy import promise
 from rooda.world import files, process
 from rooda.world.agents import command, final
-from rooda.world.runfolder import RunFolder
-from rooda.world.signals import Signals
+from rooda.world.ground import Ground
 
 Note = Callable[[int], None]
 
 
-def ask(
-    call: Call,
-    workspace: str,
-    env: Mapping[str, str],
-    folder: RunFolder,
-    signals: Signals,
-    tick: process.Tick | None,
-    note: Note | None,
-    meanwhile: Callable[[], None] | None,
-) -> Reply:
+def ask(call: Call, ground: Ground, note: Note, meanwhile: Callable[[], None]) -> Reply:
     """Run the agent to its end. Failure, timeout and interruption are results, not exceptions."""
-    transcript = folder.output(transcript_name(call.number, call.kind))
+    transcript = ground.folder.output(transcript_name(call.number, call.kind))
     spec = process.Spec(
         argv=_argv(call),
-        cwd=workspace,
-        env=environment(call, env),
+        cwd=ground.workspace,
+        env=environment(call, ground.env),
         output=transcript,
         stdin=call.prompt.path if call.agent.prompt == "stdin" else os.devnull,
         timeout=call.iteration_timeout,
@@ -42,7 +32,7 @@ def ask(
         finished=final.ender(call.agent.output, transcript),
         note=note,
     )
-    done = process.run(spec, signals, tick)
+    done = process.run(spec, ground.signals, ground.tick)
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
     return Reply(

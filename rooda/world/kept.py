@@ -1,0 +1,35 @@
+"""The prompt's file of a run."""
+
+import os
+
+from rooda.model import Procedure, Prompt
+from rooda.world import files, tokens
+from rooda.world.runfolder import RunFolder
+
+
+class KeptPrompt:
+    """The prompt's file: written again only when the text is another one, or somebody touched the file."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._text: str | None = None
+        self._kept: tuple[Prompt, tuple[int, ...]] | None = None
+
+    def keep(self, text: str, iteration: int, procedure: Procedure) -> Prompt:
+        if self._kept and text == self._text and _mark(self._kept[0].path) == self._kept[1]:
+            return self._kept[0]
+        data = files.to_bytes(text)
+        path = self._folder.write(f"{iteration + 1:04d}-prompt.md", data)
+        count, exact = tokens.count(text, procedure.token_encoding)
+        prompt = Prompt(path, files.sha256(data), len(data), count, exact, procedure.token_budget)
+        self._text, self._kept = text, (prompt, _mark(path))
+        return prompt
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    """Changes whenever the file's content could have."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return ()
+    return (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)

@@ -1,0 +1,42 @@
+"""The ledger of a run: whom it has started and not yet ended, on disk in the lock's file before the agent begins."""
+
+from collections.abc import Callable
+
+from rooda.model import Json
+from rooda.world import identity
+from rooda.world.lock import Lock
+
+Complain = Callable[[str], None]
+
+
+class Ledger:
+    """Best effort, like all persistence: what can't be noted is said, and the loop goes on."""
+
+    def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
+        self._held, self._run, self._complain = held, run, complain
+        self._note([])
+
+    def enter(self, pid: int, command: str) -> None:
+        """This process is about to become the agent."""
+        self._note([{"pid": pid, "start": identity.start_of(pid), "command": command}])
+
+    def renew(self) -> None:
+        """An agent may have cleaned our folder away; then the lock must be held anew."""
+        try:
+            if self._held:
+                self._held.renew()
+        except OSError as problem:
+            self._complain(f"the lock is gone and can't be made again ({problem.strerror})")
+
+    def close(self) -> None:
+        """Nobody is left."""
+        if self._held:
+            self._held.release()
+
+    def _note(self, calls: list[Json]) -> None:
+        try:
+            if self._held:
+                self._held.note(self._run, calls)
+        except OSError as problem:
+            why = problem.strerror or str(problem)
+            self._complain(f"the ledger of running agents can't be written ({why}); a crash may leave one alive")

@@ -1,0 +1,74 @@
+"""docs/events.md: every event, with every field."""
+
+import ast
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pages import ROOT
+
+from harness import Workspace
+
+
+def described() -> dict[str, set[str]]:
+    """The fields that the page gives for each event."""
+    sections = re.split(r"^## `([\w.]+)`$", (ROOT / "docs" / "events.md").read_text(), flags=re.MULTILINE)
+    return {name: fields(text) for name, text in zip(sections[1::2], sections[2::2], strict=True)}
+
+
+def fields(text: str) -> set[str]:
+    return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+
+
+def common() -> tuple[set[str], set[str]]:
+    """The fields of all events, and those that the events of an iteration have besides."""
+    head = (ROOT / "docs" / "events.md").read_text().partition("## Every event")[2].partition("## Order")[0]
+    always, turn = head.split("All events but")
+    return fields(always), fields(turn)
+
+
+def told(path: Path) -> Iterator[str]:
+    """The names of events that a module tells."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        word = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if word in ("tell", "_tell", "note", "_note"):
+            name = node.args[0]
+            for part in (name.body, name.orelse) if isinstance(name, ast.IfExp) else (name,):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def test_every_event_of_the_code_is_described() -> None:
+    """The names on the page are those that the program tells."""
+    names = {name for path in (ROOT / "rooda").rglob("*.py") for name in told(path)}
+    assert len(names) > 10
+    assert set(described()) == names
+
+
+def recorded(ws: Workspace) -> list[dict[str, Any]]:
+    """The events of runs in which everything happens that can happen to one."""
+    ws.procedure("build", "max_output_buffer = 1024\n", gates={"tests": 'test "$ROODA_ITERATION" != 2'})
+    ws.exits(1)
+    ws.side(1, "head -c 2000 /dev/zero")
+    ws.signal_at(3)
+    first = ws.rooda("build", "-n", "9", "--token-budget", "2", "--json")
+    ws.side(4, "rm -r .rooda/runs .rooda/state; echo > .rooda/runs; echo > .rooda/state")
+    second = ws.rooda("resume", "build", "-n", "5", "--json")
+    assert (first.code, second.code) == (130, 0), first.err + second.err
+    return [json.loads(line) for line in first.lines + second.lines]
+
+
+def test_every_field_is_described(ws: Workspace) -> None:
+    """The events of real runs are those on the page, each with the fields on the page: no more, no fewer."""
+    always, turn = common()
+    seen: dict[str, set[str]] = defaultdict(set)
+    for record in recorded(ws):
+        expected = always if record["event"].startswith("run.") else always | turn
+        assert expected <= set(record), record
+        seen[record["event"]] |= set(record) - expected
+    assert seen == described()
