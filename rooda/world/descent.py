@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rooda.world import files
+
 PROC = os.path.isdir("/proc/self/task")
 
 
@@ -24,8 +26,7 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
+            found += map(int, files.read(f"/proc/{pid}/task/{thread}/children").split())
     except FileNotFoundError:
         return found or [kin.pid for kin in everyone() if kin.parent == pid]
     except OSError:

@@ -2,6 +2,8 @@
 
 import os
 
+from rooda.world import files
+
 
 def of(pid: int) -> dict[str, object]:
     """pid, start and boot of a live process; start is None when it can't be told."""
@@ -11,8 +13,7 @@ def of(pid: int) -> dict[str, object]:
 def start_of(pid: int) -> int | float | None:
     """Start time: clock ticks since boot on Linux, which no clock change moves; else psutil's."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
+        return int(files.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
     except FileNotFoundError:
         if os.path.isdir("/proc/self"):
             return None

@@ -28,6 +28,12 @@ class Ledger:
         except OSError as problem:
             self._complain(f"the lock is gone and can't be made again ({problem.strerror})")
 
+    def abandon(self) -> None:
+        """We are as good as dead: the next run may begin, and ends whom we have not ended by then."""
+        if self._held:
+            self._held.let_go()
+            self._held = None
+
     def close(self) -> None:
         """Nobody is left."""
         if self._held:

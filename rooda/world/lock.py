@@ -48,7 +48,11 @@ class Lock:
         try:
             self._write()
         finally:
-            os.close(self._descriptor)
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Free for the next run, which finds the ledger as it is."""
+        os.close(self._descriptor)
 
 
 def take(path: str) -> Lock | None:

@@ -189,6 +189,8 @@ def _sweep(ours: tuple[int, ...], grace: float, signals: Signals) -> int:
     ended: set[int] = set()
 
     def living() -> list[int]:
+        if set(descent.children(os.getpid())) <= set(ours) and all(map(tree.has_exited, ours)):
+            return []  # nearly always so, and cheaper found than the rest
         tree.reap_orphans(ours)
         found = [pid for pid in descent.descendants(os.getpid()) if pid not in ours and not descent.is_zombie(pid)]
         ended.update(found)

@@ -50,6 +50,7 @@ class Session:
         limits = Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
         self._checker = Checker(self._ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
+        signals.when_abandoned = self._ledger.abandon
 
     def world(self) -> World:
         return World(

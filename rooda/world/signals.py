@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ class Signals:
         self._passed: dict[int, int] = {}
         self._suspend = False
         self.abandoned = False  # the guardian was killed
+        self.when_abandoned: Callable[[], None] = lambda: None
 
     @property
     def first(self) -> int:
@@ -92,6 +94,7 @@ class Signals:
             return
         if not numbers:
             self._lifeline, self.abandoned = -1, True
+            self.when_abandoned()
             numbers = bytes((signal.SIGTERM,))
         for number in numbers:
             self._first = self._first or number
