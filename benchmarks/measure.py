@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 
 class Cost(NamedTuple):
-    """What one run of a program took, its children included: seconds, and bytes at the peak of the largest of them."""
+    """What one run of a program took, its children included: seconds, and bytes at the peak of the largest of them.
+
+    The kernel counts what the process was before it became the program: `rss` is never below our own, about 16 MB.
+    """
 
     code: int
     wall: float
@@ -64,10 +67,10 @@ def once(argv: list[str], env: Mapping[str, str], cwd: str, expected: int = 0) -
     return cost
 
 
-def round_robin(contenders: Mapping[str, Callable[[], Mapping[str, float]]], rounds: int) -> Series:
-    """Each contender in turn, `rounds` times over, after one round that warms caches and is thrown away."""
+def round_robin(contenders: Mapping[str, Callable[[], Mapping[str, float]]], rounds: int, warm: int = 1) -> Series:
+    """Each contender in turn, `rounds` times over, after `warm` rounds that warm caches and are thrown away."""
     found: dict[str, list[Mapping[str, float]]] = {name: [] for name in contenders}
-    for turn in range(-1, rounds):
+    for turn in range(-warm, rounds):
         for name, measure in contenders.items():
             metrics = measure()
             if turn >= 0:

@@ -16,11 +16,12 @@ def readable() -> bool:
     return os.path.exists("/proc/self/smaps_rollup")
 
 
-def family(pid: int, without: int) -> list[int]:
-    """The process and its descendants, but not those in the session of `without`."""
+def family(pid: int) -> list[int]:
+    """The process and its descendants in its own session: agents and gates have sessions of their own."""
     children: dict[int, list[int]] = {}
+    session = _stat(pid)[3]
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and (fields := _stat(int(entry))) and int(fields[3]) != without:
+        if entry.isdigit() and (fields := _stat(int(entry))) and fields[3] == session:
             children.setdefault(int(fields[1]), []).append(int(entry))
     found = [pid]
     for member in found:

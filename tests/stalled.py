@@ -13,7 +13,8 @@ F_SETPIPE_SZ = 1031  # Linux; elsewhere the pipe keeps its size
 class Stalled:
     """A running command whose stdout is read when the test says so."""
 
-    def __init__(self, ws: Workspace, *arguments: str, full: bool = False) -> None:
+    def __init__(self, ws: Workspace, *arguments: str, room: int | None = None) -> None:
+        """`room`: bytes that still fit into the pipe before the command waits; None: it starts empty."""
         path = os.path.join(ws.fake, "pipe")
         os.mkfifo(path)
         self._read = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -21,8 +22,10 @@ class Stalled:
         theirs = os.open(path, os.O_WRONLY)
         if hasattr(os, "pidfd_open"):
             fcntl.fcntl(theirs, F_SETPIPE_SZ, 4096)
-        if full:
-            self.fill()
+        if room is not None:
+            os.write(self._fill, b"#" * (4096 - room))
+            if not room:
+                self.fill()
         self._err = open(os.path.join(ws.root, "stalled.err"), "w+b")  # noqa: SIM115
         self.process = subprocess.Popen(
             ws.command(*arguments),

@@ -30,8 +30,8 @@ DOORS = {
     "multiprocessing": set(),
 }
 WRITERS = {"world/files.py"}
-WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate", "ftruncate",
-           "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
+WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate",
+           "ftruncate", "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
 STARTERS = {"world/process.py", "world/guardian.py"}
 SPEAKING = ("cli/", "report/", "world/person.py")
@@ -143,7 +143,8 @@ def test_cheap_questions_load_nothing_heavy(arguments: list[str], tmp_path: Path
 def test_completion_loads_nothing_heavy(tmp_path: Path) -> None:
     """TAB completes commands and procedures without the heavy libraries."""
     environment = {"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": "rooda b", "COMP_CWORD": "1"}
-    code = "import sys\nfrom rooda.cli import main\ntry: main([])\nfinally: print('LOADED', *sys.modules, file=sys.stderr)"
+    code = "import sys\nfrom rooda.cli import main\n"
+    code += "try: main([])\nfinally: print('LOADED', *sys.modules, file=sys.stderr)"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment}
     )

@@ -19,7 +19,7 @@ def steady(bench: Bench) -> Measured:
         "least durable loop": _ends(bench.floor(least, count), least, count),
         "rooda": _ends(bench.loop(count), ours, count),
     }
-    series = round_robin(contenders, rounds)
+    series = round_robin(contenders, rounds, warm=0)
     rooda = series["rooda"]
     rows = [Row(7, f"time between calls, last tenth over first tenth of {count:,}", rooda["growth"].median, 1.15)]
     if processes.readable():
@@ -48,10 +48,10 @@ def _ends(argv: list[str], place: Workspace, count: int) -> Callable[[], Mapping
 def _memory(pid: int, place: Workspace, call: int) -> int:
     """Private bytes of the loop while about the given call runs."""
     record = 2 * len(str(time.monotonic_ns())) + 3
-    while processes.readable():
+    while processes.readable() and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         try:
             if os.stat(place.stamps).st_size >= call * record:
-                return processes.private(pid)
+                return sum(map(processes.private, processes.family(pid)))
         except FileNotFoundError:
             pass
         time.sleep(0.02)

@@ -24,7 +24,7 @@ def waiting(bench: Bench) -> Measured:
         pid = start(bench.loop(1), place.env, place.path)
         until(lambda: os.path.exists(place.stamps) and os.path.getsize(place.stamps) > 0, 10, "an agent call")
         time.sleep(0.2)  # what it does after the start of a call shall be over
-        pids = processes.family(pid, place.calls()[0][2])
+        pids = processes.family(pid)
         before = processes.use(pids)
         time.sleep(seconds)
         after = processes.use(pids)

@@ -15,6 +15,8 @@ def main(arguments: list[str] | None = None) -> int:
     gc.disable()
     try:
         return _answered(arguments)
+    except KeyboardInterrupt:  # before anybody listened
+        return 130
     finally:
         gc.freeze()
         gc.enable()
@@ -88,7 +90,7 @@ def _open_closed_streams() -> None:
 
 
 def _never_refuse_a_character(*streams: "TextIO") -> None:
-    """What a stream's encoding does not have is shown as `?`; an exception in its place would end the loop's reports."""
+    """What a stream's encoding does not have is shown as `?`; an exception in its place would end the reports."""
     for stream in streams:
         if getattr(stream, "errors", "") == "strict" and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

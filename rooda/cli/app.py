@@ -3,7 +3,7 @@
 import importlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from rooda.cli.words import OPTIONS, WORDS, help_text
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+PLACELESS = ("tokens", "completion", "version")  # these do not care where they are
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -28,7 +29,7 @@ class App(click.Group):
             module, _, attribute = WORDS[name].target.partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            return command
+            return command if name in PLACELESS else _with_place(command)
         return _procedure(name, _where(ctx), ("-C",))
 
     def resolve_command(
@@ -72,6 +73,26 @@ def _where(ctx: click.Context) -> Where:
     if isinstance(ctx.obj, Where):
         return ctx.obj
     return located(ctx.params.get("directory"), ctx.params.get("config"))
+
+
+def _with_place(command: click.Command) -> click.Command:
+    """-C and --config may stand behind any word, not only in front of it."""
+    if not any("-C" in parameter.opts for parameter in command.params):
+        folder = click.Path(exists=True, file_okay=False)
+        how: dict[str, Any] = {"expose_value": False, "callback": _move}
+        command.params += [
+            click.Option(["-C", "_directory"], metavar="DIR", type=folder, help="Work in DIR.", **how),
+            click.Option(["--config", "_config"], metavar="FILE", help="Use FILE, not the rooda.toml found.", **how),
+        ]
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_place(inner)
+    return command
+
+
+def _move(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value:
+        here, path = _where(ctx), os.path.abspath(value)
+        ctx.obj = here._replace(workspace=path) if parameter.name == "_directory" else here._replace(config=path)
 
 
 def located(directory: str | None, config: str | None) -> Where:

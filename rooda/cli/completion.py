@@ -10,7 +10,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command(short_help="Shell completion for bash, zsh or fish.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> int:
-    """Print the completion script of SHELL. For bash: rooda completion bash > ~/.rooda-complete.bash, then source it."""
+    """Print the completion script of SHELL. For bash: rooda completion bash > ~/.rooda-complete.bash; source that."""
     from click.shell_completion import get_completion_class
 
     from rooda.cli.app import app

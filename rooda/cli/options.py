@@ -70,7 +70,8 @@ def _agent() -> list[click.Parameter]:
 
 def _prompt() -> list[click.Parameter]:
     phases: list[click.Parameter] = [
-        click.Option([f"--{phase}"], multiple=True, metavar="TEXT|FILE", help=f"Replace the {phase} phase.") for phase in PHASES
+        click.Option([f"--{phase}"], multiple=True, metavar="TEXT|FILE", help=f"Replace the {phase} phase.")
+        for phase in PHASES
     ]
     return [
         *phases,

@@ -134,7 +134,8 @@ def require_saved(place: Place) -> OodaState:
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or opening.resume(state.status) == "nothing":
-        raise UsageProblem(f"No saved state for procedure '{place.procedure}'.", f"Start it with: rooda {place.procedure}")
+        name = place.procedure
+        raise UsageProblem(f"No saved state for procedure '{name}'.", f"Start it with: rooda {name}")
     return state
 
 
@@ -142,7 +143,8 @@ def _marked_running(place: Place) -> tuple[str, str]:
     name = place.procedure
     return (
         f"{place.state} says that '{name}' is running: possible concurrent execution. Not started.",
-        f"If that run is gone (crash, reboot), go on with: rooda resume {name}\nor start over with: rooda {name} --fresh",
+        f"If that run is gone (crash, reboot), go on with: rooda resume {name}\n"
+        f"or start over with: rooda {name} --fresh",
     )
 
 

@@ -43,7 +43,8 @@ def facts_of(place: Place) -> Json:
         return {"procedure_name": place.procedure, "status": "damaged", "problem": problem.why, "running": running}
     if state is None:
         return {"procedure_name": place.procedure, "status": "running", "running": True, "pid": pid} if running else {}
-    return {**state._asdict(), "running": running, "pid": pid, "timing": timing(map(seconds, state.elapsed_per_iteration))}
+    durations = map(seconds, state.elapsed_per_iteration)
+    return {**state._asdict(), "running": running, "pid": pid, "timing": timing(durations)}
 
 
 def _lines(facts: Json) -> list[str]:

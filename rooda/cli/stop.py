@@ -21,7 +21,8 @@ def stop(ctx: click.Context, name: str | None) -> int:
         click.echo(f"Procedure '{name}' is not running." if name else "Nothing is running here.")
         return OK
     if len(running) > 1:
-        raise Undecided("Several procedures are running; name one.", "\n".join(f"  rooda stop {each}" for each in running))
+        rows = "\n".join(f"  rooda stop {each}" for each in running)
+        raise Undecided("Several procedures are running; name one.", rows)
     return _end(Place(workspace, running[0]))
 
 

@@ -73,5 +73,6 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
 def _kind(value: Any) -> str:
     if value is None:
         return "null"
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+    number = "a number"
+    kinds = {bool: "true or false", int: number, float: number, str: "a text", list: "a list", dict: "an object"}
     return kinds.get(type(value), type(value).__name__)

@@ -14,7 +14,7 @@ class Saved(NamedTuple):
 
 
 class Store(Protocol):
-    """Law: `load` after `carry(s)` gives `s` back; `load` after `end(n, v)` has `v` under `n` if the format keeps steps."""
+    """Law: `load` after `carry(s)` gives `s` back; after `end(n, v)` it has `v` under `n` if the format keeps steps."""
 
     def load(self, scope: Scope) -> Saved: ...
 

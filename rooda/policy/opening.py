@@ -4,7 +4,7 @@ RESUMABLE = ("interrupted", "paused")
 
 
 def start(status: str | None, asked: str, on_interrupted: str) -> str:
-    """fresh, resume, ask or refuse, for `rooda P`. `asked` is "resume", "fresh" or "" for --resume, --fresh, neither."""
+    """fresh, resume, ask or refuse, for `rooda P`. `asked`: "resume", "fresh" or "", for --resume, --fresh, neither."""
     if status in (None, "completed"):
         return "fresh"
     if asked:

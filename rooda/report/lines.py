@@ -57,8 +57,8 @@ def _over_budget(record: Json) -> list[Line]:
 
 
 def _truncated(record: Json) -> list[Line]:
-    text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']}); only the end is read"
-    return [Line("warn", f"WARNING: {text}", aside=True)]
+    text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']})"
+    return [Line("warn", f"WARNING: {text}; only the end is read", aside=True)]
 
 
 def _iteration_ended(record: Json) -> list[Line]:

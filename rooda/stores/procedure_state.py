@@ -1,4 +1,4 @@
-"""The public state of a procedure: `.rooda/state/<procedure>.json` with its nine keys. Best effort: never ends a loop."""
+"""The public state of a procedure: `.rooda/state/<procedure>.json` with its nine keys. Best effort: ends no loop."""
 
 import json
 import os

@@ -34,7 +34,8 @@ class Checker:
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), output)
-            self._note("gate.ended", {"gate": gate.name, "elapsed": result.seconds, "verdict": result.verdict or "pass"})
+            said = result.verdict or "pass"
+            self._note("gate.ended", {"gate": gate.name, "elapsed": result.seconds, "verdict": said})
             results.append(result)
         return Gates(tuple(results))
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.world import files
+from rooda.world import files, kinship
 
 PROC = os.path.isdir("/proc/self/task")
 
@@ -38,13 +38,13 @@ def descendants(pid: int) -> list[int]:
     """Everybody below, parents before their children."""
     if not PROC:
         return _psutil_children(pid, recursive=True)
-    found: list[int] = []
+    found: dict[int, None] = {}  # an ordered set
     queue = [pid]
-    while queue:
-        below = [child for child in children(queue.pop(0)) if child not in found]
-        found += below
+    for member in queue:
+        below = [child for child in children(member) if child not in found]
+        found.update(dict.fromkeys(below))
         queue += below
-    return found
+    return list(found)
 
 
 def is_zombie(pid: int) -> bool:
@@ -73,20 +73,28 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def marked(run: str) -> list[int]:
-    """Processes that carry this run's mark in their environment, wherever they were re-parented."""
+    """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented."""
     if not PROC:
         return _psutil_marked(run)
-    mark = f"ROODA_RUN={run}".encode()
+    name = f"ROODA_RUN={run}".encode()
+    limit = b"\nMax realtime timeout %d " % kinship.mark_of(run)
     found = []
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/environ", "rb") as file:
-                    if mark in file.read().split(b"\0"):
-                        found.append(int(entry))
-            except OSError:
-                continue
+        if entry.isdigit() and (name in _read(entry, "environ").split(b"\0") or limit in _limits(entry)):
+            found.append(int(entry))
     return found
+
+
+def _limits(pid: str) -> bytes:
+    """With single blanks between words, whatever the kernel pads with."""
+    return b"\n".join(b" ".join(line.split()) + b" " for line in _read(pid, "limits").splitlines())
+
+
+def _read(pid: str, name: str) -> bytes:
+    try:
+        return files.read(f"/proc/{pid}/{name}")
+    except OSError:
+        return b""
 
 
 def ourselves() -> set[int]:

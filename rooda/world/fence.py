@@ -29,6 +29,7 @@ class Fence:
         self._end = now + timeout if timeout else None
         self._grown = self._worked = self._looked = now
         self._size, self._cpu, self._dropped = 0, 0.0, 0
+        self.slept = 0.0
 
     def due(self) -> tuple[str, float | None]:
         """The limit that has passed, if any, and how long to wait before asking again."""
@@ -48,6 +49,7 @@ class Fence:
 
     def shift(self, seconds: float) -> None:
         """Time that did not count: we were suspended."""
+        self.slept += seconds
         self._end = None if self._end is None else self._end + seconds
         self._grown += seconds
         self._worked += seconds
@@ -67,7 +69,7 @@ class Fence:
             self._size, self._grown = size, now
             self._drop()
         if self._idle:
-            cpu = descent.cpu_seconds([self._pid, *descent.descendants(self._pid)])
+            cpu = descent.cpu_seconds([self._pid, *descent.descendants(os.getpid())])
             if cpu - self._cpu > BUSY * max(now - self._looked, 0.01):
                 self._worked = now
             self._cpu = cpu

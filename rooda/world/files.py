@@ -102,7 +102,7 @@ def sync(descriptor: int) -> None:
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Replace what an open file holds in one write; it never shrinks, blanks fill it up. Same place, so cheap to sync."""
+    """Replace what an open file holds in one write; blanks fill up what is shorter. Same place, so cheap to sync."""
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 

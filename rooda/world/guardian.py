@@ -7,6 +7,7 @@ lifeline closes and the loop stops as if it had been asked to.
 
 import os
 import signal
+from collections.abc import Iterable
 
 from rooda.errors import code_of_signal
 from rooda.world import kinship
@@ -17,39 +18,46 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT}
 
 lifeline = -1  # in the loop process: what the guardian writes to
+_guardian = -1  # its pid, also when it is dead
 
 
 def visible_pid() -> int:
     """The process that a person sees and signals."""
-    return os.getpid() if lifeline < 0 else os.getppid()
+    return os.getpid() if lifeline < 0 else _guardian
+
+
+def heard(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
+    """Those of these signals that mean anything to us: under `nohup` a hang-up does not."""
+    return {each for each in numbers if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN}
 
 
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
-    global lifeline  # noqa: PLW0603 - one per process, like the process itself
+    global lifeline, _guardian  # noqa: PLW0603 - one per process, like the process itself
     kinship.adopt_orphans()
-    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    watched = heard(WATCHED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     read, write = os.pipe()
-    guardian = os.getpid()
+    _guardian = os.getpid()
     loop = os.fork()
     if loop:
         os.close(read)
-        _guard(loop, write)
+        _guard(loop, write, watched)
     os.close(write)
     os.set_blocking(read, False)
     lifeline = read
     kinship.adopt_orphans()
     kinship.be_told_of_parents_death(TOLD)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
-    if os.getppid() != guardian:  # it died before it could be watched
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
+    if os.getppid() != _guardian:  # it died before it could be watched
         os._exit(128 + signal.SIGTERM)
 
 
-def _guard(loop: int, write: int) -> None:
+def _guard(loop: int, write: int, watched: set[signal.Signals]) -> None:
     """Sleep until a signal; pass it on, or see that the loop has ended. Never returns."""
     passed = 0
     while (status := _ended(loop)) is None:
-        number = signal.sigwait(WATCHED)
+        number = signal.sigwait(watched)
         if number in PASSED_ON:
             passed = passed or number
             _tell(loop, write, number)
@@ -91,13 +99,21 @@ def _send(pid: int, number: int) -> None:
 
 
 def _end_the_rest() -> None:
-    from rooda.world import clock, descent, tree
+    if _childless():  # nearly always so, and what follows need not be loaded
+        return
+    from rooda.world import clock, tree
 
-    def living() -> list[int]:
-        tree.reap_orphans(())
-        return [pid for pid in descent.descendants(os.getpid()) if not descent.is_zombie(pid)]
+    tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
 
-    tree.end_all(living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
+
+def _childless() -> bool:
+    """On Linux the proof that nobody is left: whoever had lost its parent would be ours by now."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _leave(status: int, passed: int) -> None:

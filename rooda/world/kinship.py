@@ -2,6 +2,9 @@
 
 import sys
 
+from rooda.world import files
+
+_LEAST_MARK = 1 << 60
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -14,6 +17,27 @@ def adopt_orphans() -> bool:
 def be_told_of_parents_death(number: int) -> bool:
     """The kernel sends us this signal when our parent dies."""
     return _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def mark(run: str) -> bool:
+    """Brand ourselves, and thus all that we start, with a number of this run.
+
+    It is a limit that stops nobody: processor time of a real-time process, set to 36,000 years and some. Unlike the
+    environment nobody cleans it away, and unlike a pid nobody else gets it.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
+    if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
+        return False  # somebody means it
+    resource.setrlimit(resource.RLIMIT_RTTIME, (mark_of(run), hard))
+    return True
+
+
+def mark_of(run: str) -> int:
+    return _LEAST_MARK + int(files.sha256(run.encode())[:14], 16)
 
 
 def _prctl(option: int, value: int) -> bool:

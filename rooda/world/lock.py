@@ -102,7 +102,7 @@ def owner(path: str) -> dict[str, Any]:
     """What the holder wrote about itself: pid, started, boot, ticks; {} when unreadable."""
     try:
         value = json.loads(files.read(path))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

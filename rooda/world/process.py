@@ -63,7 +63,6 @@ class Tick(NamedTuple):
 
 def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
     """Run to the end, whatever end that is. What it left behind is ended too."""
-    seen = signals.count
     try:
         child = _start(spec)
     except OSError as problem:
@@ -72,12 +71,12 @@ def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
     if spec.meanwhile:
         spec.meanwhile()
     fence = Fence(child.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
-    ended = _watch(child.pid, fence, signals, seen, tick)
+    ended = _watch(child.pid, fence, signals, tick)
     if ended != "exit":
         _end(child.pid, spec, signals)
-    seconds = clock.monotonic() - began
-    swept = _bury(child, spec, signals, patient=signals.count == seen or ended == "interrupted")
-    if signals.count > seen:
+    seconds = clock.monotonic() - began - fence.slept
+    swept = _bury(child, spec, signals)
+    if signals.count:
         ended = "interrupted"
     code = child.returncode if child.returncode is not None else -signal.SIGKILL
     note = "" if child.returncode is not None else f"process {child.pid} does not die"
@@ -108,7 +107,7 @@ def _start_noted(spec: Spec, output: int, note: Callable[[int], None]) -> "subpr
     os.stat(spec.stdin)
     read, write = os.pipe()
     try:
-        child = _popen((*LAUNCH, spec.stdin, *spec.argv), spec, read, output)
+        child = _popen((*LAUNCH, spec.stdin, *_carried(spec.env), *spec.argv), spec, read, output)
     finally:
         os.close(read)
     try:
@@ -117,6 +116,12 @@ def _start_noted(spec: Spec, output: int, note: Callable[[int], None]) -> "subpr
     finally:
         os.close(write)
     return child
+
+
+def _carried(env: Mapping[str, str]) -> list[str]:
+    """Variables whose names a shell can't have and would drop (`npm_config_@x:registry`) are carried past it."""
+    odd = [f"{name}={value}" for name, value in env.items() if not (name.isidentifier() and name.isascii())]
+    return ["/usr/bin/env", *odd] if odd else []
 
 
 def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":
@@ -130,10 +135,10 @@ def _not_started(problem: OSError, spec: Spec) -> Done:
     return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {problem.strerror or problem}")
 
 
-def _watch(pid: int, fence: Fence, signals: Signals, seen: int, tick: Tick | None) -> str:
-    """Wait for the child, a signal or a deadline, whichever comes first."""
+def _watch(pid: int, fence: Fence, signals: Signals, tick: Tick | None) -> str:
+    """Wait for the child, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
     while not tree.has_exited(pid):
-        if signals.count > seen:
+        if signals.count:
             return "interrupted"
         if signals.take_suspend():
             _suspend(fence, signals)
@@ -144,6 +149,7 @@ def _watch(pid: int, fence: Fence, signals: Signals, seen: int, tick: Tick | Non
             tick.work()
             pause = tick.every if pause is None else min(pause, tick.every)
         signals.wait(pause)
+        tree.reap_strangers(pid)
     if tick:
         tick.work()
     return "exit"
@@ -152,8 +158,10 @@ def _watch(pid: int, fence: Fence, signals: Signals, seen: int, tick: Tick | Non
 def _suspend(fence: Fence, signals: Signals) -> None:
     """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
     began = clock.monotonic()
-    below = descent.descendants(os.getpid())
-    tree.signal_all(below, signal.SIGSTOP)
+    below: set[int] = set()
+    while new := set(descent.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
+        tree.signal_all(new, signal.SIGSTOP)
+        below |= new
     suspend_ourselves()
     tree.signal_all(below, signal.SIGCONT)
     signals.take_suspend()  # the guardian's copy of the same Ctrl+Z
@@ -162,24 +170,23 @@ def _suspend(fence: Fence, signals: Signals) -> None:
 
 def _end(pid: int, spec: Spec, signals: Signals) -> None:
     """The ladder: the agent's own stop signal, TERM if that was another, KILL. A further signal skips the graces."""
-    seen = signals.count
     for number in dict.fromkeys((spec.stop, signal.SIGTERM)):
         tree.signal_group(pid, number)
-        if tree.await_exit(pid, spec.grace, signals.wait, lambda: signals.count > seen):
+        if tree.await_exit(pid, spec.grace, signals.wait, lambda: signals.count > 1):
             return
-        if signals.count > seen:
+        if signals.count > 1:
             break
     tree.signal_group(pid, signal.SIGKILL)
     tree.await_exit(pid, tree.LAST_WAIT, signals.wait)
 
 
-def _bury(child: "subprocess.Popen[bytes]", spec: Spec, signals: Signals, patient: bool) -> int:
+def _bury(child: "subprocess.Popen[bytes]", spec: Spec, signals: Signals) -> int:
     """End what the leader left, then reap the leader; unreaped it keeps its group's number from being reused."""
     swept = 0
     if not spec.keep:
         if not descent.PROC:
             tree.signal_group(child.pid, signal.SIGTERM)
-        swept = _sweep((child.pid,), spec.grace if patient else 0.0, signals)
+        swept = _sweep((child.pid,), spec.grace, signals)
     child.poll()
     return swept
 
@@ -191,13 +198,11 @@ def _sweep(ours: tuple[int, ...], grace: float, signals: Signals) -> int:
     def living() -> list[int]:
         if set(descent.children(os.getpid())) <= set(ours) and all(map(tree.has_exited, ours)):
             return []  # nearly always so, and cheaper found than the rest
-        tree.reap_orphans(ours)
-        found = [pid for pid in descent.descendants(os.getpid()) if pid not in ours and not descent.is_zombie(pid)]
+        found = tree.living_below(ours)
         ended.update(found)
         return found
 
-    seen = signals.count
-    tree.end_all(living, grace, signals.wait, lambda: signals.count > seen)
+    tree.end_all(living, grace, signals.wait, lambda: signals.count > 1)
     return len(ended)
 
 

@@ -64,6 +64,13 @@ def new_id(name: str) -> str:
     return f"{clock.compact(clock.now())}-{name}-{os.getpid()}"
 
 
+def is_id(name: str) -> bool:
+    """Does it look like one that we made?"""
+    when, _, rest = name.partition("-")
+    procedure, _, pid = rest.rpartition("-")
+    return len(when) == 16 and bool(procedure) and pid.isdecimal() and name.isascii() and name.isprintable()
+
+
 def latest(workspace: str, name: str | None) -> str | None:
     """The newest run folder, of a procedure if one is named."""
     home = os.path.join(workspace, ".rooda", "runs")

@@ -37,11 +37,12 @@ class Session:
     ) -> None:
         gc.freeze()  # what is loaded now stays; what the loop makes is looked through again
         gc.enable()
-        kinship.adopt_orphans()
         self._began = clock.monotonic()
+        folder = RunFolder(workspace, new_id(procedure.name))
+        kinship.adopt_orphans()
+        kinship.mark(folder.run)
         self._show, self._signals, self._grace = show, signals, procedure.kill_grace
         self._iteration = 0
-        folder = RunFolder(workspace, new_id(procedure.name))
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": "ooda", "ROODA_PROCEDURE": procedure.name}
         self._ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick)
         self._journal = Journal(folder, loop="ooda", procedure=procedure.name)

@@ -47,9 +47,13 @@ class Signals:
         self._poll = select.poll()
         self._poll.register(self._read, select.POLLIN)
         self._lifeline = guardian.lifeline
+        if self._lifeline >= 0:
+            self._poll.register(self._lifeline, select.POLLIN)
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in ENDING}
+        heard = guardian.heard(ENDING)
+        self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in heard}
         self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._note_suspend)
+        self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_continue)
         for number in (signal.SIGCHLD, guardian.TOLD):
             self._old[number] = signal.signal(number, _wake)
         return self
@@ -71,6 +75,7 @@ class Signals:
                 pass
         except BlockingIOError:
             pass
+        self._listen()
 
     def take_suspend(self) -> bool:
         """True once per Ctrl+Z."""
@@ -84,6 +89,10 @@ class Signals:
     def _note_suspend(self, number: int, frame: FrameType | None) -> None:
         self._suspend = True
 
+    def _note_continue(self, number: int, frame: FrameType | None) -> None:
+        """Too late to sleep: one who did not get round to it must not do so later."""
+        self._suspend = False
+
     def _listen(self) -> None:
         """Take what the guardian passed on; its death counts as SIGTERM."""
         if self._lifeline < 0:
@@ -93,6 +102,7 @@ class Signals:
         except BlockingIOError:
             return
         if not numbers:
+            self._poll.unregister(self._lifeline)
             self._lifeline, self.abandoned = -1, True
             self.when_abandoned()
             numbers = bytes((signal.SIGTERM,))

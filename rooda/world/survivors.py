@@ -4,6 +4,7 @@ import os
 from typing import Any, NamedTuple
 
 from rooda.world import clock, descent, identity, tree
+from rooda.world.runfolder import is_id
 
 GRACE = 2.0
 
@@ -22,27 +23,41 @@ def end(ledger: dict[str, Any]) -> Found | None:
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != identity.boot():
         return None
-    calls = [call for call in calls if isinstance(call, dict) and isinstance(call.get("pid"), int)]
+    if not is_id(run):
+        return None
+    known = _noted(calls)
     spared = descent.ourselves()
 
     def living() -> list[int]:
-        return [pid for pid in _kin(run, calls) if pid not in spared and not descent.is_zombie(pid)]
+        return [pid for pid in _kin(run, known) if pid not in spared and not descent.is_zombie(pid)]
 
     found = living()
     if not found:
         return None
+    commands = tuple(str(call.get("command", "")) for call in calls if isinstance(call, dict))
     ended = tree.end_all(living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
-    return Found(run, tuple(found), tuple(str(call.get("command", "")) for call in calls), ended)
+    return Found(run, tuple(found), commands, ended)
 
 
-def _kin(run: str, calls: list[dict[str, Any]]) -> list[int]:
-    """The noted processes, their groups, sessions and descendants, and all that carry the run's mark."""
+def _noted(calls: list[Any]) -> dict[int, object]:
+    """Pid and start time of the noted processes, as far as they make sense."""
+    calls = [call for call in calls if isinstance(call, dict) and type(call.get("pid")) is int]
+    return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and call.get("start") is not None}
+
+
+def _kin(run: str, known: dict[int, object]) -> list[int]:
+    """The noted, their groups, sessions and descendants, and all that carry the run's mark.
+
+    A group or session is proof only while its leader lives, whose start time we know: later its number may be
+    another's. So whoever was found is remembered in `known` with a start time of its own.
+    """
     found = set(descent.marked(run))
-    for call in calls:
-        pid, start = call["pid"], identity.start_of(call["pid"])
-        if start is not None and start != call.get("start"):
-            continue  # the number went to somebody else, so nobody of the old group is left
-        found.update(kin.pid for kin in descent.everyone() if pid in (kin.pid, kin.group, kin.session))
+    leaders = {pid for pid, start in known.items() if identity.start_of(pid) == start}
+    found |= leaders
+    found.update(kin.pid for kin in descent.everyone() if {kin.group, kin.session} & leaders)
     for pid in list(found):
         found.update(descent.descendants(pid))
+    for pid in found - leaders:
+        if (start := identity.start_of(pid)) is not None:
+            known[pid] = start
     return sorted(found - {os.getpid()})

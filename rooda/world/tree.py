@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from rooda.world import clock, descent
 
@@ -48,13 +48,61 @@ def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatie
         pause(min(left, 0.05))
         if not living():
             return True
-    deadline = clock.monotonic() + LAST_WAIT
+    return _kill_all(living, pause)
+
+
+def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
+    """KILL until nobody is left; without a pause while new ones come. False if somebody can't be killed."""
+    before: list[int] = []
+    end = hopeless = clock.monotonic() + LAST_WAIT
+    end += 10 * LAST_WAIT
     while found := living():
-        if clock.monotonic() >= deadline:
+        now = clock.monotonic()
+        if found != before:
+            hopeless = now + LAST_WAIT
+        elif now >= hopeless:
             return False
-        signal_all(found, signal.SIGKILL)
-        pause(0.01)
+        else:
+            pause(0.01)
+        if now >= end:
+            return False
+        for pid in found:
+            _kill(pid)
+        before = found
     return True
+
+
+def _kill(pid: int) -> None:
+    """With its group, if that can't be ours: nobody escapes from a group by forking while it is killed."""
+    try:
+        if os.getsid(pid) != os.getsid(0):
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def living_below(ours: Collection[int] = ()) -> list[int]:
+    """Who lives below us, but for the children in `ours`. While one dies its children may go unseen: look again."""
+    for _ in range(100):
+        reap_orphans(ours)
+        found = [pid for pid in descent.descendants(os.getpid()) if pid not in ours]
+        alive = [pid for pid in found if not descent.is_zombie(pid)]
+        if alive or not found:
+            return alive
+    return []
+
+
+def reap_strangers(ours: int) -> None:
+    """Bury orphans that died while `ours` lives on, so that they don't pile up. Costs one call when there are none."""
+    while hasattr(os, "waitid"):
+        try:
+            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if dead is None or dead.si_pid == ours:
+                return
+            os.waitpid(dead.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            return
 
 
 def reap_orphans(ours: Iterable[int]) -> None:

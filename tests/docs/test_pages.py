@@ -71,7 +71,7 @@ def test_paths_exist(page: Path) -> None:
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     roots = r"rooda|tests|tools|docs|config|prompts|benchmarks|archive|\.ci"
     for path in re.findall(rf"`((?:{roots})/[\w./-]*)`", prose):
-        assert (ROOT / path).exists() or path.startswith("rooda/prompts"), path
+        assert (ROOT / path).exists() or path.startswith("benchmarks/results/"), path  # those are made by measuring
 
 
 def test_configuration_is_current() -> None:

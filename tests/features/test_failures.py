@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import FAKE_AI, Workspace, masked, until
+from harness import FAKE_AI, Workspace, alive, masked, until
 from stalled import Stalled
 
 
@@ -184,6 +184,19 @@ def test_OA_37_a_signal_during_the_call_decides(ws: Workspace, code: int) -> Non
         "[T] Interrupted. State saved. Resume with: rooda resume build",
     ]
     assert (ws.state()["consecutive_failures"], ws.state()["iteration"]) == (1, 2)
+
+
+def test_OA_37_signal_and_exit_at_the_same_time(ws: Workspace) -> None:
+    """A loop that finds both a signal of its own and the agent's good end calls the iteration interrupted."""
+    ws.side(1, "kill -STOP $PPID; kill -INT $PPID; exit 0")
+    running = ws.start("build", "-n", "5")
+    (call,) = ws.wait_calls(1)
+    until(lambda: not alive(call.pid), what="the agent's end")
+    os.kill(call.ppid, signal.SIGCONT)
+    assert running.finish() == 130
+    assert "completed" not in running.out
+    assert (ws.state()["status"], ws.state()["iteration"]) == ("interrupted", 1)
+    assert len(ws.calls) == 1
 
 
 def test_OA_37_a_signal_after_the_call_falls_between_iterations(ws: Workspace) -> None:

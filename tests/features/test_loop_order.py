@@ -60,15 +60,17 @@ def test_O_063_the_progress_line_comes_after_the_write(ws: Workspace) -> None:
 
 def test_O_056_the_duration_is_the_agents_alone(ws: Workspace) -> None:
     """The time of a gate is no part of an iteration's duration, and the agent's own time is all of it."""
-    ws.procedure(gates={"slow": ': >"$FAKE/gate-began"; sleep 0.5'})
+    ws.procedure(gates={"slow": '[ "$ROODA_ITERATION" = 2 ] || { : >"$FAKE/gate-began"; sleep 0.5; }'})
     ws.side(1, ': >"$FAKE/began"; sleep 0.2; : >"$FAKE/ended"')
-    ran = ws.rooda("build", "-n", "1")
+    ws.copy_state_at(2)
+    ran = ws.rooda("build", "-n", "2")
     began, ended, gate = (os.stat(f"{ws.fake}/{name}").st_mtime for name in ("began", "ended", "gate-began"))
-    (shown,) = re.findall(r"completed in (\d+\.\d)s", ran.out)
+    shown = re.findall(r"completed in (\d+\.\d)s", ran.out)[0]
     assert ended - began - 0.06 <= float(shown) < gate - called_at(ws) + 0.06
+    assert ws.copies[2]["elapsed_per_iteration"] == [f"{shown}s"]
 
 
 def called_at(ws: Workspace) -> float:
     """When the agent was about to be started, as the log has it."""
-    (record,) = (record for record in ws.events() if record["event"] == "agent.started")
+    record = next(record for record in ws.events() if record["event"] == "agent.started")
     return datetime.fromisoformat(record["ts"].replace("Z", "+00:00")).timestamp()

@@ -1,6 +1,7 @@
 """Signals: the agent is ended, the state is saved, the message says how to go on, nobody is left."""
 
 import signal
+import sys
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_O_025_O_026_O_066_O_065_a_signal_during_a_call(bare: Workspace, procedu
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_O_051_OA_01_handlers_before_the_first_line(ws: Workspace, number: int, code: int) -> None:
     """A signal that arrives while the very first line is being written ends the loop in order; nothing is closed."""
-    run = Stalled(ws, "build", "-n", "4", full=True)
+    run = Stalled(ws, "build", "-n", "4", room=0)
     until(ws.events, what="the run to have begun")
     run.process.send_signal(number)
     lines = masked(run.drain())
@@ -42,6 +43,24 @@ def test_O_051_OA_01_handlers_before_the_first_line(ws: Workspace, number: int, 
         "[T] Interrupted. State saved. Resume with: rooda resume build",
     ]
     assert run.err == ""
+    state = ws.state()
+    assert (state["status"], state["iteration"], state["elapsed_per_iteration"]) == ("interrupted", 0, [])
+    assert ws.calls == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pipe of a known size")
+def test_OA_01_a_signal_before_the_call_closes_nothing(ws: Workspace) -> None:
+    """A signal while `Iteration 1/4 starting...` is being written: no agent is started, no iteration counted."""
+    first = "[00:00:00] Starting procedure: build (max 4 iterations)\n"
+    run = Stalled(ws, "build", "-n", "4", room=len(first))
+    until(lambda: "iteration.started" in [record["event"] for record in ws.events()], what="the iteration to begin")
+    run.process.send_signal(signal.SIGINT)
+    lines = masked(run.drain())
+    assert run.code == 130
+    assert lines[1:] == [
+        "[T] Iteration 1/4 starting...",
+        "[T] Interrupted. State saved. Resume with: rooda resume build",
+    ]
     state = ws.state()
     assert (state["status"], state["iteration"], state["elapsed_per_iteration"]) == ("interrupted", 0, [])
     assert ws.calls == []

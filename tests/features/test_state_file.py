@@ -205,8 +205,10 @@ def test_OA_12_a_file_from_before_the_first_iteration_ended(ws: Workspace, last:
         text = ws.read(".rooda/state/build.json").replace('  "last_iteration_at": null,\n', "")
         assert "last_iteration_at" not in text
         ws.write(".rooda/state/build.json", text)
+    ws.copy_state_at(1)
     ran = ws.rooda("resume", "build")
     assert ran.code == 0
+    assert ws.copies[1]["last_iteration_at"] is None
     assert masked(ran.lines)[:3] == [
         "[T] Resuming procedure: build from iteration 0 (max 2)",
         "[T] Previous session: 0 iterations completed in D",

@@ -34,7 +34,8 @@ def test_what_is_written_can_be_read(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, value", [("1h2m3.5s", 3723.5), ("250ms", 0.25), ("12µs", 12e-6), ("12us", 12e-6), (".5s", 0.5), ("0", 0), ("3ns", 3e-9)]
+    "text, value",
+    [("1h2m3.5s", 3723.5), ("250ms", 0.25), ("12µs", 12e-6), ("12us", 12e-6), (".5s", 0.5), ("0", 0), ("3ns", 3e-9)],
 )
 def test_go_forms(text: str, value: float) -> None:
     """Every unit a Go writer uses is understood."""

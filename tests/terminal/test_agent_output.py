@@ -26,7 +26,7 @@ def test_OU_22_between_the_markers(ws: Workspace) -> None:
 
 
 def test_OU_22_nothing_without_it(ws: Workspace) -> None:
-    """Without -v, and with show_ai_output off, nothing of the agent is shown; the setting alone shows it, and no details."""
+    """Without -v nothing of the agent is shown; show_ai_output alone shows it, without details."""
     ws.out(1, "secret\n")
     assert "secret" not in ws.rooda("build", "-n", "1").both
     ws.procedure("build", loop={"show_ai_output": True})

@@ -157,7 +157,7 @@ def test_O_075_an_unlimited_run_is_offered_too(ws: Workspace) -> None:
 
 def test_the_question_with_output_piped(found: Workspace) -> None:
     """`rooda build | tee log` at a terminal: the question is on the screen, not in the pipe."""
-    script = 'import os,sys; out = os.open("log", os.O_CREAT | os.O_WRONLY); os.dup2(out, 1); os.execv(sys.argv[1], sys.argv[1:])'
+    script = 'import os, sys; os.dup2(os.open("log", os.O_CREAT | os.O_WRONLY), 1); os.execv(sys.argv[1], sys.argv[1:])'
     from harness import Terminal
 
     argv = [found.command()[0], "-c", script, *found.command("build", "-n", "4")]

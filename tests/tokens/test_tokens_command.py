@@ -83,11 +83,9 @@ def test_an_estimate_is_marked(here: Path) -> None:
 
     import rooda
 
-    roots = {str(Path(module.__file__ or "").parents[1]) for module in (rooda, click)}
-    for root in roots:  # a folder with click but without tiktoken
-        for name in ("rooda", "click"):
-            if (Path(root) / name).is_dir():
-                (here / name).symlink_to(Path(root) / name)
+    for module in (rooda, click):  # a folder with click but without tiktoken
+        package = Path(module.__file__ or "").parent
+        (here / package.name).symlink_to(package)
     code = f"import sys; sys.path.insert(0, {str(here)!r}); {COMMAND}"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, "one.md", "twelve.md"], capture_output=True, text=True

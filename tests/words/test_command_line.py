@@ -59,7 +59,7 @@ def test_O_111_help_of_a_procedure(bare: Workspace, words: tuple[str, ...]) -> N
 
 
 def test_every_option_says_what_it_does(bare: Workspace) -> None:
-    """No option in the help of a run or of a resume stands without an explanation, and no type leaks out of the code."""
+    """No option in the help of a run or of a resume stands without an explanation or shows a type of the code."""
     for words in (("build", "--help"), ("resume", "--help")):
         lines = bare.rooda(*words).out.partition("Options:\n")[2].splitlines()
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -140,6 +140,18 @@ def test_OA_42_where_may_stand_before_and_after(ws: Workspace) -> None:
         assert "(max 2 iterations)" in ran.lines[0]
     assert {call.cwd for call in ws.calls} == {ws.path}
     assert len(ws.calls) == 4
+
+
+@pytest.mark.parametrize("words", [("status",), ("logs",), ("config", "show"), ("info", "mine"), ("list",)])
+def test_OA_42_where_may_stand_behind_a_question_too(ws: Workspace, words: tuple[str, ...]) -> None:
+    """Every word that looks at a workspace takes -C and --config in front of it and behind it."""
+    ws.procedure("mine")
+    ws.rooda("mine", "-n", "1")
+    ws.put_state()
+    place = ("-C", ws.path, "--config", ws.file("rooda.toml"))
+    before, after = ws.rooda(*place, *words, cwd=ws.home), ws.rooda(*words, *place, cwd=ws.home)
+    assert before == after and before.code == 0
+    assert before != ws.rooda(*words, cwd=ws.home)
 
 
 def test_OU_35_short_flags(ws: Workspace) -> None:

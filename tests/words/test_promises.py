@@ -49,7 +49,7 @@ def test_OU_01_off_for_a_procedure_of_ones_own(ws: Workspace) -> None:
 
 
 def test_OU_01_on_for_the_built_in_procedures(bare: Workspace) -> None:
-    """A shipped procedure teaches the signal and listens; overriding one phase changes neither, all four switches it off."""
+    """A shipped procedure teaches the signal and listens, with one phase replaced too; with all four it does not."""
     bare.config(f"[loop]\nai_cmd = {json.dumps('sh agent.sh')}\n")
     bare.write("agent.sh", f'cat >prompt.txt\necho call >>calls\necho "{SUCCESS}"\n')
     assert "AI signaled SUCCESS: completed after 1 iterations" in bare.rooda("build").lines[-1]

@@ -1,4 +1,4 @@
-"""What a person can do to the prompt: context, phases, fragments, parameters, preamble; and what a dry-run tells of it."""
+"""What a person can do to the prompt: context, phases, fragments, parameters, preamble; and the dry-run."""
 
 import json
 

@@ -102,7 +102,7 @@ def test_OU_25_timing(ws: Workspace) -> None:
 
 
 def test_json_is_the_log(ws: Workspace) -> None:
-    """With --json every line of stdout is an event with the documented keys, the same as on disk; nothing else is said."""
+    """With --json every line of stdout is an event with the documented keys, as on disk; nothing else is said."""
     ws.procedure("build", loop={"token_budget": 10}, gates={"tests": "true"})
     ws.exits(0, 1)
     ws.out(1, "noise\n")

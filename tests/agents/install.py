@@ -1,0 +1,110 @@
+"""Install pinned versions of the real agent CLIs, outside the checkout: `python tests/agents/install.py codex gemini`.
+
+Each goes into a folder of its own, `<cache>/<name>-<version>`, where the cache is `$ROODA_TEST_CLIS` or
+`~/.cache/rooda-test-clis`. What is there already is left alone. Prints one line per CLI: name, version,
+folder of commands.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+
+class Package(NamedTuple):
+    """What npm installs for a CLI; `beside` are packages that its command needs in the same folder."""
+
+    name: str
+    version: str
+    beside: tuple[str, ...] = ()
+
+
+PACKAGES = {
+    "claude": Package("@anthropic-ai/claude-code", "2.1.326"),
+    "codex": Package("@openai/codex", "0.169.0"),
+    "gemini": Package("@google/gemini-cli", "0.61.0"),
+    "opencode": Package("opencode-ai", "1.18.33"),
+    "copilot": Package("@github/copilot", "1.0.102"),
+    "qwen": Package("@qwen-code/qwen-code", "0.24.4", ("node@22",)),
+    "droid": Package("droid", "0.215.0"),
+    "pi": Package("@mariozechner/pi-coding-agent", "0.73.1"),
+}
+AIDER = "0.86.2"
+NAMES = (*PACKAGES, "aider")
+COMPLETE = ".installed"
+
+
+def version(name: str) -> str:
+    """The pinned version of a CLI."""
+    return AIDER if name == "aider" else PACKAGES[name].version
+
+
+def cache() -> str:
+    """The folder of all installed CLIs."""
+    return os.path.abspath(os.environ.get("ROODA_TEST_CLIS") or os.path.expanduser("~/.cache/rooda-test-clis"))
+
+
+def folder(name: str) -> str:
+    """Where this version of a CLI is, or would be."""
+    return os.path.join(cache(), f"{name}-{version(name)}")
+
+
+def commands(name: str) -> str:
+    """The folder with the CLI's command, empty when it is not installed completely."""
+    place = folder(name)
+    if not os.path.exists(os.path.join(place, COMPLETE)):
+        return ""
+    return os.path.join(place, "bin" if name == "aider" else os.path.join("node_modules", ".bin"))
+
+
+def install(name: str) -> str:
+    """Install a CLI unless it is there; gives its folder of commands. A failed installation leaves nothing behind."""
+    if place := commands(name):
+        return place
+    os.makedirs(cache(), exist_ok=True)
+    shutil.rmtree(folder(name), ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".npm-", dir=cache()) as npm_cache:
+        try:
+            _run(name, npm_cache)
+        except BaseException:
+            shutil.rmtree(folder(name), ignore_errors=True)
+            raise
+    with open(os.path.join(folder(name), COMPLETE), "w", encoding="utf-8"):
+        pass
+    return commands(name)
+
+
+def _run(name: str, npm_cache: str) -> None:
+    place = folder(name)
+    if name == "aider":  # its scripts name their own folder, so it is made where it stays
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        pip = [os.path.join(place, "bin", "pip"), "install", "-q", f"aider-chat=={AIDER}"]
+        subprocess.run(pip, check=True, stdin=subprocess.DEVNULL)
+        return
+    package = PACKAGES[name]
+    os.makedirs(place)
+    npm = ["npm", "install", "--prefix", place, "--cache", npm_cache, "--no-audit", "--no-fund", "--loglevel=error"]
+    wanted = [f"{package.name}@{package.version}", *package.beside]
+    subprocess.run([*npm, *wanted], check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+
+
+def main(names: list[str]) -> int:
+    """Install each of the CLIs named; 2 for an unknown name, 1 if one could not be installed."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown or not names:
+        print(f"usage: python {sys.argv[0]} NAME…   names: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    failed = []
+    for name in names:
+        try:
+            print(f"{name} {version(name)} {install(name)}", flush=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"{name} {version(name)}: not installed: {error}", file=sys.stderr)
+            failed.append(name)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,241 @@
+"""Record golden transcripts from the real CLIs: `python tests/agents/record.py codex gemini [--case success]…`.
+
+Each case runs an installed CLI (see install.py) with rooda's own command line against the model server. Stored under
+golden/<cli>/: <case>.out, its stdout and stderr as rooda keeps them, and <case>.json, the facts around it. Paths of this
+machine are replaced; all else stays as the CLI wrote it.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.dirname(HERE), ROOT]
+
+import clis
+import install
+from model_server import ModelServer
+from processes import alive, marked
+from recorded_cases import SKIP_FLAG, Case, cases
+
+from rooda.model import Agent
+from rooda.world.agents import command
+
+GOLDEN = os.path.join(HERE, "golden")
+MOST = 50_000  # bytes of a transcript that are kept
+GRACE = 10.0  # seconds from a signal to KILL
+KEYS = ("ANTHROPIC_API_KEY", "STUB_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "FACTORY_API_KEY",
+        "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_API_KEY", "COPILOT_OFFLINE")  # fmt: skip
+
+
+class Place(NamedTuple):
+    """The folders of one recording."""
+
+    root: str
+
+    @property
+    def repo(self) -> str:
+        return os.path.join(self.root, "project")
+
+    @property
+    def home(self) -> str:
+        return os.path.join(self.root, "home")
+
+    @property
+    def out(self) -> str:
+        return os.path.join(self.root, "transcript")
+
+    @property
+    def mark(self) -> str:
+        return f"GOLDEN_MARK={self.root}"
+
+
+class Ended(NamedTuple):
+    """How a CLI came to its end."""
+
+    returncode: int  # negative: the signal that ended it
+    signalled: str  # what we sent, if anything
+    limited: bool  # because it had not ended by itself in time
+    killed: bool  # because the first signal did not end it
+    left: int  # processes that it left running
+
+
+def agent(cli: str, model: str) -> tuple[Agent, dict[str, Any]]:
+    """The agent as config/rooda.toml describes it, and that table."""
+    with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as file:
+        table = tomllib.load(file)["agents"][cli]
+    given = {"name": cli, "command": table["command"], "model": model, "prompt": table.get("prompt", "stdin")}
+    rest = {key: value for key, value in Agent._field_defaults.items() if key not in given}
+    return Agent(**{**rest, **given}), table
+
+
+def argv(cli: str, case: Case) -> list[str]:
+    """Rooda's command line, with what the case adds or takes away."""
+    words = command.argv(agent(cli, case.model or clis.MODELS.get(cli, ""))[0])
+    if not case.skip_permissions:
+        words.remove(SKIP_FLAG[cli])
+    end = len(words) - 1 if words[-1] == "-" else len(words)
+    return [*words[:end], *case.more, *words[end:]]
+
+
+def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
+    """A clean environment with what the CLI needs, and what rooda's settings add."""
+    base = {"LANG": "C.UTF-8", "TZ": "UTC", "TMPDIR": os.path.join(place.root, "tmp"), "GOLDEN_MARK": place.root}
+    env = {**base, **clis.home(cli, url, place.home), **agent(cli, "")[1].get("env", {}), **case.env}
+    if not case.keys:
+        shutil.rmtree(os.path.join(place.home, ".gemini"), ignore_errors=True)
+        shutil.rmtree(os.path.join(place.home, ".pi"), ignore_errors=True)
+        env = {key: value for key, value in env.items() if key not in KEYS}
+    if not case.skip_permissions and cli == "opencode":
+        asking = {**json.loads(env["OPENCODE_CONFIG_CONTENT"]), "permission": {"edit": "ask", "bash": "ask"}}
+        env["OPENCODE_CONFIG_CONTENT"] = json.dumps(asking)
+    return {key: value for key, value in env.items() if value}
+
+
+def prepare(place: Place, prompt: str) -> None:
+    """A git repository to work in, and the prompt."""
+    for folder in (place.repo, place.home, os.path.join(place.root, "tmp")):
+        os.makedirs(folder)
+    subprocess.run(["git", "init", "-q", "-b", "main", place.repo], check=True)
+    with open(os.path.join(place.root, "prompt"), "w", encoding="utf-8") as file:
+        file.write(prompt)
+
+
+def run(words: list[str], env: dict[str, str], place: Place, case: Case, asked: Callable[[], Any], stop: str) -> Ended:
+    """Run the CLI as rooda does: files for stdin and output, a session of its own; signal it when the case says so."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with open(os.path.join(place.root, "prompt"), "rb") as prompt, open(os.open(place.out, flags), "wb") as out:
+        words = [shutil.which(words[0], path=env["PATH"]) or words[0], *words[1:]]
+        child = subprocess.Popen(
+            words, stdin=prompt, stdout=out, stderr=out, cwd=place.repo, env=env, start_new_session=True
+        )
+    holds = {"request": asked, "tool": lambda: os.path.exists(os.path.join(place.repo, "started"))}.get(case.when)
+    deadline, sent = time.monotonic() + case.limit, ""
+    while child.poll() is None and not sent:
+        if holds and holds():
+            time.sleep(0.5)  # for the CLI to have read what it was sent
+            sent = case.signal
+        elif time.monotonic() > deadline:
+            sent = stop
+        time.sleep(0.02)
+    killed = bool(sent) and not _end(child, sent)
+    left = _settle(place)
+    return Ended(child.wait(), sent, bool(sent) and sent != case.signal, killed, left)
+
+
+def _end(child: "subprocess.Popen[bytes]", name: str) -> bool:
+    """Signal the group; False when it took KILL to end its leader."""
+    for number in (signal.Signals[f"SIG{name}"], signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(GRACE)
+            return number != signal.SIGKILL
+        except ProcessLookupError:
+            return True
+        except subprocess.TimeoutExpired:
+            continue
+    return False
+
+
+def _settle(place: Place) -> int:
+    """Let what is left behind end by itself for a while, then end it; gives the number that did not."""
+    deadline = time.monotonic() + 4
+    while (left := marked(place.mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in left:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+    return len(left)
+
+
+def clean(raw: bytes, place: Place, cli: str, url: str) -> bytes:
+    """Without the names of this machine: folders, host, port."""
+    user = {place.repo: "/home/user/project", place.home: "/home/user", place.root: "/home/user/root"}
+    names = {install.folder(cli): f"/opt/{cli}", url.partition("//")[2]: "127.0.0.1:8080", install.cache(): "/opt"}
+    for old, new in {**user, **names}.items():
+        raw = raw.replace(old.encode(), new.encode())
+        raw = raw.replace(re.sub(r"[^A-Za-z0-9]", "-", old).encode(), re.sub(r"[^A-Za-z0-9]", "-", new).encode())
+    return re.sub(rb"\b%s\b" % re.escape(socket.gethostname()).encode(), b"machine", raw)
+
+
+def cut(raw: bytes) -> bytes:
+    """At most MOST bytes, whole lines."""
+    return raw if len(raw) <= MOST else raw[: raw.rindex(b"\n", 0, MOST) + 1]
+
+
+def record(cli: str, name: str) -> dict[str, Any]:
+    """Record one case; gives its facts."""
+    with tempfile.TemporaryDirectory(prefix="golden-", ignore_cleanup_errors=True) as root:
+        place, now = Place(os.path.realpath(root)), int(time.time())
+        case = cases(cli, place.repo, now)[name]
+        prepare(place, case.prompt)
+        scenario = {"turns": case.turns, "consume": "all" if cli == "aider" else "tools"}
+        with ModelServer(scenario) as server:
+            env = environment(cli, case, server.url, place)
+
+            def asked() -> bool:
+                return any(request.get("turn") for request in server.requests)
+
+            words = argv(cli, case)
+            ended = run(words, env, place, case, asked, agent(cli, "")[1].get("stop", "TERM"))
+            with open(place.out, "rb") as file:
+                raw = clean(file.read(), place, cli, server.url)
+            facts = {
+                "cli": cli,
+                "version": install.version(cli),
+                "case": name,
+                "command": words,
+                **ended._asdict(),
+                "requests": sum(request["method"] == "POST" for request in server.requests),
+                "answered": sum(bool(r.get("turn")) and r["status"] == 200 for r in server.requests if "seconds" in r),
+                "files": sorted(file for file in os.listdir(place.repo) if file != ".git"),
+                "recorded_at": now,
+                "reset_at": now + case.reset_in if case.reset_in else None,
+                "whole": len(raw) <= MOST,
+            }
+    store(cli, name, cut(raw), facts)
+    return facts
+
+
+def store(cli: str, name: str, raw: bytes, facts: dict[str, Any]) -> None:
+    """Write both files."""
+    os.makedirs(os.path.join(GOLDEN, cli), exist_ok=True)
+    with open(os.path.join(GOLDEN, cli, f"{name}.out"), "wb") as out:
+        out.write(raw)
+    with open(os.path.join(GOLDEN, cli, f"{name}.json"), "w", encoding="utf-8") as file:
+        json.dump(facts, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def main() -> int:
+    """Record the cases asked for, one after the other."""
+    parser = argparse.ArgumentParser(description="Record golden transcripts from the real agent CLIs.")
+    parser.add_argument("cli", nargs="+", choices=list(clis.NAMES))
+    parser.add_argument("--case", action="append", help="only this one (may be given several times)")
+    given = parser.parse_args()
+    for cli in given.cli:
+        if not install.commands(cli):
+            print(f"{cli} is not installed: python tests/agents/install.py {cli}", file=sys.stderr)
+            return 1
+        for name in given.case or cases(cli, "/", 0):
+            began = time.monotonic()
+            facts = record(cli, name)
+            shown = {key: facts[key] for key in ("returncode", "signalled", "limited", "left", "requests", "files")}
+            print(f"{cli} {name}: {shown} {time.monotonic() - began:.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""The situations that are recorded from each real CLI: what the model server answers, and what is done to the CLI."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from server_scenario import Json
+
+FAMILY = {
+    "claude": "anthropic",
+    "opencode": "anthropic",
+    "copilot": "anthropic",
+    "codex": "responses",
+    "gemini": "gemini",
+    "qwen": "chat",
+    "droid": "chat",
+    "pi": "chat",
+    "aider": "chat",
+}
+SKIP_FLAG = {  # what lets a CLI use its tools unasked; pi always does, and aider's has no counterpart
+    "claude": "--dangerously-skip-permissions",
+    "codex": "--dangerously-bypass-approvals-and-sandbox",
+    "gemini": "--yolo",
+    "opencode": "--auto",
+    "copilot": "--allow-all-tools",
+    "qwen": "--yolo",
+    "droid": "--skip-permissions-unsafe",
+}
+DONE = {"text": "All done."}
+FIVE_HOURS, THREE_DAYS = 2 * 3600, 3 * 86_400  # how far away the reset is
+
+
+class Case(NamedTuple):
+    """One situation. `signal` goes to the CLI's process group once `when` holds; at `limit` seconds its own stop signal."""
+
+    turns: list[Json]
+    prompt: str = "Please do it."
+    limit: float = 20.0
+    signal: str = ""
+    when: str = ""  # request: the model was asked; tool: the tool runs
+    skip_permissions: bool = True
+    more: tuple[str, ...] = ()  # arguments added to rooda's
+    model: str = ""
+    keys: bool = True  # are there credentials?
+    env: dict[str, str] = {}
+    reset_in: int = 0  # seconds from the recording to the reset that the server names
+
+
+def cases(cli: str, repo: str, now: int) -> dict[str, Case]:
+    """Every situation of a CLI, by name."""
+    family = FAMILY[cli]
+    found = {**_plain(repo), **_errors(family), **_ended(repo), **_refused(cli, repo)}
+    for name, make in SPECIAL.get(cli, {}).items():
+        found[name] = make(now)
+    for name, seconds in PATIENCE.get(cli, {}).items():
+        found[name] = found[name]._replace(limit=seconds)
+    return found
+
+
+def _plain(repo: str) -> dict[str, Case]:
+    work = [
+        {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}},
+        {"shell": "echo hi > shell.txt; cat made.txt"},
+    ]
+    promise = "The work is done.\n\n<promise>SUCCESS</promise>"
+    failing = [{"shell": "echo oh no >&2; exit 3"}, {"text": "The command failed."}]
+    return {
+        "success": Case([*work, DONE]),
+        "promise": Case([{"text": promise}]),
+        "thinking": Case([{"thinking": "Let me see.", "text": "Seen.", "usage": {"reasoning": 30}}]),
+        "failing_tool": Case(failing),
+        "error_midway": Case([work[0], {"error": 401, "message": "The key was revoked.", "times": -1}]),
+    }
+
+
+def _errors(family: str) -> dict[str, Case]:
+    def always(status: int, **more: Any) -> Case:
+        return Case([{"error": status, "times": -1, **more}])
+
+    overloaded = 529 if family == "anthropic" else 503
+    return {
+        "auth": always(401, message="invalid x-api-key", **OPENAI_CODE.get((family, "auth"), {})),
+        "forbidden": always(403, message="Your account may not use this model."),
+        "rate_limit": always(429, message="Too many requests."),
+        "rate_limit_wait": always(429, message="Too many requests.", headers={"retry-after": "3600"}),
+        "server_error": always(500, message="Internal error."),
+        "overloaded": always(overloaded, message="Overloaded"),
+        "context_overflow": Case([{**OVERFLOW[family], "times": -1}]),
+        "unknown_model": Case([{**UNKNOWN_MODEL[family], "times": -1}], model="no-such-model"),
+        "no_credit": Case([{**NO_CREDIT[family], "times": -1}]),
+        "cut_once": Case([{"text": "Lost on the way.", "drop": True}, DONE]),
+        "cut_always": Case([{"text": "Lost on the way.", "drop": True, "times": -1}]),
+        "stream_error": Case([{"text": "x", "stream_error": STREAM_ERROR[family], "times": -1}]),
+    }
+
+
+def _ended(repo: str) -> dict[str, Case]:
+    hang = [{"delay": 900, "text": "Too late."}]
+    cut_short = [{"text": "I begin", "stall": 900}]
+    tool = [{"say": "I start.", "shell": "touch started; sleep 900"}, DONE]
+    return {
+        "hang": Case(hang, limit=6),
+        "hang_int": Case(hang, signal="INT", when="request"),
+        "hang_term": Case(hang, signal="TERM", when="request"),
+        "stall_term": Case(cut_short, signal="TERM", when="request"),
+        "tool_int": Case(tool, signal="INT", when="tool"),
+        "tool_term": Case(tool, signal="TERM", when="tool"),
+    }
+
+
+def _refused(cli: str, repo: str) -> dict[str, Case]:
+    write = {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}}
+    found = {"no_key": Case([DONE], keys=False, limit=10), "bad_flag": Case([DONE], more=("--no-such-flag",))}
+    if cli in SKIP_FLAG:
+        found["denied"] = Case([write, {"shell": "echo hi > shell.txt"}, DONE], skip_permissions=False)
+    return found
+
+
+OPENAI_CODE: dict[tuple[str, str], Json] = {
+    ("responses", "auth"): {"code": "invalid_api_key", "type": "invalid_request_error"},
+    ("chat", "auth"): {"code": "invalid_api_key", "type": "invalid_request_error"},
+}
+OVERFLOW: dict[str, Json] = {
+    "anthropic": {"error": 400, "message": "prompt is too long: 212345 tokens > 200000 maximum"},
+    "responses": {
+        "text": "x",
+        "stream_error": {
+            "code": "context_length_exceeded",
+            "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        },
+    },
+    "chat": {
+        "error": 400,
+        "code": "context_length_exceeded",
+        "message": "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
+    },
+    "gemini": {
+        "error": 400,
+        "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    },
+}
+UNKNOWN_MODEL: dict[str, Json] = {
+    "anthropic": {"error": 404, "message": "model: no-such-model"},
+    "responses": {
+        "error": 400,
+        "code": "model_not_found",
+        "message": "The requested model 'no-such-model' does not exist.",
+    },
+    "chat": {
+        "error": 404,
+        "code": "model_not_found",
+        "message": "The model `no-such-model` does not exist or you do not have access to it.",
+    },
+    "gemini": {"error": 404, "message": "models/no-such-model is not found for API version v1beta."},
+}
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+NO_CREDIT: dict[str, Json] = {
+    "anthropic": {
+        "error": 400,
+        "message": "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+    },
+    "responses": {"error": 429, "type": "insufficient_quota", "message": QUOTA},
+    "chat": {"error": 429, "type": "insufficient_quota", "message": QUOTA},
+    "gemini": {"error": 429, "message": "Your prepayment credits are depleted."},
+}
+STREAM_ERROR: dict[str, Json] = {
+    "anthropic": {"type": "overloaded_error", "message": "Overloaded"},
+    "responses": {"code": "server_is_overloaded", "message": "Our servers are currently overloaded."},
+    "chat": {"type": "server_error", "message": "The server had an error."},
+    "gemini": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"},
+}
+OAUTH = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "no-real-token"}
+
+
+def _unified(status: str, claim: str, reset: int, used: str) -> Json:
+    prefix, window = "anthropic-ratelimit-unified", {"five_hour": "5h", "seven_day": "7d"}[claim]
+    return {
+        f"{prefix}-status": status,
+        f"{prefix}-representative-claim": claim,
+        f"{prefix}-reset": reset,
+        f"{prefix}-{window}-status": status,
+        f"{prefix}-{window}-reset": reset,
+        f"{prefix}-{window}-utilization": used,
+        f"{prefix}-overage-status": "rejected",
+        f"{prefix}-overage-disabled-reason": "org_level_disabled",
+    }
+
+
+def _claude_limit(claim: str, ahead: int) -> Callable[[int], Case]:
+    def make(now: int) -> Case:
+        headers = _unified("rejected", claim, now + ahead, "1.0")
+        turn = {"error": 429, "message": "This request would exceed your account's rate limit.", "headers": headers}
+        return Case([{**turn, "times": -1}], env=OAUTH, reset_in=ahead)
+
+    return make
+
+
+def _claude_warning(now: int) -> Case:
+    headers = _unified("allowed_warning", "five_hour", now + FIVE_HOURS, "0.92")
+    return Case([{"text": "Nearly used up.", "headers": headers}], env=OAUTH, reset_in=FIVE_HOURS)
+
+
+def _claude_budget(now: int) -> Case:
+    return Case([{"shell": "echo hi"}, DONE], more=("--max-budget-usd", "0.001"))
+
+
+def _codex_limit(ahead: int) -> Callable[[int], Case]:
+    def make(now: int) -> Case:
+        said = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus"}
+        body = {"error": {**said, "resets_at": now + ahead, "resets_in_seconds": ahead}}
+        return Case([{"error": 429, "body": body, "times": -1}], reset_in=ahead)
+
+    return make
+
+
+def _codex_older(now: int) -> Case:
+    return Case([{"say": "I look.", "shell": "echo hi > shell.txt"}, DONE], model="gpt-5")
+
+
+def _gemini_daily(now: int) -> Case:
+    violation = {
+        "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
+        "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier",
+        "quotaValue": "250",
+    }
+    failure = {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}
+    return _gemini_quota(QUOTA, [failure])
+
+
+def _gemini_wait(now: int) -> Case:
+    why = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "QUOTA_EXHAUSTED"}
+    wait = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "5400s"}
+    said = "You have exhausted your capacity on this model. Your quota will reset after 1h30m0s."
+    details = [{**why, "domain": "cloudcode-pa.googleapis.com"}, wait]
+    return _gemini_quota(said, details)._replace(reset_in=5400)
+
+
+def _gemini_quota(said: str, details: list[Json]) -> Case:
+    error = {"code": 429, "message": said, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return Case([{"error": 429, "body": {"error": error}, "times": -1}])
+
+
+SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
+    "claude": {
+        "usage_limit": _claude_limit("five_hour", FIVE_HOURS),
+        "usage_limit_weekly": _claude_limit("seven_day", THREE_DAYS),
+        "usage_warning": _claude_warning,
+        "budget": _claude_budget,
+    },
+    "codex": {
+        "usage_limit": _codex_limit(FIVE_HOURS),
+        "usage_limit_weekly": _codex_limit(THREE_DAYS),
+        "older_model": _codex_older,
+    },
+    "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
+}
+# Seconds until a CLI has given up by itself, where that takes long but comes.
+PATIENCE: dict[str, dict[str, float]] = {
+    "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
+    "gemini": {"rate_limit": 300},
+    "opencode": {"rate_limit": 120, "server_error": 120, "context_overflow": 5},
+    "copilot": {"rate_limit": 120},
+    "qwen": {"server_error": 120},
+    "droid": {"rate_limit": 120},
+}
