@@ -21,6 +21,6 @@ def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
 
 def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
     """SUCCESS, FAILURE or nothing. A tag that follows the same line as in the prompt is an echo of the prompt."""
-    echoes = set(claims(prompt.splitlines()))
+    echoes = set(claims(prompt.split(b"\n")))  # as a transcript is read: a lone \r ends no line
     own = {word for word, before in said if (word, before) not in echoes}
     return "FAILURE" if "FAILURE" in own else "SUCCESS" if own else ""

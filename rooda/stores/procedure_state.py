@@ -45,7 +45,7 @@ class ProcedureStore:
     def __init__(self, place: Place, tell: Tell) -> None:
         self._place, self._tell = place, tell
         self._written: OodaState | None = None
-        self._durations = ""
+        self._durations = bytearray()
 
     def load(self, scope: Scope) -> Saved:
         return Saved(look(self._place))
@@ -87,11 +87,12 @@ class ProcedureStore:
         known = self._written.elapsed_per_iteration if self._written else ()
         new = state.elapsed_per_iteration[len(known) :]
         if not known or state.elapsed_per_iteration[: len(known)] != known:
-            self._durations, new = "", state.elapsed_per_iteration
+            new = state.elapsed_per_iteration
+            self._durations.clear()
         for duration in new:
-            self._durations += f', "{duration}"' if self._durations else f'"{duration}"'
-        head = json.dumps(state._replace(elapsed_per_iteration=())._asdict(), indent=2)
-        return head.replace("[]\n}", f"[{self._durations}]\n}}\n").encode()
+            self._durations += f', "{duration}"'.encode() if self._durations else f'"{duration}"'.encode()
+        head = json.dumps(state._replace(elapsed_per_iteration=())._asdict(), indent=2).encode()
+        return b"".join((head.removesuffix(b"]\n}"), self._durations, b"]\n}\n"))
 
 
 def make_room(place: Place) -> None:

@@ -11,8 +11,6 @@ from rooda.world.fence import Fence
 from rooda.world.signals import Signals, suspend_ourselves
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-# The child waits until its identity is on disk, then becomes the agent. Our death before that closes the pipe.
-LAUNCH = ("/bin/sh", "-c", 'read -r go && exec "$@" <"$0"')
 
 
 class Spec(NamedTuple):
@@ -89,39 +87,30 @@ def end_leftovers(signals: Signals, grace: float) -> int:
 
 
 def _start(spec: Spec) -> "subprocess.Popen[bytes]":
-    output = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if spec.note is None:
-            stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                return _popen(spec.argv, spec, stdin, output)
-            finally:
-                os.close(stdin)
-        return _start_noted(spec, output, spec.note)
+        output = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            child = _popen(spec.argv, spec, stdin, output)
+        finally:
+            os.close(output)
     finally:
-        os.close(output)
-
-
-def _start_noted(spec: Spec, output: int, note: Callable[[int], None]) -> "subprocess.Popen[bytes]":
-    """The process exists, is noted, and only then becomes the command."""
-    os.stat(spec.stdin)
-    read, write = os.pipe()
-    try:
-        child = _popen((*LAUNCH, spec.stdin, *_carried(spec.env), *spec.argv), spec, read, output)
-    finally:
-        os.close(read)
-    try:
-        note(child.pid)
-        os.write(write, b"go\n")
-    finally:
-        os.close(write)
+        os.close(stdin)
+    if spec.note:
+        _held_until_noted(child.pid, spec.note)
     return child
 
 
-def _carried(env: Mapping[str, str]) -> list[str]:
-    """Variables whose names a shell can't have and would drop (`npm_config_@x:registry`) are carried past it."""
-    odd = [f"{name}={value}" for name, value in env.items() if not (name.isidentifier() and name.isascii())]
-    return ["/usr/bin/env", *odd] if odd else []
+def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
+    """It sleeps, in the first moments of its loading, until its identity is on disk. Our death leaves it asleep.
+
+    A stub that waits before its exec would do the same a little earlier, at twice the processor time per call.
+    """
+    tree.signal_all((pid,), signal.SIGSTOP)
+    try:
+        note(pid)
+    finally:
+        tree.signal_all((pid,), signal.SIGCONT)
 
 
 def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":

@@ -70,6 +70,7 @@ def test_any_transcript_can_be_read(folder: str, output: str, data: bytes, limit
 @pytest.mark.parametrize("output", OUTPUTS)
 @QUICK
 @given(data=TRANSCRIPTS)
+@example(data=b"\x00\r\x00\n<promise>SUCCESS</promise>")
 def test_an_echo_of_the_prompt_is_no_word_of_the_agent(folder: str, output: str, data: bytes) -> None:
     """A transcript that only repeats the prompt says nothing, in every form of output."""
     assert verdict(folder, "text", data, prompt=data) == ""

@@ -17,7 +17,7 @@ def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
     message = ""
     for record in _records(path, limit):
         message = reader(record, message)
-    return iter(message.encode("utf-8", "replace").splitlines())
+    return iter(message.encode("utf-8", "replace").split(b"\n"))
 
 
 def ender(output: str, path: str) -> Callable[[], bool] | None:
