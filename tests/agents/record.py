@@ -1,8 +1,8 @@
 """Record golden transcripts from the real CLIs: `python tests/agents/record.py codex gemini [--case success]…`.
 
-Each case runs an installed CLI (see install.py) with rooda's own command line against the model server. Stored under
-golden/<cli>/: <case>.out, its stdout and stderr as rooda keeps them, and <case>.json, the facts around it. Paths of this
-machine are replaced; all else stays as the CLI wrote it.
+Each case runs an installed CLI (see install.py) with rooda's own command line against the model server. What is stored
+in golden/<cli>/: <case>.out, its stdout and stderr as rooda keeps them, and <case>.json, the facts around it. Paths of
+this machine are replaced; all else stays as the CLI wrote it.
 """
 
 import argparse
@@ -24,14 +24,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.dirname(HERE), ROOT]
 
-import clis
-import install
-from model_server import ModelServer
-from processes import alive, marked
-from recorded_cases import SKIP_FLAG, Case, cases
+import clis  # noqa: E402
+import install  # noqa: E402
+from model_server import ModelServer  # noqa: E402
+from recorded_cases import SKIP_FLAG, Case, cases  # noqa: E402
 
-from rooda.model import Agent
-from rooda.world.agents import command
+from processes import alive, marked  # noqa: E402
+from rooda.model import Agent  # noqa: E402
+from rooda.world.agents import command  # noqa: E402
 
 GOLDEN = os.path.join(HERE, "golden")
 MOST = 50_000  # bytes of a transcript that are kept
@@ -76,9 +76,7 @@ def agent(cli: str, model: str) -> tuple[Agent, dict[str, Any]]:
     """The agent as config/rooda.toml describes it, and that table."""
     with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as file:
         table = tomllib.load(file)["agents"][cli]
-    given = {"name": cli, "command": table["command"], "model": model, "prompt": table.get("prompt", "stdin")}
-    rest = {key: value for key, value in Agent._field_defaults.items() if key not in given}
-    return Agent(**{**rest, **given}), table
+    return Agent(cli, table["command"], model=model), table
 
 
 def argv(cli: str, case: Case) -> list[str]:

@@ -1,6 +1,7 @@
 """The situations that are recorded from each real CLI: what the model server answers, and what is done to the CLI."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from server_scenario import Json
@@ -30,7 +31,7 @@ FIVE_HOURS, THREE_DAYS = 2 * 3600, 3 * 86_400  # how far away the reset is
 
 
 class Case(NamedTuple):
-    """One situation. `signal` goes to the CLI's process group once `when` holds; at `limit` seconds its own stop signal."""
+    """One situation. `signal` goes to the CLI's group once `when` holds; after `limit` seconds its own stop signal."""
 
     turns: list[Json]
     prompt: str = "Please do it."
@@ -41,7 +42,7 @@ class Case(NamedTuple):
     more: tuple[str, ...] = ()  # arguments added to rooda's
     model: str = ""
     keys: bool = True  # are there credentials?
-    env: dict[str, str] = {}
+    env: Mapping[str, str] = MappingProxyType({})
     reset_in: int = 0  # seconds from the recording to the reset that the server names
 
 
@@ -131,7 +132,7 @@ OVERFLOW: dict[str, Json] = {
     "chat": {
         "error": 400,
         "code": "context_length_exceeded",
-        "message": "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
+        "message": "This model's maximum context length is 128000 tokens. Your messages resulted in 150000 tokens.",
     },
     "gemini": {
         "error": 400,
