@@ -170,6 +170,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _say(self, api: ModuleType, reply: Reply, turn: Json, stream: bool) -> None:
         if not stream:
+            self._after_first(turn)
             return self._send(api.plain(reply), 200, turn.get("headers"))
         streamed = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
         self._head(200, {**streamed, **turn.get("headers", {})})

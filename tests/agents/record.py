@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -159,13 +158,13 @@ def _settle(place: Place) -> int:
 
 
 def clean(raw: bytes, place: Place, cli: str, url: str) -> bytes:
-    """Without the names of this machine: folders, host, port."""
+    """Without what belongs to this machine: folders and the port."""
     user = {place.repo: "/home/user/project", place.home: "/home/user", place.root: "/home/user/root"}
     names = {install.folder(cli): f"/opt/{cli}", url.partition("//")[2]: "127.0.0.1:8080", install.cache(): "/opt"}
     for old, new in {**user, **names}.items():
         raw = raw.replace(old.encode(), new.encode())
         raw = raw.replace(re.sub(r"[^A-Za-z0-9]", "-", old).encode(), re.sub(r"[^A-Za-z0-9]", "-", new).encode())
-    return re.sub(rb"\b%s\b" % re.escape(socket.gethostname()).encode(), b"machine", raw)
+    return raw
 
 
 def cut(raw: bytes) -> bytes:

@@ -16,7 +16,7 @@ A TURN has one of:
 and may have:
   "say": text before a tool call     "thinking": text       "times": n (repeat; -1 for ever)
   "delay": s before the status line  "stall": s after the first event
-  "drop": true                       cut the connection after the first event
+  "drop": true                       cut the connection after the first event, or in place of an answer in one piece
   "stream_error": {"type": "overloaded_error", "message": "..."}   an error inside a 200 stream
   "stop_reason": text                "headers": {...} of the answer
   "usage": {"input": 1000, "output": 50, "cache_read": 200, "cache_write": 100, "reasoning": 0}

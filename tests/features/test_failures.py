@@ -208,7 +208,7 @@ def test_OA_37_a_signal_after_the_call_falls_between_iterations(ws: Workspace) -
     run.fill()
     ws.write("../fake/go", "")
     until(lambda: (ws.state() or {})["iteration"] == 1, what="the state to count iteration 1")
-    run.process.send_signal(signal.SIGINT)
+    run.signal(signal.SIGINT)
     lines = masked(run.drain())
     assert run.code == 130
     assert lines[-3:] == [

@@ -35,7 +35,7 @@ def test_O_051_OA_01_handlers_before_the_first_line(ws: Workspace, number: int, 
     """A signal that arrives while the very first line is being written ends the loop in order; nothing is closed."""
     run = Stalled(ws, "build", "-n", "4", room=0)
     until(ws.events, what="the run to have begun")
-    run.process.send_signal(number)
+    run.signal(number)
     lines = masked(run.drain())
     assert run.code == code
     assert lines == [
@@ -54,7 +54,7 @@ def test_OA_01_a_signal_before_the_call_closes_nothing(ws: Workspace) -> None:
     first = "[00:00:00] Starting procedure: build (max 4 iterations)\n"
     run = Stalled(ws, "build", "-n", "4", room=len(first))
     until(lambda: "iteration.started" in [record["event"] for record in ws.events()], what="the iteration to begin")
-    run.process.send_signal(signal.SIGINT)
+    run.signal(signal.SIGINT)
     lines = masked(run.drain())
     assert run.code == 130
     assert lines[1:] == [

@@ -1,0 +1,36 @@
+"""Fixtures for the real agent CLIs and the model server that stands in for theirs."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import install
+from model_server import ModelServer
+
+USUAL = ("codex", "gemini")  # run with every test run; the others with `pytest -m real`
+
+
+@pytest.fixture
+def cli() -> Callable[[str], str]:
+    """Gives the folder of a CLI's command. Not installed: skipped, but a failure in CI for those that run there."""
+
+    def folder(name: str) -> str:
+        if place := install.commands(name):
+            return place
+        reason = f"{name} {install.version(name)} is not installed: python tests/agents/install.py {name}"
+        if name in USUAL and os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A model server without a scenario; `server.play` gives it one."""
+    with ModelServer() as running:
+        yield running

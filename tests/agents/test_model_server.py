@@ -1,0 +1,293 @@
+"""The scripted model server, asked as the CLIs ask it."""
+
+import gzip
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import model_server
+import pytest
+from model_server import NOTHING_FITS, ModelServer
+from server_scenario import Script
+
+from processes import until
+
+TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+WRITE = {
+    "type": "object",
+    "properties": {"file_path": {"type": "string"}, "content": {"type": "string"}, "mode": {"enum": ["new", "old"]}},
+    "required": ["file_path", "content", "mode"],
+}
+PATHS = {
+    "anthropic": "/v1/messages",
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "gemini": "/v1beta/models/m:generateContent",
+}
+STREAMED = {**PATHS, "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse"}
+OFFERS: dict[str, Any] = {
+    "anthropic": {"tools": [{"name": "Bash", "input_schema": TEXT}, {"name": "Write", "input_schema": WRITE}]},
+    "chat": {
+        "tools": [
+            {"type": "function", "function": {"name": "run_shell", "parameters": TEXT}},
+            {"type": "function", "function": {"name": "write_file", "parameters": WRITE}},
+        ]
+    },
+    "responses": {
+        "tools": [
+            {"type": "function", "name": "shell", "parameters": TEXT},
+            {"type": "function", "name": "write_file", "parameters": WRITE},
+        ]
+    },
+    "gemini": {
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "run_shell_command", "parametersJsonSchema": TEXT},
+                    {"name": "write_file", "parametersJsonSchema": WRITE},
+                ]
+            }
+        ]
+    },
+}
+
+
+def post(server: ModelServer, path: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+    """Status and answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(server.url + path, data, headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as problem:
+        return problem.code, problem.read()
+
+
+def ask(server: ModelServer, api: str, stream: bool = False, **more: Any) -> Any:
+    """The answer as JSON; streamed: the list of its events."""
+    path = (STREAMED if stream else PATHS)[api]
+    raw = post(server, path, {"model": "m", "stream": stream, **OFFERS[api], **more})[1].decode()
+    if not stream:
+        return json.loads(raw)
+    return [json.loads(line[6:]) for line in raw.splitlines() if line.startswith("data: {")]
+
+
+def said(api: str, answer: Any) -> Any:
+    """The text and the tool calls of a whole answer."""
+    if api == "anthropic":
+        return [block.get("text") or (block["name"], block["input"]) for block in answer["content"]]
+    if api == "chat":
+        message = answer["choices"][0]["message"]
+        calls = [call["function"] for call in message.get("tool_calls", [])]
+        found = [(call["name"], json.loads(call["arguments"])) for call in calls]
+        return [message["content"], *found] if message["content"] else found
+    if api == "responses":
+        return [
+            item["content"][0]["text"] if item["type"] == "message" else (item["name"], json.loads(item["arguments"]))
+            for item in answer["output"]
+        ]
+    parts = answer["candidates"][0]["content"]["parts"]
+    return [p.get("text") or (p["functionCall"]["name"], p["functionCall"]["args"]) for p in parts]
+
+
+def joined(api: str, events: list[Any]) -> str:
+    """The text of a streamed answer."""
+    if api == "anthropic":
+        return "".join(e["delta"].get("text", "") for e in events if e["type"] == "content_block_delta")
+    if api == "chat":
+        return "".join(c["delta"].get("content") or "" for e in events for c in e["choices"])
+    if api == "responses":
+        return "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
+    return "".join(p["text"] for e in events for p in e["candidates"][0]["content"]["parts"])
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_turns_are_answered_in_order(server: ModelServer, api: str) -> None:
+    """Text, a fitting shell call and a fitting write call come one after the other, then the answer that ends it."""
+    write = {"path": "/a", "content": "x"}
+    server.play({"turns": [{"text": "one"}, {"say": "now", "shell": "ls"}, {"write": write}]})
+    answers = [said(api, ask(server, api)) for _ in range(4)]
+    assert answers[0] == ["one"] and answers[3] == ["done"]
+    assert answers[1][0] == "now" and answers[1][1][1] == {"command": "ls"}
+    assert answers[2][0][1] == {"file_path": "/a", "content": "x", "mode": "new"}
+    assert [request["turn"] for request in server.requests] == [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_a_streamed_answer_says_the_same(server: ModelServer, api: str) -> None:
+    """The pieces of a stream add up to the text of the turn."""
+    server.play({"turns": [{"text": "all of it"}]})
+    assert joined(api, ask(server, api, stream=True)) == "all of it"
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_usage_is_counted_as_each_api_counts(server: ModelServer, api: str) -> None:
+    """Anthropic leaves cached tokens out of the input, the others have them in it."""
+    server.play({"turns": [{"text": "x"}], "usage": {"input": 10, "output": 3, "cache_read": 4, "cache_write": 2}})
+    answer = ask(server, api)
+    usage = answer.get("usage") or answer["usageMetadata"]
+    keys = {
+        "anthropic": ("input_tokens", "output_tokens", "cache_read_input_tokens"),
+        "chat": ("prompt_tokens", "completion_tokens"),
+        "responses": ("input_tokens", "output_tokens"),
+        "gemini": ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount"),
+    }
+    expected = (10, 3, 4) if api == "anthropic" else (16, 3, 4)
+    assert tuple(usage[key] for key in keys[api]) == expected[: len(keys[api])]
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_an_error_has_status_headers_and_body(server: ModelServer, api: str) -> None:
+    """The scripted status and message arrive; a body of the scenario's own replaces the usual one."""
+    turn = {"error": 429, "message": "slow down", "headers": {"retry-after": "7"}}
+    server.play({"turns": [turn, {"error": 418, "body": {"tea": True}}]})
+    request = urllib.request.Request(server.url + PATHS[api], json.dumps(OFFERS[api]).encode())
+    with pytest.raises(urllib.error.HTTPError) as problem:
+        urllib.request.urlopen(request, timeout=10)
+    with problem.value as answer:
+        assert (answer.code, answer.headers["retry-after"]) == (429, "7")
+        assert json.load(answer)["error"]["message"] == "slow down"
+    assert post(server, PATHS[api], OFFERS[api]) == (418, b'{"tea": true}')
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_an_error_inside_a_stream(server: ModelServer, api: str) -> None:
+    """The stream begins well and then holds the error instead of the text."""
+    server.play({"turns": [{"text": "never", "stream_error": {"type": "overloaded_error", "message": "too busy"}}]})
+    events = ask(server, api, stream=True)
+    assert len(events) == 2 and "too busy" in json.dumps(events[1]) and "never" not in json.dumps(events)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_dropped_connection(server: ModelServer, stream: bool) -> None:
+    """The client sees the connection break, the next turn is whole again."""
+    server.play({"turns": [{"text": "lost", "drop": True}, {"text": "kept"}]})
+    with pytest.raises((http.client.HTTPException, OSError)):
+        ask(server, "anthropic", stream=stream)
+    assert said("anthropic", ask(server, "anthropic")) == ["kept"]
+    assert [request.get("cut", False) for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize("turn", [{"delay": 600}, {"stall": 600}], ids=["delay", "stall"])
+def test_a_hanging_answer_ends_with_the_server(turn: dict[str, Any]) -> None:
+    """The request is on record while it hangs, and closing the server lets go of the client."""
+    with ModelServer({"turns": [{"text": "late", **turn}]}) as server:
+        ended = threading.Event()
+
+        def client() -> None:
+            try:
+                post(server, "/v1/messages", {"stream": True, **OFFERS["anthropic"]})
+            except (http.client.HTTPException, OSError):
+                ended.set()
+
+        threading.Thread(target=client, daemon=True).start()
+        until(lambda: server.requests, what="the request on record")
+        assert "seconds" not in server.requests[0]
+    assert ended.wait(10)
+
+
+def test_times_and_what_comes_after(server: ModelServer) -> None:
+    """A turn is repeated as often as it says, and the scenario may say what follows the last."""
+    script = Script({"turns": [{"text": "a", "times": 2}, {"text": "b"}], "after": {"text": "z"}})
+    assert [script.take().turn["text"] for _ in range(5)] == ["a", "a", "b", "z", "z"]
+    script = Script({"turns": [{"text": "a"}, {"text": "b"}], "after": "last"})
+    assert [script.take().turn["text"] for _ in range(3)] == ["a", "b", "b"]
+    script = Script({"turns": [{"text": "a", "times": -1}, {"text": "b"}]})
+    assert [script.take().turn["text"] for _ in range(3)] == ["a", "a", "a"]
+
+
+def test_a_misspelt_key_is_refused() -> None:
+    """A scenario that would silently do something else does not start."""
+    with pytest.raises(ValueError, match="no key retry"):
+        ModelServer({"turns": [{"text": "x", "retry": 3}]})
+
+
+def test_requests_without_tools_use_no_turn(server: ModelServer) -> None:
+    """A title or quota request gets the side answer, or JSON that fits its schema; `consume` makes it count."""
+    server.play({"turns": [{"text": "main"}], "side": "by the way"})
+    assert said("anthropic", ask(server, "anthropic", tools=[])) == ["by the way"]
+    schema = {"type": "object", "properties": {"kind": {"enum": ["easy", "hard"]}, "n": {"type": "integer"}}}
+    server.play({"turns": [{"text": "main"}]})
+    wanted = ask(server, "gemini", tools=[], generationConfig={"responseJsonSchema": schema})
+    assert json.loads(said("gemini", wanted)[0]) == {"kind": "easy", "n": 1}
+    assert said("chat", ask(server, "chat")) == ["main"]
+    server.play({"turns": [{"text": "main"}], "consume": "all"})
+    assert said("chat", ask(server, "chat", tools=[])) == ["main"]
+
+
+def test_no_tool_fits(server: ModelServer) -> None:
+    """A turn that wants a tool nobody offers says so, in the answer and on record."""
+    server.play({"turns": [{"shell": "ls"}]})
+    offered = [{"name": "Think", "input_schema": {}}]
+    assert said("anthropic", ask(server, "anthropic", tools=offered)) == [NOTHING_FITS]
+    assert server.requests[0]["note"] == NOTHING_FITS
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "given"),
+    [
+        ({"type": "custom", "name": "apply_patch"}, "custom_tool_call", "*** Add File: /a\n+x\n"),
+        ({"type": "custom", "name": "exec", "description": "await tools.f()"}, "custom_tool_call", "exec_command("),
+        ({"type": "local_shell"}, "local_shell_call", "cat > '/a'"),
+        ({"type": "namespace", "tools": [{"name": "shell", "parameters": TEXT}]}, "function_call", "cat > '/a'"),
+    ],
+    ids=["patch", "code-mode", "local-shell", "namespace"],
+)
+def test_codex_writes_with_whatever_it_offers(server: ModelServer, tool: Any, kind: str, given: str) -> None:
+    """A file is written by a patch, JavaScript or a shell, whichever is on offer; tools may stand in the input."""
+    server.play({"turns": [{"write": {"path": "/a", "content": "x"}}]})
+    item = {"type": "additional_tools", "tools": [tool]}
+    answer = ask(server, "responses", tools=[], input=[item])["output"][0]
+    assert answer["type"] == kind
+    assert given in str(answer.get("input") or answer.get("arguments") or answer.get("action")).replace("\\n", "\n")
+
+
+def test_the_log_keeps_requests_but_no_keys(tmp_path: Path) -> None:
+    """One JSON line per request, keys cut short, bodies left out when not wanted; gzip is understood."""
+    log = tmp_path / "requests.jsonl"
+    body = gzip.compress(json.dumps({"model": "zipped", **OFFERS["anthropic"]}).encode())
+    with ModelServer(log=str(log), bodies=False) as server:
+        headers = {"content-encoding": "gzip", "authorization": "Bearer a-long-secret-key"}
+        assert post(server, "/v1/messages", body, headers)[0] == 200
+        until(lambda: log.exists() and log.read_text().endswith("\n"), what="the log")
+    record = json.loads(log.read_text())
+    assert (record["model"], record["status"], record["tools"]) == ("zipped", 200, ["Bash", "Write"])
+    assert "secret-key" not in log.read_text() and "body" not in record
+
+
+def test_other_places(server: ModelServer) -> None:
+    """Models are listed, tokens counted, anything else is 404; a scenario can be changed from outside."""
+    with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as answer:
+        assert json.load(answer)["data"][0]["id"] == "claude-sonnet-4-5"
+    assert json.loads(post(server, "/v1/messages/count_tokens", {})[1])["input_tokens"] == 1000
+    assert post(server, "/v1/nowhere", {})[0] == 404
+    assert post(server, "/_server/scenario", {"turns": [{"text": "changed"}]})[0] == 200
+    assert said("chat", ask(server, "chat")) == ["changed"]
+
+
+def test_as_a_command(tmp_path: Path) -> None:
+    """It prints its address, writes its port, reads its scenario from a file, and ends quietly on INT."""
+    scenario, port = tmp_path / "s.json", tmp_path / "port"
+    scenario.write_text('{"turns": [{"text": "from a file"}]}')
+    command = [sys.executable, os.path.abspath(model_server.__file__)]
+    words = [*command, "--scenario", str(scenario), "--port-file", str(port)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url == f"http://127.0.0.1:{port.read_text()}"
+            body = json.dumps(OFFERS["anthropic"]).encode()
+            with urllib.request.urlopen(url + "/v1/messages", body, timeout=10) as answer:
+                assert said("anthropic", json.load(answer)) == ["from a file"]
+            process.send_signal(2)
+            assert process.wait(10) == 0
+            assert process.stderr is not None and process.stderr.read() == ""
+        finally:
+            process.kill()

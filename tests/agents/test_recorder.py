@@ -1,0 +1,83 @@
+"""The recorder, with a scripted program in the place of a CLI."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import install
+import pytest
+import record
+import recorded_cases
+
+PROGRAM = """\
+import os, sys, time, urllib.request
+url = os.environ["ANTHROPIC_BASE_URL"]
+print("asked in", os.getcwd(), "home", os.environ["HOME"], "at", url, sys.stdin.read(), sys.argv[1:], flush=True)
+body = b'{"tools": [{"name": "Bash", "input_schema": {}}]}'
+try:
+    urllib.request.urlopen(urllib.request.Request(url + "/v1/messages", body)).read()
+except urllib.error.HTTPError as problem:
+    sys.exit(problem.code & 255)
+print("answered", file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program named claude where install.py would have put it; gives the folder of what is recorded."""
+    monkeypatch.setenv("ROODA_TEST_CLIS", str(tmp_path / "clis"))
+    monkeypatch.setattr(record, "GOLDEN", str(tmp_path / "golden"))
+    folder = Path(install.folder("claude"), "node_modules", ".bin")
+    folder.mkdir(parents=True)
+    Path(install.folder("claude"), install.COMPLETE).touch()
+    program = folder / "claude.py"
+    program.write_text(PROGRAM)
+    command = folder / "claude"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n')
+    command.chmod(0o755)
+    return tmp_path / "golden" / "claude"
+
+
+def test_both_outputs_and_the_facts_are_kept(claude: Path) -> None:
+    """stdout and stderr stand in one file, without this machine's folders, beside exit code and requests."""
+    facts = record.record("claude", "promise")
+    text = (claude / "promise.out").read_text()
+    assert "asked in /home/user/project home /home/user at http://127.0.0.1:8080 Please do it." in text
+    assert "--dangerously-skip-permissions" in text and text.endswith("answered\n")
+    assert json.loads((claude / "promise.json").read_text()) == facts
+    assert (facts["returncode"], facts["requests"], facts["answered"], facts["left"]) == (0, 1, 1, 0)
+
+
+def test_an_error_and_a_case_without_permissions(claude: Path) -> None:
+    """The exit code is the program's own; the flag is gone where the case takes it away, another added where it adds."""
+    assert record.record("claude", "auth")["returncode"] == 401 & 255
+    assert "--dangerously-skip-permissions" not in record.record("claude", "denied")["command"]
+    assert record.record("claude", "bad_flag")["command"][-1] == "--no-such-flag"
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_a_hanging_program_is_signalled_once_it_has_asked(claude: Path, name: str) -> None:
+    """The signal goes out when the model was asked, and how the program ended is on record."""
+    facts = record.record("claude", f"hang_{name.lower()}")
+    assert (facts["signalled"], facts["limited"], facts["killed"]) == (name, False, False)
+    assert facts["returncode"] in (-2, -15, 1)
+    assert "asked in" in (claude / f"hang_{name.lower()}.out").read_text()
+
+
+def test_long_transcripts_end_with_a_whole_line() -> None:
+    """What is kept of a long one are its first whole lines."""
+    raw = b"".join(b"%06d\n" % n for n in range(10_000))
+    kept = record.cut(raw)
+    assert raw.startswith(kept) and kept.endswith(b"\n") and record.MOST - 7 <= len(kept) <= record.MOST
+    assert record.cut(raw[:100]) == raw[:100]
+
+
+@pytest.mark.parametrize("cli", sorted(recorded_cases.FAMILY))
+def test_rooda_s_own_command_line_is_recorded(cli: str) -> None:
+    """The words are those of config/rooda.toml; each flag that can be taken away is among them."""
+    case = recorded_cases.cases(cli, "/repo", 0)["success"]
+    words = record.argv(cli, case)
+    assert words[0] == cli and os.path.basename(cli) == cli
+    assert recorded_cases.SKIP_FLAG.get(cli, cli) in words
