@@ -113,6 +113,38 @@ class Call(NamedTuple):
     promise_signals: bool = False
 
 
+class Usage(NamedTuple):
+    """Tokens with one meaning for all CLIs: `input` is what was read afresh, neither from a cache nor into one."""
+
+    input: int = 0
+    output: int = 0  # reasoning included
+    cached: int = 0
+    written: int = 0  # into a cache
+
+
+class Facts(NamedTuple):
+    """What a transcript tells of an agent call; empty or None where it doesn't."""
+
+    session: str = ""
+    model: str = ""
+    final: str = ""  # the agent's own last message
+    ended: bool = False  # the CLI's own last record was seen
+    status: int | None = None  # HTTP status of the error
+    error: str = ""
+    message: str = ""
+    limited: bool = False
+    reset_at: float | None = None  # seconds since 1970
+    usage: Usage | None = None
+    cost: float | None = None  # dollars, as the CLI says
+    turns: int = 0
+    tools: int = 0
+    tools_failed: int = 0
+    retries: int = 0
+    edited: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    noise: str = ""  # last lines that are no records
+
+
 class Reply(NamedTuple):
     """Facts about an agent call that has ended."""
 

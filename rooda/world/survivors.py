@@ -42,7 +42,7 @@ def end(ledger: dict[str, Any]) -> Found | None:
 def _noted(calls: list[Any]) -> dict[int, object]:
     """Pid and start time of the noted processes, as far as they make sense."""
     calls = [call for call in calls if isinstance(call, dict) and type(call.get("pid")) is int]
-    return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and call.get("start") is not None}
+    return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and type(call.get("start")) in (int, float)}
 
 
 def _kin(run: str, known: dict[int, object]) -> list[int]:

@@ -90,7 +90,10 @@ def argv(cli: str, case: Case) -> list[str]:
 def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
     """A clean environment with what the CLI needs, and what rooda's settings add."""
     base = {"LANG": "C.UTF-8", "TZ": "UTC", "TMPDIR": os.path.join(place.root, "tmp"), "GOLDEN_MARK": place.root}
-    env = {**base, **clis.home(cli, url, place.home), **agent(cli, "")[1].get("env", {}), **case.env}
+    env = {**base, **clis.home(cli, case.url or url, place.home), **agent(cli, "")[1].get("env", {}), **case.env}
+    for path, text in case.files.items():
+        with open(os.path.join(place.home, path), "w", encoding="utf-8") as file:
+            file.write(text.replace("{url}", url))
     if not case.keys:
         shutil.rmtree(os.path.join(place.home, ".gemini"), ignore_errors=True)
         shutil.rmtree(os.path.join(place.home, ".pi"), ignore_errors=True)
@@ -110,7 +113,7 @@ def prepare(place: Place, prompt: str) -> None:
         file.write(prompt)
 
 
-def run(words: list[str], env: dict[str, str], place: Place, case: Case, asked: Callable[[], Any], stop: str) -> Ended:
+def run(words: list[str], env: dict[str, str], place: Place, case: Case, asked: Callable[[], bool], stop: str) -> Ended:
     """Run the CLI as rooda does: files for stdin and output, a session of its own; signal it when the case says so."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with open(os.path.join(place.root, "prompt"), "rb") as prompt, open(os.open(place.out, flags), "wb") as out:
@@ -118,7 +121,11 @@ def run(words: list[str], env: dict[str, str], place: Place, case: Case, asked: 
         child = subprocess.Popen(
             words, stdin=prompt, stdout=out, stderr=out, cwd=place.repo, env=env, start_new_session=True
         )
-    holds = {"request": asked, "tool": lambda: os.path.exists(os.path.join(place.repo, "started"))}.get(case.when)
+    conditions: dict[str, Callable[[], bool]] = {
+        "request": asked,
+        "tool": lambda: os.path.exists(os.path.join(place.repo, "started")),
+    }
+    holds = conditions.get(case.when)
     deadline, sent = time.monotonic() + case.limit, ""
     while child.poll() is None and not sent:
         if holds and holds():
@@ -172,8 +179,8 @@ def cut(raw: bytes) -> bytes:
     return raw if len(raw) <= MOST else raw[: raw.rindex(b"\n", 0, MOST) + 1]
 
 
-def record(cli: str, name: str) -> dict[str, Any]:
-    """Record one case; gives its facts."""
+def record(cli: str, name: str, into: str = GOLDEN) -> dict[str, Any]:
+    """Record one case under the folder `into`; gives its facts."""
     with tempfile.TemporaryDirectory(prefix="golden-", ignore_cleanup_errors=True) as root:
         place, now = Place(os.path.realpath(root)), int(time.time())
         case = cases(cli, place.repo, now)[name]
@@ -202,16 +209,16 @@ def record(cli: str, name: str) -> dict[str, Any]:
                 "reset_at": now + case.reset_in if case.reset_in else None,
                 "whole": len(raw) <= MOST,
             }
-    store(cli, name, cut(raw), facts)
+    store(os.path.join(into, cli, name), cut(raw), facts)
     return facts
 
 
-def store(cli: str, name: str, raw: bytes, facts: dict[str, Any]) -> None:
+def store(path: str, raw: bytes, facts: dict[str, Any]) -> None:
     """Write both files."""
-    os.makedirs(os.path.join(GOLDEN, cli), exist_ok=True)
-    with open(os.path.join(GOLDEN, cli, f"{name}.out"), "wb") as out:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.out", "wb") as out:
         out.write(raw)
-    with open(os.path.join(GOLDEN, cli, f"{name}.json"), "w", encoding="utf-8") as file:
+    with open(f"{path}.json", "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=2, ensure_ascii=False)
         file.write("\n")
 
@@ -221,6 +228,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Record golden transcripts from the real agent CLIs.")
     parser.add_argument("cli", nargs="+", choices=list(clis.NAMES))
     parser.add_argument("--case", action="append", help="only this one (may be given several times)")
+    parser.add_argument("--into", default=GOLDEN, help="the folder to write to")
     given = parser.parse_args()
     for cli in given.cli:
         if not install.commands(cli):
@@ -228,7 +236,7 @@ def main() -> int:
             return 1
         for name in given.case or cases(cli, "/", 0):
             began = time.monotonic()
-            facts = record(cli, name)
+            facts = record(cli, name, given.into)
             shown = {key: facts[key] for key in ("returncode", "signalled", "limited", "left", "requests", "files")}
             print(f"{cli} {name}: {shown} {time.monotonic() - began:.1f} s", flush=True)
     return 0

@@ -43,6 +43,8 @@ class Case(NamedTuple):
     model: str = ""
     keys: bool = True  # are there credentials?
     env: Mapping[str, str] = MappingProxyType({})
+    files: Mapping[str, str] = MappingProxyType({})  # in HOME; {url} is the model server's address
+    url: str = ""  # another address than the model server's
     reset_in: int = 0  # seconds from the recording to the reset that the server names
 
 
@@ -58,12 +60,12 @@ def cases(cli: str, repo: str, now: int) -> dict[str, Case]:
 
 
 def _plain(repo: str) -> dict[str, Case]:
-    work = [
+    work: list[Json] = [
         {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}},
         {"shell": "echo hi > shell.txt; cat made.txt"},
     ]
     promise = "The work is done.\n\n<promise>SUCCESS</promise>"
-    failing = [{"shell": "echo oh no >&2; exit 3"}, {"text": "The command failed."}]
+    failing: list[Json] = [{"shell": "echo oh no >&2; exit 3"}, {"text": "The command failed."}]
     return {
         "success": Case([*work, DONE]),
         "promise": Case([{"text": promise}]),
@@ -110,7 +112,11 @@ def _ended(repo: str) -> dict[str, Case]:
 
 def _refused(cli: str, repo: str) -> dict[str, Case]:
     write = {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}}
-    found = {"no_key": Case([DONE], keys=False, limit=10), "bad_flag": Case([DONE], more=("--no-such-flag",))}
+    found = {
+        "no_key": Case([DONE], keys=False, limit=10),
+        "bad_flag": Case([DONE], more=("--no-such-flag",)),
+        "no_network": Case([DONE], url="http://127.0.0.1:9", limit=12),
+    }
     if cli in SKIP_FLAG:
         found["denied"] = Case([write, {"shell": "echo hi > shell.txt"}, DONE], skip_permissions=False)
     return found
@@ -213,6 +219,13 @@ def _codex_limit(ahead: int) -> Callable[[int], Case]:
     return make
 
 
+def _codex_not_logged_in(now: int) -> Case:
+    """What its own provider answers when there is neither a login nor a key."""
+    files = {".codex/config.toml": 'openai_base_url = "{url}/v1"\n'}
+    turn = {"error": 401, "message": "Missing bearer or basic authentication in header", "times": -1}
+    return Case([turn], files=files, keys=False, limit=60)
+
+
 def _codex_older(now: int) -> Case:
     return Case([{"say": "I look.", "shell": "echo hi > shell.txt"}, DONE], model="gpt-5")
 
@@ -251,6 +264,7 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
         "usage_limit": _codex_limit(FIVE_HOURS),
         "usage_limit_weekly": _codex_limit(THREE_DAYS),
         "older_model": _codex_older,
+        "not_logged_in": _codex_not_logged_in,
     },
     "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
 }
@@ -258,8 +272,8 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
 PATIENCE: dict[str, dict[str, float]] = {
     "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
     "gemini": {"rate_limit": 300},
-    "opencode": {"rate_limit": 120, "server_error": 120, "context_overflow": 5},
-    "copilot": {"rate_limit": 120},
+    "opencode": {"rate_limit": 120, "server_error": 120, "context_overflow": 12, "hang": 12},
+    "copilot": {"rate_limit": 120, "hang": 12},
     "qwen": {"server_error": 120},
-    "droid": {"rate_limit": 120},
+    "droid": {"rate_limit": 120, "hang": 15},
 }

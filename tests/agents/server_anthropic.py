@@ -65,7 +65,7 @@ def _blocks(reply: Reply) -> Iterator[Json]:
 
 def _events(reply: Reply) -> Iterator[Json]:
     whole = plain(reply)
-    start = {"content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    start: Json = {"content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
     yield {"type": "message_start", "message": {**whole, **start}}
     if reply.stream_error:
         yield {"type": "error", "error": reply.stream_error}

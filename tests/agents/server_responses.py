@@ -97,7 +97,7 @@ def _events(reply: Reply) -> Iterator[Json]:
         yield {"type": "response.failed", "response": {**whole, "status": "failed", "output": [], "error": why}}
         return
     for index, item in enumerate(whole["output"]):
-        content = {"content": []} if item["type"] == "message" else {}
+        content: Json = {"content": []} if item["type"] == "message" else {}
         opened = {**item, "status": "in_progress", **content}
         yield {"type": "response.output_item.added", "output_index": index, "item": opened}
         for kind, fields in _pieces(item):

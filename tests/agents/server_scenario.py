@@ -113,7 +113,8 @@ class Script:
             return Taken(self._number, self._left[0][0])
 
     def _after(self) -> Json:
-        after, turns = self.scenario.get("after"), self.scenario.get("turns")
+        after: Json | str | None = self.scenario.get("after")
+        turns: list[Json] = self.scenario.get("turns", [])
         if after == "last" and turns:
             return turns[-1]
         return after if isinstance(after, dict) else {"text": "done"}

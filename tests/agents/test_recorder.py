@@ -25,10 +25,9 @@ print("answered", file=sys.stderr)
 
 
 @pytest.fixture
-def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program named claude where install.py would have put it; gives the folder of what is recorded."""
+def into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A program named claude where install.py would have put it; gives the folder to record into."""
     monkeypatch.setenv("ROODA_TEST_CLIS", str(tmp_path / "clis"))
-    monkeypatch.setattr(record, "GOLDEN", str(tmp_path / "golden"))
     folder = Path(install.folder("claude"), "node_modules", ".bin")
     folder.mkdir(parents=True)
     Path(install.folder("claude"), install.COMPLETE).touch()
@@ -37,33 +36,33 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command = folder / "claude"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n')
     command.chmod(0o755)
-    return tmp_path / "golden" / "claude"
+    return str(tmp_path / "golden")
 
 
-def test_both_outputs_and_the_facts_are_kept(claude: Path) -> None:
+def test_both_outputs_and_the_facts_are_kept(into: str) -> None:
     """stdout and stderr stand in one file, without this machine's folders, beside exit code and requests."""
-    facts = record.record("claude", "promise")
-    text = (claude / "promise.out").read_text()
+    facts = record.record("claude", "promise", into)
+    text = Path(into, "claude", "promise.out").read_text()
     assert "asked in /home/user/project home /home/user at http://127.0.0.1:8080 Please do it." in text
     assert "--dangerously-skip-permissions" in text and text.endswith("answered\n")
-    assert json.loads((claude / "promise.json").read_text()) == facts
+    assert json.loads(Path(into, "claude", "promise.json").read_text()) == facts
     assert (facts["returncode"], facts["requests"], facts["answered"], facts["left"]) == (0, 1, 1, 0)
 
 
-def test_an_error_and_a_case_without_permissions(claude: Path) -> None:
-    """The exit code is the program's own; the flag is gone where the case takes it away, another added where it adds."""
-    assert record.record("claude", "auth")["returncode"] == 401 & 255
-    assert "--dangerously-skip-permissions" not in record.record("claude", "denied")["command"]
-    assert record.record("claude", "bad_flag")["command"][-1] == "--no-such-flag"
+def test_an_error_and_a_case_without_permissions(into: str) -> None:
+    """The exit code is the program's own; a flag is gone where the case takes it away, or added where it adds one."""
+    assert record.record("claude", "auth", into)["returncode"] == 401 & 255
+    assert "--dangerously-skip-permissions" not in record.record("claude", "denied", into)["command"]
+    assert record.record("claude", "bad_flag", into)["command"][-1] == "--no-such-flag"
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
-def test_a_hanging_program_is_signalled_once_it_has_asked(claude: Path, name: str) -> None:
+def test_a_hanging_program_is_signalled_once_it_has_asked(into: str, name: str) -> None:
     """The signal goes out when the model was asked, and how the program ended is on record."""
-    facts = record.record("claude", f"hang_{name.lower()}")
+    facts = record.record("claude", f"hang_{name.lower()}", into)
     assert (facts["signalled"], facts["limited"], facts["killed"]) == (name, False, False)
     assert facts["returncode"] in (-2, -15, 1)
-    assert "asked in" in (claude / f"hang_{name.lower()}.out").read_text()
+    assert "asked in" in Path(into, "claude", f"hang_{name.lower()}.out").read_text()
 
 
 def test_long_transcripts_end_with_a_whole_line() -> None:

@@ -1,0 +1,124 @@
+"""What a transcript adds up to, gathered record by record. Each CLI's reader fills one of these."""
+
+from typing import Any
+
+from rooda.model import Facts, Json, Usage
+
+
+NOISES = 40  # lines kept
+
+
+class Gathered:
+    """Facts so far; a reader calls these words and nothing else."""
+
+    def __init__(self) -> None:
+        self.session = self.model = self.final = ""
+        self.ended = False  # the CLI's own last record was seen
+        self.status: int | None = None  # HTTP status of the error, where the CLI says it
+        self.error = self.message = ""
+        self.reset_at: float | None = None
+        self.limited = False
+        self.usage: Usage | None = None
+        self.cost: float | None = None
+        self.retries = self.turns = self.tools = self.tools_failed = 0
+        self.edited: dict[str, None] = {}
+        self.denied: list[str] = []
+        self.noises: list[str] = []
+        self.shown: list[str] = []  # for --verbose; the watcher empties it
+
+    def say(self, text: Any) -> None:
+        """The agent's own words; the last of them are its final message."""
+        if isinstance(text, str) and text.strip():
+            self.final = text
+            self.shown.append(text)
+
+    def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
+        """A tool was called, on this; `edits`: the file it writes."""
+        self.tools += 1
+        if isinstance(edits, str) and edits:
+            self.edited[edits] = None
+        line = about if isinstance(about, str) else ""
+        self.shown.append(f"[{name}] {line.strip().splitlines()[0] if line.strip() else ''}".rstrip())
+
+    def tool_failed(self) -> None:
+        self.tools_failed += 1
+
+    def deny(self, name: Any) -> None:
+        self.denied.append(str(name))
+
+    def retry(self, status: Any, text: Any = "") -> None:
+        self.retries += 1
+        self.shown.append(f"[retry] {status} {text}".rstrip())
+
+    def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:
+        """The run went wrong; the last such word counts."""
+        self.message = message if isinstance(message, str) and message else self.message or "unknown error"
+        self.error = kind if isinstance(kind, str) and kind else self.error or "error"
+        self.status = status if isinstance(status, int) else self.status
+        self.shown.append(f"[error] {self.message}")
+
+    def limit(self, reset_at: Any) -> None:
+        """The account's limit is used up, until then if that is known."""
+        self.limited = True
+        if isinstance(reset_at, int | float) and not isinstance(reset_at, bool):
+            self.reset_at = float(reset_at)
+
+    def noise(self, line: bytes) -> None:
+        """A line that is no record: kept, for a failure that no record explains."""
+        text = line.decode("utf-8", "replace").strip()
+        if text:
+            self.noises = [*self.noises[-(NOISES - 1) :], text[:500]]
+            self.shown.append(text)
+
+    def add(self, usage: Usage) -> None:
+        self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
+
+    def facts(self) -> Facts:
+        return Facts(
+            session=self.session,
+            model=self.model,
+            final=self.final,
+            ended=self.ended,
+            status=self.status,
+            error=self.error,
+            message=self.message,
+            limited=self.limited,
+            reset_at=self.reset_at,
+            usage=self.usage,
+            cost=self.cost,
+            turns=self.turns,
+            tools=self.tools,
+            tools_failed=self.tools_failed,
+            retries=self.retries,
+            edited=tuple(self.edited),
+            denied=tuple(self.denied),
+            noise="\n".join(self.noises),
+        )
+
+
+def inner(record: Any, *keys: str) -> Json:
+    """The object under these keys, {} where anything on the way is not one."""
+    for key in keys:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record if isinstance(record, dict) else {}
+
+
+def listed(record: Any, key: str) -> list[Json]:
+    """The objects of the list under this key."""
+    found = record.get(key) if isinstance(record, dict) else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def number(record: Any, *keys: str) -> int:
+    """The first of these keys that holds a number, else 0."""
+    for key in keys:
+        value = record.get(key) if isinstance(record, dict) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
+            return int(value)
+    return 0
+
+
+def money(value: Any) -> float | None:
+    """Dollars, if that is what it is."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < 1e9 else None

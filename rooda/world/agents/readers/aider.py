@@ -1,0 +1,36 @@
+"""aider's plain output. Its exit code says nothing; its words do."""
+
+import re
+
+from rooda.model import Usage
+from rooda.world.agents.gathered import Gathered
+
+_TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*([\d.]+[kM]?) received\.")
+_COST = re.compile(r"\$([\d.]+) session")
+_EDIT = re.compile(r"^Applied edit to (.+)$")
+_ERROR = re.compile(r"litellm\.(?:exceptions\.)?(\w+(?:Error|Exceeded|Exception)): (.*)")
+_SCALE = {"k": 1_000, "M": 1_000_000}
+
+
+def line(text: str, into: Gathered) -> None:
+    if edit := _EDIT.match(text):
+        into.tool("edit", edit[1], edit[1])
+    elif tokens := _TOKENS.match(text):
+        into.ended = True
+        into.error = into.message = ""
+        into.add(Usage(_count(tokens[1]), _count(tokens[2])))
+        if cost := _COST.search(text):
+            into.cost = float(cost[1].rstrip("."))
+    elif error := _ERROR.search(text):
+        into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
+    else:
+        into.final = f"{into.final}\n{text}"[-65_536:]
+        into.shown.append(text)
+
+
+def _count(text: str) -> int:
+    scale = _SCALE.get(text[-1:], 1)
+    try:
+        return int(float(text.rstrip("kM")) * scale)
+    except ValueError:
+        return 0

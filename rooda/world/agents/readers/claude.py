@@ -1,0 +1,81 @@
+"""claude's stream-json, and its one JSON object; qwen's output has the same shape."""
+
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, listed, money, number
+
+EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
+
+
+def take(record: Json, into: Gathered) -> None:
+    kind = record.get("type")
+    if kind == "system":
+        _system(record, into)
+    elif kind == "assistant":
+        for part in listed(inner(record, "message"), "content"):
+            _part(part, into)
+    elif kind == "user":
+        for part in listed(inner(record, "message"), "content"):
+            if part.get("type") == "tool_result" and part.get("is_error"):
+                into.tool_failed()
+    elif kind == "rate_limit_event":
+        _limit(inner(record, "rate_limit_info"), into)
+    elif kind == "result":
+        _result(record, into)
+
+
+def _system(record: Json, into: Gathered) -> None:
+    subtype = record.get("subtype")
+    if subtype == "init":
+        into.session, into.model = str(record.get("session_id") or ""), str(record.get("model") or "")
+    elif subtype == "api_retry":
+        into.retry(record.get("error_status"), record.get("error"))
+
+
+def _part(part: Json, into: Gathered) -> None:
+    if part.get("type") == "text":
+        into.say(part.get("text"))
+    elif part.get("type") == "tool_use":
+        given = inner(part, "input")
+        path = given.get("file_path") or given.get("notebook_path")
+        about = given.get("command") or path or given.get("description") or given.get("pattern")
+        into.tool(part.get("name"), about, path if part.get("name") in EDITING else None)
+
+
+def _limit(info: Json, into: Gathered) -> None:
+    if info.get("status") == "rejected":
+        into.limit(info.get("resetsAt"))
+
+
+def _result(record: Json, into: Gathered) -> None:
+    """The last of several counts; its cost and its usage per model are sums over the whole process."""
+    into.ended = True
+    into.final = text if isinstance(text := record.get("result"), str) else into.final
+    into.cost = money(record.get("total_cost_usd"))
+    into.turns = number(record, "num_turns")
+    into.denied = [str(denial.get("tool_name")) for denial in listed(record, "permission_denials")]
+    into.usage = _usage(record)
+    into.error = into.message = ""
+    if record.get("is_error"):
+        words = record.get("result") or inner(record, "error").get("message") or record.get("subtype")
+        reason = record.get("terminal_reason")
+        kind = record.get("api_error") or (reason if reason != "api_error" else None) or record.get("api_error_type")
+        into.fail(words, kind or record.get("subtype"), record.get("api_error_status"))
+        if record.get("api_error") == "usage_limit_reached":
+            into.limit(None)
+
+
+def _usage(record: Json) -> Usage | None:
+    models = record.get("modelUsage")
+    if isinstance(models, dict) and models:
+        sums = [0, 0, 0, 0]
+        for each in models.values():
+            for place, key in enumerate(("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")):
+                sums[place] += number(each, key)
+        return Usage(*sums)
+    usage = inner(record, "usage")
+    if not usage:
+        return None
+    fresh, cached = number(usage, "input_tokens"), number(usage, "cache_read_input_tokens")
+    if "total_tokens" in usage:  # qwen counts as its API does: the cached part is inside the input
+        fresh -= min(cached, fresh)
+    return Usage(fresh, number(usage, "output_tokens"), cached, number(usage, "cache_creation_input_tokens"))

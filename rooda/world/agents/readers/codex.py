@@ -1,0 +1,48 @@
+"""codex's exec --json."""
+
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, listed, number
+
+
+def take(record: Json, into: Gathered) -> None:
+    kind = record.get("type")
+    if kind == "thread.started":
+        into.session = str(record.get("thread_id") or "")
+    elif kind == "item.completed":
+        _item(inner(record, "item"), into)
+    elif kind == "error":
+        message = record.get("message")
+        if isinstance(message, str) and message.startswith("Reconnecting"):
+            into.retry("", message)
+        else:
+            into.fail(message)
+    elif kind == "turn.failed":
+        into.ended = True
+        into.fail(inner(record, "error").get("message"))
+    elif kind == "turn.completed":
+        _completed(inner(record, "usage"), into)
+
+
+def _item(item: Json, into: Gathered) -> None:
+    kind = item.get("type")
+    if kind == "agent_message":
+        into.say(item.get("text"))
+    elif kind == "command_execution":
+        into.tool("shell", item.get("command"))
+        if item.get("status") == "failed":
+            into.tool_failed()
+    elif kind == "file_change":
+        for change in listed(item, "changes"):
+            into.tool("edit", change.get("path"), change.get("path"))
+    elif kind in ("mcp_tool_call", "web_search"):
+        into.tool(kind, item.get("tool") or item.get("query"))
+
+
+def _completed(usage: Json, into: Gathered) -> None:
+    """Its input contains the cached part."""
+    into.ended = True
+    into.turns += 1
+    into.error = into.message = ""
+    cached, written = number(usage, "cached_input_tokens"), number(usage, "cache_write_input_tokens")
+    fresh = max(0, number(usage, "input_tokens") - cached - written)
+    into.usage = Usage(fresh, number(usage, "output_tokens"), cached, written)

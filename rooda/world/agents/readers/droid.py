@@ -1,0 +1,38 @@
+"""droid's exec -o stream-json; its -o json is one object of claude's shape."""
+
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, number
+from rooda.world.agents.readers import claude
+
+EDITING = ("Create", "Edit", "MultiEdit", "ApplyPatch")
+
+
+def take(record: Json, into: Gathered) -> None:
+    kind = record.get("type")
+    if kind == "system":
+        into.session, into.model = str(record.get("session_id") or ""), str(record.get("model") or "")
+    elif kind == "message" and record.get("role") == "assistant":
+        into.say(record.get("text"))
+    elif kind == "tool_call":
+        given, name = inner(record, "parameters"), record.get("toolName") or record.get("toolId")
+        path = given.get("file_path")
+        into.tool(name, given.get("command") or path, path if name in EDITING else None)
+    elif kind == "tool_result" and record.get("isError"):
+        into.tool_failed()
+    elif kind == "completion":
+        _completion(record, into)
+    elif kind == "error":
+        into.fail(record.get("message"), record.get("source"))
+    elif kind == "result":
+        claude.take(record, into)
+
+
+def _completion(record: Json, into: Gathered) -> None:
+    into.ended = True
+    into.session = into.session or str(record.get("session_id") or "")
+    into.turns = number(record, "numTurns")
+    into.final = text if isinstance(text := record.get("finalText"), str) else into.final
+    usage = inner(record, "usage")
+    if usage:
+        cached, written = number(usage, "cache_read_input_tokens"), number(usage, "cache_creation_input_tokens")
+        into.usage = Usage(number(usage, "input_tokens"), number(usage, "output_tokens"), cached, written)

@@ -1,0 +1,36 @@
+"""pi's --mode json. Each assistant message carries its own usage."""
+
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, listed, money, number
+
+
+def take(record: Json, into: Gathered) -> None:
+    kind = record.get("type")
+    if kind == "session":
+        into.session = str(record.get("id") or "")
+    elif kind == "message_end" and inner(record, "message").get("role") == "assistant":
+        _message(inner(record, "message"), into)
+    elif kind == "tool_execution_start":
+        given, name = inner(record, "args"), record.get("toolName")
+        path = given.get("path")
+        into.tool(name, given.get("command") or path, path if name in ("write", "edit") else None)
+    elif kind == "tool_execution_end" and record.get("isError"):
+        into.tool_failed()
+    elif kind == "auto_retry_start":
+        into.retry("", record.get("errorMessage"))
+    elif kind == "agent_end":
+        into.ended = True
+
+
+def _message(message: Json, into: Gathered) -> None:
+    into.turns += 1
+    into.model = str(message.get("model") or into.model)
+    into.say("".join(str(part.get("text") or "") for part in listed(message, "content") if part.get("type") == "text"))
+    usage = inner(message, "usage")
+    into.add(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))
+    cost = money(inner(usage, "cost").get("total"))
+    if cost is not None:
+        into.cost = (into.cost or 0.0) + cost
+    into.error = into.message = ""
+    if message.get("stopReason") in ("error", "aborted"):
+        into.fail(message.get("errorMessage") or message.get("stopReason"), message.get("stopReason"))
