@@ -35,8 +35,8 @@ from rooda.world.agents import command  # noqa: E402
 GOLDEN = os.path.join(HERE, "golden")
 MOST = 50_000  # bytes of a transcript that are kept
 GRACE = 10.0  # seconds from a signal to KILL
-KEYS = ("ANTHROPIC_API_KEY", "STUB_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "FACTORY_API_KEY",
-        "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_API_KEY", "COPILOT_OFFLINE")  # fmt: skip
+KEYS = ("ANTHROPIC_API_KEY", "STUB_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "OPENAI_API_KEY",
+        "FACTORY_API_KEY", "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_API_KEY", "COPILOT_OFFLINE")  # fmt: skip
 
 
 class Place(NamedTuple):

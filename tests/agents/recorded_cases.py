@@ -117,6 +117,10 @@ def _refused(cli: str, repo: str) -> dict[str, Case]:
         "bad_flag": Case([DONE], more=("--no-such-flag",)),
         "no_network": Case([DONE], url="http://127.0.0.1:9", limit=12),
     }
+    if cli in ("gemini", "qwen"):  # they don't even offer their tools then; a model may call one all the same
+        given = {"file_path": f"{repo}/made.txt", "content": "from the model\n"}
+        calls: list[Json] = [{"tool": "write_file", "input": given}, {"text": "I may not."}]
+        found["denied_call"] = Case(calls, skip_permissions=False)
     if cli in SKIP_FLAG:
         found["denied"] = Case([write, {"shell": "echo hi > shell.txt"}, DONE], skip_permissions=False)
     return found
@@ -275,5 +279,6 @@ PATIENCE: dict[str, dict[str, float]] = {
     "opencode": {"rate_limit": 120, "server_error": 120, "context_overflow": 12, "hang": 12},
     "copilot": {"rate_limit": 120, "hang": 12},
     "qwen": {"server_error": 120},
+    "pi": {"rate_limit": 60, "server_error": 60, "overloaded": 60},
     "droid": {"rate_limit": 120, "hang": 15},
 }

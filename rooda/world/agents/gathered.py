@@ -4,8 +4,7 @@ from typing import Any
 
 from rooda.model import Facts, Json, Usage
 
-
-NOISES = 40  # lines kept
+NOISES = 40  # lines kept: the first half of them, and the last ones
 
 
 class Gathered:
@@ -67,7 +66,8 @@ class Gathered:
         """A line that is no record: kept, for a failure that no record explains."""
         text = line.decode("utf-8", "replace").strip()
         if text:
-            self.noises = [*self.noises[-(NOISES - 1) :], text[:500]]
+            place = len(self.noises) if len(self.noises) < NOISES else NOISES // 2
+            self.noises = [*self.noises[:place], *self.noises[place + (len(self.noises) >= NOISES) :], text[:500]]
             self.shown.append(text)
 
     def add(self, usage: Usage) -> None:

@@ -69,7 +69,9 @@ def _usage(record: Json) -> Usage | None:
     if isinstance(models, dict) and models:
         sums = [0, 0, 0, 0]
         for each in models.values():
-            for place, key in enumerate(("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")):
+            for place, key in enumerate(
+                ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+            ):
                 sums[place] += number(each, key)
         return Usage(*sums)
     usage = inner(record, "usage")

@@ -1,0 +1,100 @@
+"""What became of an agent call: the transcript's facts first, then how it ended, then the exit code."""
+
+import re
+from typing import NamedTuple
+
+from rooda.model import Facts
+
+OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
+CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
+
+FATAL = (AUTH, CONTEXT, CONFIG)  # going on would only repeat them
+
+_USAGE = re.compile(
+    r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota", re.I
+)
+_CONTEXT = re.compile(
+    r"prompt (?:is )?too long|context (?:window|length)|maximum context|input (?:token count|exceeds)|too many tokens",
+    re.I,
+)
+_BILLING = re.compile(
+    r"credit balance|quota exceeded\. check your plan|insufficient.?(?:quota|credit|fund)|billing", re.I
+)
+_LOGIN = re.compile(
+    r"not logged in|please run /login|invalid (?:x-)?api.key|missing environment variable|authentication"
+    r"|unauthori[sz]ed"
+    r"|set an auth method|api key (?:not|is|must)|no api key|must (?:specify|set) .*api_key|auth method|no auth type",
+    re.I,
+)
+_CONFIG = re.compile(
+    r"does not exist|not found for api version|selected model|unknown (?:option|argument|model|flag)"
+    r"|unexpected argument|unrecognized|invalid model|not supported|no such (?:option|file)|not trusted",
+    re.I,
+)
+_BUSY = re.compile(r"rate limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
+_NETWORK = re.compile(r"connection|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I)
+_TELLING = re.compile(r"error|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I)
+_STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
+
+
+class Outcome(NamedTuple):
+    """One word, and the sentence behind it."""
+
+    kind: str
+    message: str = ""
+    retryable: bool = False  # the same call may go well a little later
+
+
+def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
+    """`ended`: how the process came to its end; `status_of_exit`: the HTTP status that an exit code stands for."""
+    if ended in ("timeout", "idle"):
+        return Outcome(TIMEOUT)
+    if ended == "interrupted":
+        return Outcome(KILLED)
+    if facts.limited or _USAGE.search(facts.message):
+        return Outcome(USAGE_LIMIT, facts.message)
+    if facts.error or facts.message:
+        return _error(facts.message, facts.error, facts.status or _status(facts.message) or status_of_exit)
+    if not facts.ended:
+        return _broken_off(facts, exit_code, status_of_exit)
+    if facts.denied and facts.tools_failed >= facts.tools:
+        return Outcome(DENIED, f"every tool was denied: {', '.join(dict.fromkeys(facts.denied))}")
+    return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")
+
+
+def _error(message: str, error: str, status: int | None) -> Outcome:
+    """The CLI says that it failed: which kind, by status where there is one, else by its words."""
+    words = f"{message} {error}"
+    if _CONTEXT.search(words):
+        return Outcome(CONTEXT, message)
+    if status in (401, 403) or _BILLING.search(words):
+        return Outcome(AUTH, message)
+    if status == 429 or _BUSY.search(words):
+        return Outcome(RATE_LIMIT, message, retryable=True)
+    if status is not None and status >= 500:
+        return Outcome(AGENT_ERROR, message, retryable=True)
+    if _LOGIN.search(words):
+        return Outcome(AUTH, message)
+    if status in (400, 404) or _CONFIG.search(words):
+        return Outcome(CONFIG, message)
+    return Outcome(AGENT_ERROR, message, retryable=bool(_NETWORK.search(words)))
+
+
+def _broken_off(facts: Facts, exit_code: int, status: int | None) -> Outcome:
+    """No final record: a line of the noise, or the exit code, may say why."""
+    telling = [line[:300] for line in facts.noise.splitlines() if _TELLING.search(line)]
+    for line in telling if exit_code else ():
+        if _USAGE.search(line):
+            return Outcome(USAGE_LIMIT, line)
+        found = _error(line, "", status or _status(line))
+        if found.kind != AGENT_ERROR or found.retryable:
+            return found
+    if exit_code and status:
+        return _error(f"exit {exit_code}", "", status)
+    what = f"it ended without its final message (exit {exit_code})"
+    return Outcome(AGENT_ERROR, f"{what}: {telling[0]}" if telling else what)
+
+
+def _status(text: str) -> int | None:
+    found = _STATUS.search(text)
+    return int(found[1] or found[2]) if found else None

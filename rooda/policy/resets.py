@@ -1,0 +1,64 @@
+"""When a usage limit ends, out of what a CLI says. Pure: the present and the zone come in as arguments."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+_SPAN = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m(?!s))?\s*(?:(\d+(?:\.\d+)?)s)?", re.I)
+_AFTER = re.compile(
+    r"(?:reset|try again|retry)(?:s|ing)?\s+(?:after|in)\s+((?:\d+(?:\.\d+)?\s*(?:ms|d|h|m|s)\s*)+)", re.I
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CLOCK = re.compile(
+    r"(?:resets|try again)\s+(?:at\s+)?"
+    r"(?:(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(?P<year>\d{4})\s+)?(?:at\s+)?)?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]m)(?:\s*\((?P<zone>[\w/+-]+)\))?",
+    re.I,
+)
+
+
+class Moment(NamedTuple):
+    """A wall-clock time as read: year 0 and month 0 where it names none."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    zone: str
+
+
+ToEpoch = Callable[[Moment], float | None]  # the next time that clock shows this, in its zone
+
+
+def reset_at(text: str, now: float, to_epoch: ToEpoch) -> float | None:
+    """Seconds since 1970, or None when the text names no time."""
+    if after := _AFTER.search(text):
+        span = _seconds(after[1])
+        return now + span if span else None
+    clock = _CLOCK.search(text)
+    moment = clock and _moment(clock)
+    return to_epoch(moment) if moment else None
+
+
+def _seconds(text: str) -> float:
+    compact = re.sub(r"\s+", "", text)
+    if milliseconds := re.fullmatch(r"(\d+(?:\.\d+)?)ms", compact, re.I):
+        return float(milliseconds[1]) / 1000
+    found = _SPAN.fullmatch(compact)
+    if not found:
+        return 0.0
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def _moment(found: "re.Match[str]") -> Moment | None:
+    hour, minute = int(found["hour"]), int(found["minute"] or 0)
+    if not (1 <= hour <= 12 and minute < 60):
+        return None
+    hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
+    month = found["month"]
+    if month and month.lower() not in _MONTHS:
+        return None
+    number = _MONTHS.index(month.lower()) + 1 if month else 0
+    return Moment(int(found["year"] or 0), number, int(found["day"] or 0), hour, minute, found["zone"] or "")

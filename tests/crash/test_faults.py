@@ -1,0 +1,126 @@
+"""Every system call that touches the state folder fails in turn, and the loop is killed at every one of them."""
+
+import os
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import Ran, Workspace
+
+pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,close,unlink,mkdir,ftruncate,flock"
+# How often a run of two iterations makes each call on the state folder and what is in it.
+COUNTS = {
+    "mkdir": 2,
+    "openat": 11,
+    "flock": 1,
+    "pwrite64": 4,
+    "fdatasync": 3,
+    "write": 3,
+    "fsync": 6,
+    "rename": 3,
+    "close": 9,
+    "unlink": 1,
+}
+EVERY = [(call, place) for call, count in COUNTS.items() for place in range(1, count + 1)]
+SOME = [(call, (count + 1) // 2) for call, count in COUNTS.items()]
+# strace stays in the background (-D), so that pids and parents are as without it. The state's temporary file is named
+# by the pid of the loop, one of the next.
+STRACED = """\
+set --
+i=0
+while [ $i -lt 80 ]; do
+    i=$((i + 1))
+    set -- "$@" -P "$STATE/build.json.$(($$ + i)).tmp"
+done
+exec strace -D -f -qq -o "$LOG" -P "$STATE" -P "$STATE/build.json" -P "$STATE/build.lock" "$@" -e trace=%s $INJECT %s
+"""
+
+
+class Traced:
+    """A run of two iterations under strace."""
+
+    def __init__(self, ws: Workspace, inject: str = "") -> None:
+        self.ws, self.log = ws, os.path.join(ws.root, "strace.log")
+        agent = ws.write("../agent", f"echo call >>{shlex.quote(os.path.join(ws.root, 'called'))}\n")
+        ws.procedure("build", loop={"ai_cmd": shlex.join(["sh", agent])})
+        script = ws.write("../straced", STRACED % (CALLS, shlex.join(ws.command("build", "-n", "2"))))
+        env = {"STATE": ws.file(".rooda/state"), "LOG": self.log, "INJECT": inject}
+        real = ws.command
+        ws.command = lambda *arguments: ["sh", script]  # type: ignore[method-assign]
+        try:
+            self.ran: Ran = ws.rooda(env=env)
+        finally:
+            ws.command = real  # type: ignore[method-assign]
+        self.traced = Path(self.log).read_text()
+
+    @property
+    def calls(self) -> int:
+        path = Path(self.ws.root, "called")
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_the_list_of_calls_is_complete(ws: Workspace) -> None:
+    """The places below are all there are: a run makes exactly these calls on the state folder, and ends as ever."""
+    traced = Traced(ws)
+    assert traced.ran.code == 0
+    assert dict(Counter(re.findall(r"^\d+ +(\w+)\(", traced.traced, re.M))) == COUNTS, traced.traced
+
+
+def one_failure(ws: Workspace, call: str, place: int, error: str) -> None:
+    """The loop goes on to its end; what is on disk can be read; the next start works and tidies up."""
+    traced = Traced(ws, f"-e inject={call}:error={error}:when={place}")
+    assert "(INJECTED)" in traced.traced
+    assert traced.ran.code == 0, traced.ran.both
+    assert "Traceback" not in traced.ran.both
+    assert "Reached max iterations: 2" in traced.ran.lines[-1]
+    assert traced.calls == 2
+    state = ws.state()
+    assert state is None or (0 <= state["iteration"] <= 2 and state["iteration"] == len(state["elapsed_per_iteration"]))
+    again = ws.rooda("build", "--fresh", "-n", "1")
+    assert again.code == 0, again.both
+    assert os.listdir(ws.file(".rooda/state")) == ["build.lock"]
+
+
+def one_kill(ws: Workspace, call: str, place: int) -> None:
+    """The state can be read, at most one call is made again, and the next start goes on to the end."""
+    traced = Traced(ws, f"-e inject={call}:signal=KILL:when={place}")
+    assert traced.ran.code == -9, traced.ran.both
+    before, state = traced.calls, ws.state()
+    assert state is None or (state["status"] == "running" and before - 1 <= state["iteration"] <= before)
+    assert state is not None or before in (0, 2)
+    again = ws.rooda("resume", "build") if state else ws.rooda("build", "-n", "2")
+    assert again.code == 0, again.both
+    assert traced.calls == before + 2 - (state["iteration"] if state else 0)
+    assert os.listdir(ws.file(".rooda/state")) == ["build.lock"]
+
+
+@pytest.mark.parametrize(("call", "place"), SOME)
+def test_O_082_O_114_a_failing_call_does_not_stop_the_loop(ws: Workspace, call: str, place: int) -> None:
+    """A disk error, or a full disk, in the middle of each kind of call."""
+    one_failure(ws, call, place, "EIO" if place % 2 else "ENOSPC")
+
+
+@pytest.mark.parametrize(("call", "place"), SOME)
+def test_O_020_a_kill_at_a_call_loses_nothing(ws: Workspace, call: str, place: int) -> None:
+    """The loop dies on entering this call; whatever was half done does no harm."""
+    one_kill(ws, call, place)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize(("call", "place"), EVERY)
+def test_every_call_fails(ws: Workspace, call: str, place: int, error: str) -> None:
+    """All of them, with both errors."""
+    one_failure(ws, call, place, error)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("call", "place"), EVERY)
+def test_a_kill_at_every_call(ws: Workspace, call: str, place: int) -> None:
+    """All of them."""
+    one_kill(ws, call, place)
