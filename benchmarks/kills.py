@@ -23,7 +23,7 @@ AGENT = """\
 word=$1
 read -r before <alive && grep -q "$word" "/proc/$before/cmdline" 2>/dev/null && echo "$before" >>doubled
 echo $$ >alive
-echo "$ROODA_ITERATION" >>calls
+echo "$ROODA_ITERATION $ROODA_RUN" >>calls
 sh -c 'sleep 1000; :' "$word" &
 exit 0
 """
@@ -92,12 +92,12 @@ class Campaign:
         after = self.calls()
         self._judge(before, after)
         ended = process.returncode == 0 and not os.path.exists(self._state) and not self._living()
-        return ended and after[-1:] == [self._counter + 3]
+        return ended and after[-1][0] == self._counter + 3
 
-    def calls(self) -> list[int]:
-        """The numbers of all iterations that were begun."""
+    def calls(self) -> list[tuple[int, str]]:
+        """Iteration and run of all agent calls so far. One of a run that was killed may be noted late."""
         with open(os.path.join(self.folder, "calls"), encoding="ascii") as file:
-            return [int(line) for line in file.read().split("\n")[:-1]]
+            return [(int(number), run) for number, run in map(str.split, file.read().split("\n")[:-1])]
 
     @property
     def _state(self) -> str:
@@ -132,13 +132,13 @@ class Campaign:
             except ProcessLookupError:
                 pass
 
-    def _look(self, before: list[int], target: str) -> None:
+    def _look(self, before: list[tuple[int, str]], target: str) -> None:
         """What the kill has done to the state, and who is left."""
         after = self.calls()
         self._judge(before, after)
         living = self._living()
         if target == "loop":
-            self.tally = self.tally.plus(orphaned=len(living))
+            self.tally = self.tally.plus(orphaned=len(living - self._left))
         self._left |= living
         try:
             with open(self._state, "rb") as file:
@@ -151,12 +151,16 @@ class Campaign:
         self.tally = self.tally.plus(lost=int(counter < self._counter))
         self._counter = counter
 
-    def _judge(self, before: list[int], after: list[int]) -> None:
+    def _judge(self, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> None:
         """What the session that has just ended began with: nobody of earlier ones, and how far it went back."""
-        if len(after) > len(before):
+        runs = {run for _, run in before}
+        late = [number for number, run in after[len(before) :] if run in runs]
+        fresh = [number for number, run in after[len(before) :] if run not in runs]
+        if fresh:
             self.tally = self.tally.plus(orphaned=len(self._left & self._living()))
             self._left.clear()
-            back = before[-1] - after[len(before)] + 1 if before else 0
+            begun = [number for number, _ in before] + late
+            back = begun[-1] - fresh[0] + 1 if begun else 0
             self.tally = self.tally.plus(redone=max(0, back), redone_twice=int(back > 1), lost=int(back < 0))
         with open(os.path.join(self.folder, "doubled"), encoding="ascii") as file:
             self.tally = self.tally._replace(doubled=len(file.read().split()))

@@ -54,6 +54,14 @@ class Agent(NamedTuple):
     exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
     env: Mapping[str, str] = {}
     model: str = ""
+    env_deny: tuple[str, ...] = ()  # variables that are not passed on
+    size_limit: int = 0  # bytes of a prompt, 0 = any
+    character_limit: int = 0
+    budget: str = ""  # option with {budget}: the CLI's own cap
+    cap: float = 0.0  # dollars for it, 0 = none
+    billing: Mapping[str, str] = {}  # variable to who pays, the first that is set counts
+    account: str = ""  # who pays otherwise
+    version: str = ""  # option that makes it tell its version
 
 
 class Procedure(NamedTuple):
@@ -76,6 +84,7 @@ class Procedure(NamedTuple):
     kill_grace: float = 5.0
     max_output_buffer: int = 10_485_760
     on_interrupted: str = "ask"
+    retry_wait: float = 5.0
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
     promise_signals: bool = False
     preamble: bool = False
@@ -158,10 +167,21 @@ class Reply(NamedTuple):
     note: str = ""  # why it could not start, in words
     limit: float = 0.0  # the timeout that ended it, seconds
     swept: int = 0  # processes it left behind, ended by rooda
+    outcome: str = ""  # policy/outcome.py's word; "" where the exit code is all that is known
+    message: str = ""  # the CLI's own sentence about its failure
+    retryable: bool = False
+    reset_at: float | None = None  # when a usage limit ends, seconds since 1970
+    usage: Usage | None = None
+    cost: float | None = None  # dollars, None = unknown
+    model: str = ""
+    turns: int = 0
+    tools: int = 0
+    edited: int = 0  # files
+    denied: int = 0  # tool calls
 
     @property
     def ok(self) -> bool:
-        return self.ended == "exit" and self.exit_code == 0
+        return self.ended == "exit" and self.exit_code == 0 and self.outcome in ("", "ok")
 
 
 class GateResult(NamedTuple):
@@ -189,7 +209,7 @@ class Gates(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt or signal."""
+    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt, agent or signal."""
 
     kind: str
     code: int
@@ -204,12 +224,14 @@ class World(NamedTuple):
     """The effects a loop may cause. Loops get it as an argument and never import a door."""
 
     now: Callable[[], str]  # UTC, the form of the state files
+    seconds: Callable[[], float]  # the same as seconds since 1970
     elapsed: Callable[[], float]  # seconds since this session began
     signalled: Callable[[], int]  # the first signal received, 0 for none
     tell: Tell
     compose: Callable[[Procedure, int], Prompt]
     ask: Callable[[Call], Reply]
     check: Callable[[tuple[Gate, ...], int], Gates]
+    rest: Callable[[float], None]  # sleeps so many seconds; a signal ends it early
 
 
 Json: TypeAlias = dict[str, Any]

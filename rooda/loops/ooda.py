@@ -7,6 +7,8 @@ from rooda.errors import FAILED, OK, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.model import Call, Ending, Gates, Procedure, Prompt, Reply, World
 from rooda.policy.durations import seconds, tenths
+from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.policy.patience import backoff, until_reset
 from rooda.policy.statistics import timing
 
 RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
@@ -15,6 +17,7 @@ STATUS_OF = {
     "success-signal": COMPLETED,
     "failures": ABORTED,
     "prompt": ABORTED,
+    "agent": ABORTED,
     "signal": INTERRUPTED,
 }
 
@@ -63,9 +66,18 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
         if world.signalled():
             continue
         reply = run.step("AGENT", partial(world.ask, call_of(procedure, state, prompt)))
+        if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
+            state = run.carry(state)
+            world.rest(until_reset(reply.reset_at, world.seconds()))
+            continue
         gates = run.step("GATES", partial(world.check, procedure.gates or (), state.iteration)) if reply.ok else Gates()
         before, state = state, run.carry(settle(state, reply, gates, world.now()))
         world.tell("iteration.ended", **turn_facts(before, state, reply, gates))
+        if reply.outcome in FATAL:
+            ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
+            break
+        if reply.retryable and why_stop(state, world.signalled()) is None:
+            world.rest(backoff(procedure.retry_wait, state.consecutive_failures))
     state = run.carry(state._replace(status=STATUS_OF[ending.kind]))
     world.tell("run.ended", **ending_facts(state, ending, start, world.elapsed()))
     return ending
@@ -142,6 +154,8 @@ def turn_facts(before: OodaState, state: OodaState, reply: Reply, gates: Gates) 
         "ended": reply.ended,
         "limit": reply.limit,
         "note": reply.note,
+        "agent_outcome": reply.outcome,
+        "message": reply.message,
         "promise": reply.promise,
         "gates_failed": gates.summary,
         "consecutive_failures": state.consecutive_failures,

@@ -64,10 +64,23 @@ def _truncated(record: Json) -> list[Line]:
 def _iteration_ended(record: Json) -> list[Line]:
     if record["outcome"] == "interrupted":
         return []
-    found = [_warn(f"{what}, consecutive failures: {_count(record)}") for what in _faults(record)]
+    found = [*_reason(record), *(_warn(f"{what}, consecutive failures: {_count(record)}") for what in _faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
         found.append(_info(f"Iteration {_number(record)} completed in {tenths(record['elapsed'])}"))
     return found
+
+
+def _reason(record: Json) -> list[Line]:
+    """Why, in the CLI's own words; not one of the catalogue's lines."""
+    if not record.get("agent_outcome") or not record["message"]:
+        return []
+    said = record["message"].strip().splitlines()
+    return [Line("warn", f"WARNING: {record['agent_outcome']}: {said[0][:300]}", aside=True)] if said else []
+
+
+def _resting(record: Json) -> list[Line]:
+    text = f"Waiting {whole(record['seconds'])} before the next call (until {record['until']})"
+    return [Line("warn", f"WARNING: {text}", aside=True)]
 
 
 def _count(record: Json) -> str:
@@ -82,6 +95,8 @@ def _faults(record: Json) -> list[str]:
         return [f"AI CLI timed out after {plain(record['limit'])}s without output"]
     if record["exit_code"]:
         return [f"AI CLI failed (exit {record['exit_code']})"]
+    if record.get("agent_outcome", "") not in ("", "ok"):
+        return [f"AI CLI failed (exit 0, {record['agent_outcome']})"]
     found = ["AI signaled FAILURE"] if record["promise"] == "FAILURE" else []
     return [*found, f"Quality gates failed: {record['gates_failed']}"] if record["gates_failed"] else found
 
@@ -96,6 +111,8 @@ def _run_ended(record: Json) -> list[Line]:
     elif reason == "failures":
         after = f"Aborting after {record['consecutive_failures']} consecutive failures"
         end = [Line("error", f"ERROR: {after} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "agent":
+        end = [Line("error", f"ERROR: Aborting: {record['note'].splitlines()[0][:400]}")]
     elif reason == "prompt":
         end = [Line("error", f"ERROR: {line}") for line in record["note"].splitlines()[:1]]
     else:
@@ -148,4 +165,5 @@ _MAKERS: dict[str, Callable[[Json], list[Line]]] = {
     "gate.ended": _gate_ended,
     "state.unsaved": _unsaved,
     "problem": _problem,
+    "resting": _resting,
 }

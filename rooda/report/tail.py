@@ -18,6 +18,7 @@ class Tail:
         self._offset = 0
         self._fresh_line = True
         self._decoder = _decoder()
+        self._reader: Callable[[bytes], str] | None = None
 
     @property
     def mid_line(self) -> bool:
@@ -27,7 +28,7 @@ class Tail:
     def note(self, record: Json) -> None:
         if record["event"] == "agent.started":
             self._path, self._offset, self._fresh_line = record["transcript"], 0, True
-            self._decoder = _decoder()
+            self._decoder, self._reader = _decoder(), _reader(record["output"])
             self._write(START)
         elif record["event"] == "agent.ended" and self._path:
             self.read()
@@ -44,6 +45,9 @@ class Tail:
                 file.seek(self._offset)
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)
+                    if self._reader:
+                        self._write(self._reader(chunk))
+                        continue
                     self._fresh_line = chunk.endswith(b"\n")
                     self._write(self._decoder.decode(chunk))
         except OSError:
@@ -53,3 +57,21 @@ class Tail:
 def _decoder() -> codecs.IncrementalDecoder:
     """Keeps a character that was read half for the next piece."""
     return codecs.getincrementaldecoder("utf-8")("replace")
+
+
+def _reader(output: str) -> Callable[[bytes], str] | None:
+    """For a CLI that prints records: what they say, in readable lines. A record that was read half is kept."""
+    if output == "text":
+        return None
+    from rooda.world.agents.gathered import Gathered
+    from rooda.world.agents.reading import rendered
+
+    into, pending = Gathered(), bytearray()
+
+    def read(chunk: bytes) -> str:
+        pending.extend(chunk)
+        whole, _, rest = bytes(pending).rpartition(b"\n")
+        pending[:] = rest
+        return "".join(f"{line.rstrip()}\n" for line in rendered(output, whole.split(b"\n"), into))
+
+    return read

@@ -6,6 +6,7 @@ from rooda.errors import ConfigProblem, RoodaError, UsageProblem
 from rooda.model import EXIT_GRACE, Agent
 from rooda.settings.kinds import COMMAND, nearest
 from rooda.settings.lookup import Found, Lookup
+from rooda.settings.restrictions import restricted
 from rooda.settings.sources import FLAG
 from rooda.settings.tiers import Settings
 
@@ -16,7 +17,7 @@ def agent_of(look: Lookup) -> Agent | None:
     if found is None:
         return None
     agent = _raw(found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
-    return agent._replace(model=_model(look, agent))
+    return restricted(look, agent)._replace(model=_model(look, agent))
 
 
 def agents(settings: Settings) -> list[str]:
@@ -100,6 +101,13 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
         exit_grace=float(table.get("exit_grace", EXIT_GRACE)),
         env=table.get("env", {}),
         model=table.get("model", ""),
+        env_deny=tuple(table.get("env_deny", ())),
+        size_limit=table.get("size_limit", 0),
+        character_limit=table.get("character_limit", 0),
+        budget=table.get("budget", ""),
+        billing=table.get("billing", {}),
+        account=table.get("account", ""),
+        version=table.get("version", "--version" if name else ""),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rooda.settings.kinds import Fault, Kind, meant, shown
 from rooda.settings.lines import Lines, Path, Tree
-from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PROCEDURE, RESERVED, TABLES
+from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TABLES
 from rooda.settings.shapes import COMMANDS, WORDS, named, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -41,11 +41,14 @@ def _table(name: str, value: Tree) -> list[Fault]:
         return _procedure_names(value) + named(_PROCEDURE, "procedures").faults(value)
     if name == "agents":
         return named(_AGENT, "agents").faults(value)
+    if name == "prices":
+        return named(_PRICE, "prices").faults(value)
     return (WORDS if name == "models" else COMMANDS).faults(value)
 
 
 _PROCEDURE = Kind("must be a table", lambda value: table_faults(value, PROCEDURE))
 _AGENT = Kind("must be a table", lambda value: table_faults(value, AGENT))
+_PRICE = Kind("must be a table", lambda value: table_faults(value, PRICE))
 
 
 def _procedure_names(procedures: Tree) -> list[Fault]:

@@ -119,12 +119,29 @@ def _command_faults(value: Any) -> list[Fault]:
         return [Fault((), f"can't be split into words ({str(problem).lower()}), got {shown(value)}")]
 
 
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 10**9
+
+
+def _names_faults(value: Any) -> list[Fault]:
+    if not isinstance(value, list):
+        return [Fault((), f"must be an array of texts, got {shown(value)}")]
+    return [fault.under(index) for index, text in enumerate(value) for fault in TEXT.faults(text)]
+
+
+def _read_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float)
 FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag)
 TEXT = simple("must be a text that is not empty", _is_text)
 ANY_TEXT = simple("must be a text", lambda value: isinstance(value, str))
 SCALAR = simple("must be a text, a number or true/false", lambda value: isinstance(value, str | int | float))
 COMMAND = Kind("must be a command", _command_faults)
+OPTION = Kind("must be words of a command line", _command_faults)
+AMOUNT = simple("must be a number >= 0", _is_amount, float)
+NAMES = Kind("must be an array of texts", _names_faults, _read_names)
 
 
 def free(value: Any) -> list[Fault]:

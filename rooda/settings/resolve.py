@@ -9,11 +9,23 @@ from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_
 from rooda.settings.kinds import nearest
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
+from rooda.settings.prices import prices_of as prices
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
 
-__all__ = ["agent_named", "agents", "model_word", "names", "no_agent_text", "own", "procedure", "require", "summary"]
+__all__ = [
+    "agent_named",
+    "agents",
+    "model_word",
+    "names",
+    "no_agent_text",
+    "own",
+    "prices",
+    "procedure",
+    "require",
+    "summary",
+]
 
 _PLAIN = (
     "failure_threshold",
@@ -68,6 +80,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         iteration_timeout=float(look.value("iteration_timeout", 0)),
         idle_timeout=float(look.value("idle_timeout", 0)),
         kill_grace=float(look.value("kill_grace", 5)),
+        retry_wait=float(look.value("retry_wait", 5)),
     )
 
 

@@ -1,6 +1,6 @@
 """Every setting there is: its kind and what it means. Checks, comments of `rooda init` and suggestions read this."""
 
-from rooda.settings.kinds import ANY_TEXT, ANYTHING, COMMAND, FLAG, SECONDS, TEXT, whole, word
+from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
 from rooda.settings.shapes import AGENT_ENV, GATES, PARAMETERS, PHASE, TEXTS, Key
 
 LOOP = {
@@ -10,12 +10,17 @@ LOOP = {
     "ai_cmd": Key(COMMAND, "any command that reads the prompt on stdin, instead of an agent by name"),
     "ai_cmd_alias": Key(TEXT, "older name of agent"),
     "model": Key(TEXT, "the model the agent is told to use; [models] translates"),
+    "read_only": Key(FLAG, "the agent may read and not change anything; an agent that can't be told so is refused"),
+    "allowed_tools": Key(NAMES, "the only tools the agent has, by its own names for them; [] = all"),
+    "denied_tools": Key(NAMES, "tools that the agent does not get"),
+    "call_budget": Key(AMOUNT, "dollars after which the agent's CLI ends a call by itself; 0 = no limit"),
     "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none"),
     "token_budget": Key(whole(0), "tokens in a prompt above which a warning is printed; 0 = no check"),
     "token_encoding": Key(word("o200k_base", "cl100k_base"), "the vocabulary tokens are counted with"),
     "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit"),
     "idle_timeout": Key(SECONDS, "seconds an agent may be silent; 0 = no limit"),
     "kill_grace": Key(SECONDS, "seconds between asking an agent to stop and killing it"),
+    "retry_wait": Key(SECONDS, "seconds before the next call after a passing fault of the service; doubles each time"),
     "max_output_buffer": Key(whole(1024), "bytes of an agent's output that are searched for signals"),
     "on_interrupted": Key(word("ask", "resume", "fresh"), "what a start does with an interrupted earlier run"),
     "promise_signals": Key(FLAG, "an agent may end the loop with <promise>SUCCESS</promise>"),
@@ -50,12 +55,31 @@ AGENT = {
     "exit_grace": Key(SECONDS, "seconds it may go on after its final message; 0 = no limit"),
     "env": Key(AGENT_ENV, "variables added to its environment"),
     "model": Key(TEXT, "its model when nothing else names one"),
-    # accepted for the agents' own sake; what reads them decides what they mean
-    **dict.fromkeys(("summary", "install", "billing", "env_deny", "limit", "size_limit", "version"), Key(ANYTHING, "")),
+    "env_deny": Key(NAMES, "variables that it does not get from rooda's environment; * stands for anything"),
+    "size_limit": Key(whole(0), "bytes that a prompt may have at most; 0 = no limit"),
+    "character_limit": Key(whole(0), "characters that a prompt may have at most; 0 = no limit"),
+    "read_only": Key(COMMAND, "the command line, in place of command, with which it changes nothing"),
+    "allow": Key(OPTION, "option that leaves it these tools only: {tools} all with commas, {tool} once for each"),
+    "deny": Key(OPTION, "option that takes tools from it: {tools} or {tool}"),
+    "budget": Key(OPTION, "option for the dollars after which it ends by itself: {budget}"),
+    "billing": Key(AGENT_ENV, "variables that decide who pays, and who that is; the first that is set counts"),
+    "account": Key(TEXT, "who pays when none of them is set"),
+    "version": Key(ANY_TEXT, "option that makes it tell its version; empty: it is not asked"),
+    "known": Key(NAMES, "what its output tells: usage, cost, limits"),
+    "install": Key(TEXT, "how to install it"),
+    "summary": Key(TEXT, "one line about it"),
+    "documented_only": Key(FLAG, "described as its maker documents it, never run by rooda's tests"),
 }
 
-FREE = ("reflex", "flow", "goal", "hooks", "prices")
-TABLES = ("loop", "procedures", "agents", "models", "ai_cmd_aliases", *FREE)
+PRICE = {
+    "input": Key(AMOUNT, "tokens that are read afresh"),
+    "output": Key(AMOUNT, "tokens that are written, reasoning included"),
+    "cached": Key(AMOUNT, "tokens that are read from a cache; the price of input when left out"),
+    "written": Key(AMOUNT, "tokens that are written into a cache; the price of input when left out"),
+}
+
+FREE = ("reflex", "flow", "goal", "hooks")
+TABLES = ("loop", "procedures", "agents", "models", "prices", "ai_cmd_aliases", *FREE)
 
 OLDER = {"default_max_iterations": "default_iterations"}
 

@@ -1,6 +1,10 @@
 """The only reader of clocks."""
 
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooda.policy import resets
 
 monotonic = time.monotonic
 now = time.time
@@ -25,3 +29,34 @@ def rfc3339_milli(seconds: float) -> str:
 def compact(seconds: float) -> str:
     """UTC as part of a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
+
+
+def reset_in(text: str) -> float | None:
+    """When a usage limit that is told of in these words ends, in seconds since 1970."""
+    from rooda.policy import resets
+
+    present = now()
+    return resets.reset_at(text, present, lambda moment: _next(moment, present))
+
+
+def _next(moment: "resets.Moment", present: float) -> float | None:
+    """The next time a clock shows this: a time of day that has passed means tomorrow, a date next year."""
+    import datetime
+    import zoneinfo
+
+    try:
+        zone = zoneinfo.ZoneInfo(moment.zone) if moment.zone else None
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return None
+    today = datetime.datetime.fromtimestamp(present, zone)
+    try:
+        shown = today.replace(hour=moment.hour, minute=moment.minute, second=0, microsecond=0)
+        if moment.month:
+            shown = shown.replace(year=moment.year or today.year, month=moment.month, day=moment.day)
+    except ValueError:
+        return None
+    if moment.month and not moment.year and shown.timestamp() < present - 86_400:
+        shown = shown.replace(year=today.year + 1)
+    elif not moment.month and shown.timestamp() <= present:
+        shown += datetime.timedelta(days=1)
+    return shown.timestamp()

@@ -79,7 +79,7 @@ def marked(run: str) -> list[int]:
     name = f"ROODA_RUN={run}".encode()
     limit = b"\nMax realtime timeout %d " % kinship.mark_of(run)
     found = []
-    for entry in os.listdir("/proc"):
+    for entry in reversed(os.listdir("/proc")):  # the newest first: they are the first to be gone
         if entry.isdigit() and (name in _read(entry, "environ").split(b"\0") or limit in _limits(entry)):
             found.append(int(entry))
     return found

@@ -12,17 +12,18 @@ class KeptPrompt:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._text: str | None = None
+        self._text = ""  # what it stands for, not a long text itself: it would be kept while the agent works
         self._kept: tuple[Prompt, tuple[int, ...]] | None = None
 
     def keep(self, text: str, iteration: int, procedure: Procedure) -> Prompt:
-        if self._kept and text == self._text and _mark(self._kept[0].path) == self._kept[1]:
+        told = files.told(text)
+        if self._kept and told == self._text and _mark(self._kept[0].path) == self._kept[1]:
             return self._kept[0]
         data = files.to_bytes(text)
         path = self._folder.write(f"{iteration + 1:04d}-prompt.md", data)
         count, exact = tokens.count(text, procedure.token_encoding)
         prompt = Prompt(path, files.sha256(data), len(data), count, exact, procedure.token_budget)
-        self._text, self._kept = text, (prompt, _mark(path))
+        self._text, self._kept = told, (prompt, _mark(path))
         return prompt
 
 

@@ -1,6 +1,5 @@
 """One session of a procedure: its run folder, journal and signals, bound into the World that the loop is given."""
 
-import gc
 import os
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +7,7 @@ from typing import Any
 
 from rooda.errors import Interrupted
 from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
-from rooda.world import clock, compose, kinship, process
+from rooda.world import clock, compose, kinship, memory, process
 from rooda.world.agents import ask, command, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
@@ -35,8 +34,7 @@ class Session:
         tick: Tick | None,
         held: Lock | None,
     ) -> None:
-        gc.freeze()  # what is loaded now stays; what the loop makes is looked through again
-        gc.enable()
+        memory.settle()
         self._began = clock.monotonic()
         folder = RunFolder(workspace, new_id(procedure.name))
         kinship.adopt_orphans()
@@ -56,12 +54,14 @@ class Session:
     def world(self) -> World:
         return World(
             now=lambda: clock.rfc3339(clock.now()),
+            seconds=clock.now,
             elapsed=lambda: clock.monotonic() - self._began,
             signalled=self.signalled,
             tell=self.tell,
             compose=self.compose,
             ask=self.ask,
             check=self.check,
+            rest=self.rest,
         )
 
     def signalled(self) -> int:
@@ -93,13 +93,12 @@ class Session:
 
     def ask(self, call: Call) -> Reply:
         transcript = os.path.join(self._ground.folder.ready(), ask.transcript_name(call.number, call.kind))
-        self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, agent=call.agent.name)
+        about = {"agent": call.agent.name, "output": call.agent.output}
+        self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
         note = partial(self._ledger.enter, command=command.describe(call.agent))
         reply = ask.ask(call, self._ground, note, self._journal.sync)
         self.signalled()
-        facts = {**reply._asdict(), "elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
-        outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
-        self.tell("agent.ended", phase="execute", outcome=outcome, **facts, **evidence.of(call, reply))
+        self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
         if reply.truncated:
             self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
         self._say_problem()
@@ -117,6 +116,13 @@ class Session:
         self.tell("gates.ended", phase="gates", **facts)
         self._say_problem()
         return found
+
+    def rest(self, seconds: float) -> None:
+        """Wait, and say so; a signal ends it."""
+        self.tell("resting", seconds=round(seconds, 1), until=clock.rfc3339(clock.now() + seconds))
+        deadline = clock.monotonic() + seconds
+        while (left := deadline - clock.monotonic()) > 0 and not self.signalled():
+            self._signals.wait(left)
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""

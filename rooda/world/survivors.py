@@ -7,6 +7,7 @@ from rooda.world import clock, descent, identity, tree
 from rooda.world.runfolder import is_id
 
 GRACE = 2.0
+LOOKS = 3  # one who forks and exits while we read /proc can be missed in one look
 
 
 class Found(NamedTuple):
@@ -29,7 +30,11 @@ def end(ledger: dict[str, Any]) -> Found | None:
     spared = descent.ourselves()
 
     def living() -> list[int]:
-        return [pid for pid in _kin(run, known) if pid not in spared and not descent.is_zombie(pid)]
+        for _ in range(LOOKS):
+            kin = [pid for pid in _kin(run, known) if pid not in spared and not descent.is_zombie(pid)]
+            if kin:
+                return kin
+        return []
 
     found = living()
     if not found:

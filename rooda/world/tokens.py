@@ -22,10 +22,11 @@ _last: list[tuple[str, str, tuple[int, bool]]] = []
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
     """How many tokens, and whether that is exact; if not, it is a quarter of the characters."""
-    if _last and _last[0][:2] == (encoding, text):
+    told = files.told(text)
+    if _last and _last[0][:2] == (encoding, told):
         return _last[0][2]
     answer = _recalled(text, encoding)
-    _last[:] = [(encoding, text, answer)]
+    _last[:] = [(encoding, told, answer)]
     return answer
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import install
 
 # The model to name, where the CLI's own default would not go to the model server.
-MODELS = {"opencode": "anthropic/claude-sonnet-4-5", "droid": "custom:m-0", "pi": "stub/m", "aider": "openai/m"}
+MODELS = {"opencode": "anthropic/claude-sonnet-4-5", "droid": "custom:m-0", "pi": "stub/m", "aider": "openai/gpt-4o"}
 NAMES = install.NAMES
 KEY = "no-real-key"
 
@@ -20,18 +20,17 @@ class Setup(NamedTuple):
 
     env: dict[str, str]
     files: dict[str, str]
-    model: str = ""
 
 
-def setup(name: str, url: str) -> Setup:
-    """Point a CLI at the server. Where a CLI can be told to try only once more, it is."""
-    env, files = BY_NAME[name](url)
-    return Setup(env, files, MODELS.get(name, ""))
+def setup(name: str, url: str, key: str = KEY) -> Setup:
+    """Point a CLI at the server; `key` "" leaves it without credentials. Where it can be told to retry less, it is."""
+    env, files = BY_NAME[name](url, key)
+    return Setup({variable: value for variable, value in env.items() if value}, files)
 
 
-def home(name: str, url: str, folder: str) -> dict[str, str]:
+def home(name: str, url: str, folder: str, key: str = KEY) -> dict[str, str]:
     """Write the CLI's files under `folder`; gives the variables, HOME and PATH included."""
-    made = setup(name, url)
+    made = setup(name, url, key)
     os.makedirs(folder, exist_ok=True)
     for path, text in made.files.items():
         place = os.path.join(folder, path)
@@ -46,10 +45,10 @@ def path_with(name: str) -> str:
     return install.commands(name) + os.pathsep + os.environ.get("PATH", os.defpath)
 
 
-def _claude(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _claude(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     env = {
         "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_API_KEY": key,
         "IS_SANDBOX": "1",  # else it refuses to skip permissions as root
         "CLAUDE_CODE_MAX_RETRIES": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -57,7 +56,7 @@ def _claude(url: str) -> tuple[dict[str, str], dict[str, str]]:
     return env, {}
 
 
-def _codex(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _codex(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     config = f"""\
 model_provider = "stub"
 
@@ -69,29 +68,33 @@ wire_api = "responses"
 request_max_retries = 1
 stream_max_retries = 1
 """
-    return {"STUB_KEY": KEY}, {".codex/config.toml": config}
+    return {"STUB_KEY": key}, {".codex/config.toml": config}
 
 
-def _gemini(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _gemini(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
+    if not key:  # its settings would name a way to log in
+        return {}, {}
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"enableAutoUpdate": False},
     }
-    env = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url}
+    env = {"GEMINI_API_KEY": key, "GOOGLE_GEMINI_BASE_URL": url}
     return env, {".gemini/settings.json": json.dumps(settings)}
 
 
-def _opencode(url: str) -> tuple[dict[str, str], dict[str, str]]:
-    config = {"autoupdate": False, "provider": {"anthropic": {"options": {"baseURL": f"{url}/v1", "apiKey": KEY}}}}
+def _opencode(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
+    config = {"autoupdate": False, "provider": {"anthropic": {"options": {"baseURL": f"{url}/v1", "apiKey": key}}}}
     return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "OPENCODE_DISABLE_AUTOUPDATE": "1"}, {}
 
 
-def _copilot(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _copilot(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
+    if not key:  # a provider of one's own needs no login
+        return {"COPILOT_AUTO_UPDATE": "false"}, {}
     env = {
         "COPILOT_PROVIDER_BASE_URL": url,
         "COPILOT_PROVIDER_TYPE": "anthropic",
-        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_PROVIDER_API_KEY": key,
         "COPILOT_MODEL": "claude-sonnet-4",
         "COPILOT_OFFLINE": "true",
         "COPILOT_AUTO_UPDATE": "false",
@@ -99,22 +102,22 @@ def _copilot(url: str) -> tuple[dict[str, str], dict[str, str]]:
     return env, {}
 
 
-def _qwen(url: str) -> tuple[dict[str, str], dict[str, str]]:
-    return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "qwen3-coder-plus"}, {}
+def _qwen(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
+    return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "qwen3-coder-plus"}, {}
 
 
-def _droid(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _droid(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     model = {
         "model": "m",
         "displayName": "m",
         "baseUrl": f"{url}/v1",
-        "apiKey": KEY,
+        "apiKey": key,
         "provider": "generic-chat-completion-api",
     }
-    return {"FACTORY_API_KEY": KEY}, {".factory/settings.json": json.dumps({"customModels": [model]})}
+    return {"FACTORY_API_KEY": key}, {".factory/settings.json": json.dumps({"customModels": [model]})}
 
 
-def _pi(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _pi(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     model = {
         "id": "m",
         "name": "m",
@@ -124,13 +127,14 @@ def _pi(url: str) -> tuple[dict[str, str], dict[str, str]]:
         "maxTokens": 8_000,
         "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75},
     }
-    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": KEY, "models": [model]}
+    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": key, "models": [model]}
     return {}, {".pi/agent/models.json": json.dumps({"providers": {"stub": provider}})}
 
 
-def _aider(url: str) -> tuple[dict[str, str], dict[str, str]]:
+def _aider(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     """It offers no tools: its scenarios need "consume": "all"."""
-    return {"OPENAI_API_KEY": KEY, "OPENAI_API_BASE": f"{url}/v1", "AIDER_ANALYTICS": "false"}, {}
+    env = {"OPENAI_API_KEY": key, "OPENAI_API_BASE": f"{url}/v1", "AIDER_ANALYTICS": "false"}
+    return {**env, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}, {}
 
 
 BY_NAME = {

@@ -35,8 +35,6 @@ from rooda.world.agents import command  # noqa: E402
 GOLDEN = os.path.join(HERE, "golden")
 MOST = 50_000  # bytes of a transcript that are kept
 GRACE = 10.0  # seconds from a signal to KILL
-KEYS = ("ANTHROPIC_API_KEY", "STUB_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "OPENAI_API_KEY",
-        "FACTORY_API_KEY", "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_API_KEY", "COPILOT_OFFLINE")  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -90,14 +88,11 @@ def argv(cli: str, case: Case) -> list[str]:
 def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
     """A clean environment with what the CLI needs, and what rooda's settings add."""
     base = {"LANG": "C.UTF-8", "TZ": "UTC", "TMPDIR": os.path.join(place.root, "tmp"), "GOLDEN_MARK": place.root}
-    env = {**base, **clis.home(cli, case.url or url, place.home), **agent(cli, "")[1].get("env", {}), **case.env}
+    own = clis.home(cli, case.url or url, place.home, clis.KEY if case.keys else "")
+    env = {**base, **own, **agent(cli, "")[1].get("env", {}), **case.env}
     for path, text in case.files.items():
         with open(os.path.join(place.home, path), "w", encoding="utf-8") as file:
             file.write(text.replace("{url}", url))
-    if not case.keys:
-        shutil.rmtree(os.path.join(place.home, ".gemini"), ignore_errors=True)
-        shutil.rmtree(os.path.join(place.home, ".pi"), ignore_errors=True)
-        env = {key: value for key, value in env.items() if key not in KEYS}
     if not case.skip_permissions and cli == "opencode":
         asking = {**json.loads(env["OPENCODE_CONFIG_CONTENT"]), "permission": {"edit": "ask", "bash": "ask"}}
         env["OPENCODE_CONFIG_CONTENT"] = json.dumps(asking)
@@ -105,10 +100,12 @@ def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
 
 
 def prepare(place: Place, prompt: str) -> None:
-    """A git repository to work in, and the prompt."""
+    """A git repository to work in, somebody's name for its commits, and the prompt."""
     for folder in (place.repo, place.home, os.path.join(place.root, "tmp")):
         os.makedirs(folder)
     subprocess.run(["git", "init", "-q", "-b", "main", place.repo], check=True)
+    with open(os.path.join(place.home, ".gitconfig"), "w", encoding="utf-8") as file:
+        file.write("[user]\n\tname = user\n\temail = user@example.invalid\n")
     with open(os.path.join(place.root, "prompt"), "w", encoding="utf-8") as file:
         file.write(prompt)
 

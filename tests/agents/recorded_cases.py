@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from recorded_errors import NO_CREDIT, OPENAI_CODE, OVERFLOW, QUOTA, STREAM_ERROR, UNKNOWN_MODEL
 from server_scenario import Json
 
 FAMILY = {
@@ -26,6 +27,7 @@ SKIP_FLAG = {  # what lets a CLI use its tools unasked; pi always does, and aide
     "qwen": "--yolo",
     "droid": "--skip-permissions-unsafe",
 }
+NO_KEY_MODEL = {"pi": "anthropic/claude-sonnet-4-5"}  # a model whose provider it knows
 DONE = {"text": "All done."}
 FIVE_HOURS, THREE_DAYS = 2 * 3600, 3 * 86_400  # how far away the reset is
 
@@ -51,12 +53,13 @@ class Case(NamedTuple):
 def cases(cli: str, repo: str, now: int) -> dict[str, Case]:
     """Every situation of a CLI, by name."""
     family = FAMILY[cli]
-    found = {**_plain(repo), **_errors(family), **_ended(repo), **_refused(cli, repo)}
+    found = {**_plain(repo), **_errors(family), **_ended(), **_refused(cli, repo)}
     for name, make in SPECIAL.get(cli, {}).items():
         found[name] = make(now)
-    for name, seconds in PATIENCE.get(cli, {}).items():
-        found[name] = found[name]._replace(limit=seconds)
-    return found
+    if cli == "aider":
+        found = _without_tools(found)
+    patience = PATIENCE.get(cli, {})
+    return {name: case._replace(limit=patience.get(name, patience.get("", case.limit))) for name, case in found.items()}
 
 
 def _plain(repo: str) -> dict[str, Case]:
@@ -73,6 +76,14 @@ def _plain(repo: str) -> dict[str, Case]:
         "failing_tool": Case(failing),
         "error_midway": Case([work[0], {"error": 401, "message": "The key was revoked.", "times": -1}]),
     }
+
+
+def _without_tools(found: dict[str, Case]) -> dict[str, Case]:
+    """For a CLI that offers no tools and edits by what the model writes; it asks once and for a whole answer."""
+    edit = "made.txt\n```\n<<<<<<< SEARCH\n=======\nfrom the model\n>>>>>>> REPLACE\n```\n\nAll done."
+    kept = ("promise", "auth", "rate_limit", "server_error", "context_overflow", "unknown_model", "no_credit",
+            "cut_always", "hang_int", "hang_term", "no_key", "bad_flag", "no_network")  # fmt: skip
+    return {"success": Case([{"text": edit}]), **{name: found[name] for name in kept}}
 
 
 def _errors(family: str) -> dict[str, Case]:
@@ -96,14 +107,14 @@ def _errors(family: str) -> dict[str, Case]:
     }
 
 
-def _ended(repo: str) -> dict[str, Case]:
+def _ended() -> dict[str, Case]:
     hang = [{"delay": 900, "text": "Too late."}]
     cut_short = [{"text": "I begin", "stall": 900}]
     tool = [{"say": "I start.", "shell": "touch started; sleep 900"}, DONE]
     return {
-        "hang": Case(hang, limit=6),
         "hang_int": Case(hang, signal="INT", when="request"),
         "hang_term": Case(hang, signal="TERM", when="request"),
+        "stall_int": Case(cut_short, signal="INT", when="request"),
         "stall_term": Case(cut_short, signal="TERM", when="request"),
         "tool_int": Case(tool, signal="INT", when="tool"),
         "tool_term": Case(tool, signal="TERM", when="tool"),
@@ -113,7 +124,7 @@ def _ended(repo: str) -> dict[str, Case]:
 def _refused(cli: str, repo: str) -> dict[str, Case]:
     write = {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}}
     found = {
-        "no_key": Case([DONE], keys=False, limit=10),
+        "no_key": Case([DONE], keys=False, limit=10, model=NO_KEY_MODEL.get(cli, "")),
         "bad_flag": Case([DONE], more=("--no-such-flag",)),
         "no_network": Case([DONE], url="http://127.0.0.1:9", limit=12),
     }
@@ -126,59 +137,6 @@ def _refused(cli: str, repo: str) -> dict[str, Case]:
     return found
 
 
-OPENAI_CODE: dict[tuple[str, str], Json] = {
-    ("responses", "auth"): {"code": "invalid_api_key", "type": "invalid_request_error"},
-    ("chat", "auth"): {"code": "invalid_api_key", "type": "invalid_request_error"},
-}
-OVERFLOW: dict[str, Json] = {
-    "anthropic": {"error": 400, "message": "prompt is too long: 212345 tokens > 200000 maximum"},
-    "responses": {
-        "text": "x",
-        "stream_error": {
-            "code": "context_length_exceeded",
-            "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
-        },
-    },
-    "chat": {
-        "error": 400,
-        "code": "context_length_exceeded",
-        "message": "This model's maximum context length is 128000 tokens. Your messages resulted in 150000 tokens.",
-    },
-    "gemini": {
-        "error": 400,
-        "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-    },
-}
-UNKNOWN_MODEL: dict[str, Json] = {
-    "anthropic": {"error": 404, "message": "model: no-such-model"},
-    "responses": {
-        "error": 400,
-        "code": "model_not_found",
-        "message": "The requested model 'no-such-model' does not exist.",
-    },
-    "chat": {
-        "error": 404,
-        "code": "model_not_found",
-        "message": "The model `no-such-model` does not exist or you do not have access to it.",
-    },
-    "gemini": {"error": 404, "message": "models/no-such-model is not found for API version v1beta."},
-}
-QUOTA = "You exceeded your current quota, please check your plan and billing details."
-NO_CREDIT: dict[str, Json] = {
-    "anthropic": {
-        "error": 400,
-        "message": "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
-    },
-    "responses": {"error": 429, "type": "insufficient_quota", "message": QUOTA},
-    "chat": {"error": 429, "type": "insufficient_quota", "message": QUOTA},
-    "gemini": {"error": 429, "message": "Your prepayment credits are depleted."},
-}
-STREAM_ERROR: dict[str, Json] = {
-    "anthropic": {"type": "overloaded_error", "message": "Overloaded"},
-    "responses": {"code": "server_is_overloaded", "message": "Our servers are currently overloaded."},
-    "chat": {"type": "server_error", "message": "The server had an error."},
-    "gemini": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"},
-}
 OAUTH = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "no-real-token"}
 
 
@@ -272,13 +230,14 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
     },
     "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
 }
-# Seconds until a CLI has given up by itself, where that takes long but comes.
+# Seconds until a CLI has given up by itself, where that takes long but comes; "" is for its other cases.
 PATIENCE: dict[str, dict[str, float]] = {
     "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
     "gemini": {"rate_limit": 300},
-    "opencode": {"rate_limit": 120, "server_error": 120, "context_overflow": 12, "hang": 12},
-    "copilot": {"rate_limit": 120, "hang": 12},
+    "opencode": {"rate_limit": 150, "server_error": 150, "": 45},
+    "copilot": {"rate_limit": 120},
     "qwen": {"server_error": 120},
+    "aider": {"": 150},
     "pi": {"rate_limit": 60, "server_error": 60, "overloaded": 60},
-    "droid": {"rate_limit": 120, "hang": 15},
+    "droid": {"rate_limit": 120},
 }

@@ -42,6 +42,8 @@ def stream(reply: Reply) -> Iterator[Event]:
     if reply.stream_error:
         yield Event({"error": reply.stream_error})
         return
+    if reply.thinking:
+        yield chunk({"reasoning_content": reply.thinking})
     if reply.text:
         yield chunk({"content": reply.text})
     for call in _message(reply).get("tool_calls", []):
@@ -61,6 +63,8 @@ def _finish(reply: Reply) -> str:
 
 def _message(reply: Reply) -> Json:
     said: Json = {"role": "assistant", "content": reply.text or None}
+    if reply.thinking:
+        said["reasoning_content"] = reply.thinking
     if reply.call:
         function = {"name": reply.call.name, "arguments": json.dumps(reply.call.input)}
         said["tool_calls"] = [{"id": new_id("call_"), "type": "function", "function": function}]

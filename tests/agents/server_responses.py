@@ -71,6 +71,9 @@ def error(turn: Json) -> Json:
 
 def _items(reply: Reply) -> Iterator[Json]:
     done = {"status": "completed"}
+    if reply.thinking:
+        summary = [{"type": "summary_text", "text": reply.thinking}]
+        yield {"type": "reasoning", "id": new_id("rs_"), "summary": summary, "encrypted_content": "c2lnbmVk", **done}
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         yield {"type": "message", "id": new_id("msg_"), "role": "assistant", "content": [part], **done}
@@ -120,5 +123,13 @@ def _pieces(item: Json) -> list[tuple[str, dict[str, Any]]]:
         return [
             ("function_call_arguments.delta", {"delta": arguments}),
             ("function_call_arguments.done", {"arguments": arguments}),
+        ]
+    if item["type"] == "reasoning":
+        part, at = item["summary"][0], {"summary_index": 0}
+        return [
+            ("reasoning_summary_part.added", {**at, "part": {**part, "text": ""}}),
+            ("reasoning_summary_text.delta", {**at, "delta": part["text"]}),
+            ("reasoning_summary_text.done", {**at, "text": part["text"]}),
+            ("reasoning_summary_part.done", {**at, "part": part}),
         ]
     return []

@@ -15,7 +15,6 @@ from typing import Any
 import model_server
 import pytest
 from model_server import NOTHING_FITS, ModelServer
-from server_scenario import Script
 
 from processes import until
 
@@ -105,7 +104,8 @@ def joined(api: str, events: list[Any]) -> str:
         return "".join(c["delta"].get("content") or "" for e in events for c in e["choices"])
     if api == "responses":
         return "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
-    return "".join(p["text"] for e in events for p in e["candidates"][0]["content"]["parts"])
+    parts = [p for e in events for p in e["candidates"][0]["content"]["parts"]]
+    return "".join(p["text"] for p in parts if not p.get("thought"))
 
 
 @pytest.mark.parametrize("api", PATHS)
@@ -125,6 +125,14 @@ def test_a_streamed_answer_says_the_same(server: ModelServer, api: str) -> None:
     """The pieces of a stream add up to the text of the turn."""
     server.play({"turns": [{"text": "all of it"}]})
     assert joined(api, ask(server, api, stream=True)) == "all of it"
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_thinking_is_told_apart_from_the_text(server: ModelServer, api: str) -> None:
+    """What the model thinks arrives, and not as text."""
+    server.play({"turns": [{"thinking": "hmm", "text": "x"}]})
+    events = ask(server, api, stream=True)
+    assert '"hmm"' in json.dumps(events) and joined(api, events) == "x"
 
 
 @pytest.mark.parametrize("api", PATHS)
@@ -193,22 +201,6 @@ def test_a_hanging_answer_ends_with_the_server(turn: dict[str, Any]) -> None:
     assert ended.wait(10)
 
 
-def test_times_and_what_comes_after(server: ModelServer) -> None:
-    """A turn is repeated as often as it says, and the scenario may say what follows the last."""
-    script = Script({"turns": [{"text": "a", "times": 2}, {"text": "b"}], "after": {"text": "z"}})
-    assert [script.take().turn["text"] for _ in range(5)] == ["a", "a", "b", "z", "z"]
-    script = Script({"turns": [{"text": "a"}, {"text": "b"}], "after": "last"})
-    assert [script.take().turn["text"] for _ in range(3)] == ["a", "b", "b"]
-    script = Script({"turns": [{"text": "a", "times": -1}, {"text": "b"}]})
-    assert [script.take().turn["text"] for _ in range(3)] == ["a", "a", "a"]
-
-
-def test_a_misspelt_key_is_refused() -> None:
-    """A scenario that would silently do something else does not start."""
-    with pytest.raises(ValueError, match="no key retry"):
-        ModelServer({"turns": [{"text": "x", "retry": 3}]})
-
-
 def test_requests_without_tools_use_no_turn(server: ModelServer) -> None:
     """A title or quota request gets the side answer, or JSON that fits its schema; `consume` makes it count."""
     server.play({"turns": [{"text": "main"}], "side": "by the way"})
@@ -228,25 +220,6 @@ def test_no_tool_fits(server: ModelServer) -> None:
     offered = [{"name": "Think", "input_schema": {}}]
     assert said("anthropic", ask(server, "anthropic", tools=offered)) == [NOTHING_FITS]
     assert server.requests[0]["note"] == NOTHING_FITS
-
-
-@pytest.mark.parametrize(
-    ("tool", "kind", "given"),
-    [
-        ({"type": "custom", "name": "apply_patch"}, "custom_tool_call", "*** Add File: /a\n+x\n"),
-        ({"type": "custom", "name": "exec", "description": "await tools.f()"}, "custom_tool_call", "exec_command("),
-        ({"type": "local_shell"}, "local_shell_call", "cat > '/a'"),
-        ({"type": "namespace", "tools": [{"name": "shell", "parameters": TEXT}]}, "function_call", "cat > '/a'"),
-    ],
-    ids=["patch", "code-mode", "local-shell", "namespace"],
-)
-def test_codex_writes_with_whatever_it_offers(server: ModelServer, tool: Any, kind: str, given: str) -> None:
-    """A file is written by a patch, JavaScript or a shell, whichever is on offer; tools may stand in the input."""
-    server.play({"turns": [{"write": {"path": "/a", "content": "x"}}]})
-    item = {"type": "additional_tools", "tools": [tool]}
-    answer = ask(server, "responses", tools=[], input=[item])["output"][0]
-    assert answer["type"] == kind
-    assert given in str(answer.get("input") or answer.get("arguments") or answer.get("action")).replace("\\n", "\n")
 
 
 def test_the_log_keeps_requests_but_no_keys(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rooda.policy import promise
 from rooda.settings.schema import AGENT
-from rooda.world.agents.final import final_lines
+from rooda.world import files
+from rooda.world.agents import reading
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 OUTPUTS = ["text", "claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider", "none such"]
@@ -41,6 +42,13 @@ def folder() -> Iterator[str]:
     """One folder for all examples."""
     with tempfile.TemporaryDirectory() as name:
         yield name
+
+
+def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
+    """The lines in which a promise is looked for, as `understanding` takes them."""
+    if reading.is_read(output):
+        return iter(reading.facts_of(output, path, limit).final.encode("utf-8", "replace").split(b"\n"))
+    return files.lines(path, limit)
 
 
 def verdict(folder: str, output: str, data: bytes, limit: int = 1 << 20, prompt: bytes = b"") -> str:

@@ -37,12 +37,14 @@ class Script:
     def world(self) -> World:
         return World(
             now=lambda: "2026-02-06T10:00:00Z",
+            seconds=lambda: 1000.0,
             elapsed=lambda: 7.0,
             signalled=lambda: self.signal,
             tell=lambda event, **facts: self.told.append((event, facts)),
             compose=self.compose,
             ask=self.ask,
             check=self.check,
+            rest=lambda seconds: self.note(f"rest {seconds:g}"),
         )
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
@@ -192,3 +194,29 @@ def test_reopened(fields: dict[str, Any], typed: tuple[int | None, int | None], 
     state = ooda.reopened(ooda.fresh(PROCEDURE, "x")._replace(**fields), *typed)
     assert (state.max_iterations, state.failure_threshold, state.consecutive_failures) == wanted
     assert state.status == "running"
+
+
+def test_a_usage_limit_is_neither_an_iteration_nor_a_failure() -> None:
+    """The run waits until the limit ends, and repeats the same iteration."""
+    limited = Reply(1, 1.0, outcome="usage_limit", message="limit reached", reset_at=1600.0)
+    script = Script([limited, good()])
+    assert play(script, PROCEDURE._replace(max_iterations=1)) == Ending("max-iterations", 0)
+    assert script.trace.count("rest 615") == 1
+    assert [step for step in script.trace if step.startswith("ask")] == ["ask 1", "ask 1"]
+    assert script.states[-1].iteration == 1 and script.states[-1].consecutive_failures == 0
+
+
+@pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow"])
+def test_what_would_only_repeat_stops_at_once(outcome: str) -> None:
+    """A fault that the next call would meet again ends the loop, with the CLI's reason."""
+    script = Script([Reply(1, 1.0, outcome=outcome, message="log in first")])
+    assert play(script) == Ending("agent", 1, note=f"{outcome}: log in first")
+    assert (script.states[-1].status, script.states[-1].iteration) == ("aborted", 1)
+
+
+def test_passing_faults_back_off() -> None:
+    """A retryable failure counts, and the loop waits longer after each."""
+    busy = Reply(1, 1.0, outcome="rate_limit", message="busy", retryable=True)
+    script = Script([busy, busy, good()])
+    play(script, PROCEDURE._replace(retry_wait=4.0))
+    assert [step for step in script.trace if step.startswith("rest")] == ["rest 4", "rest 8"]

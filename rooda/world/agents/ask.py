@@ -5,9 +5,9 @@ import signal
 from collections.abc import Callable, Mapping
 
 from rooda.model import Call, Reply
-from rooda.policy import promise
 from rooda.world import files, process
-from rooda.world.agents import command, final
+from rooda.world.agents import command, ender
+from rooda.world.agents.understanding import understood
 from rooda.world.ground import Ground
 
 Note = Callable[[int], None]
@@ -29,24 +29,13 @@ def ask(call: Call, ground: Ground, note: Note, meanwhile: Callable[[], None]) -
         meanwhile=meanwhile,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
-        finished=final.ender(call.agent.output, transcript),
+        finished=ender.ender(call.agent.output, transcript),
         note=note,
     )
     done = process.run(spec, ground.signals, ground.tick)
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
-    return Reply(
-        exit_code=done.code,
-        seconds=done.seconds,
-        ended=done.ended,
-        transcript=transcript,
-        size=done.size,
-        promise=_promise(call, transcript) if call.promise_signals else "",
-        truncated=done.size > call.max_output_buffer,
-        note=done.note,
-        swept=done.swept,
-        limit={"timeout": call.iteration_timeout, "idle": call.idle_timeout}.get(done.ended, 0.0),
-    )
+    return understood(call, done, transcript)
 
 
 def transcript_name(number: int, kind: str) -> str:
@@ -67,11 +56,3 @@ def _argv(call: Call) -> list[str]:
     if call.agent.prompt == "file":
         return command.argv(call.agent, call.prompt.path)
     return command.argv(call.agent, files.text(call.prompt.path) if call.agent.prompt == "argument" else None)
-
-
-def _promise(call: Call, transcript: str) -> str:
-    try:
-        said = promise.claims(final.final_lines(call.agent.output, transcript, call.max_output_buffer))
-        return promise.verdict(said, files.read(call.prompt.path)) if said else ""
-    except OSError:
-        return ""

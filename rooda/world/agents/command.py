@@ -20,12 +20,20 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or "", word))
     if prompt is not None and agent.prompt == "argument" and "{prompt}" not in agent.command:
         words.append(prompt)
-    return words
+    return words + _own_cap(agent)
+
+
+def _own_cap(agent: Agent) -> list[str]:
+    """The CLI's own limit in dollars: a second fence, where it has one."""
+    if not agent.budget or agent.cap <= 0:
+        return []
+    dollars = f"{agent.cap:.4f}".rstrip("0").rstrip(".")
+    return [word.replace("{budget}", dollars) for word in shlex.split(agent.budget)]
 
 
 def describe(agent: Agent) -> str:
     """The command line for people; {prompt} stays as it is."""
-    if not _PLACEHOLDER.search(agent.command) and agent.prompt != "argument":
+    if not _PLACEHOLDER.search(agent.command) and agent.prompt != "argument" and not _own_cap(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
     return " ".join(word if word == "{prompt}" else shlex.quote(word) for word in words)

@@ -1,7 +1,7 @@
 """The environment that reaches agents and gates."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 # Set by an agent CLI for what runs inside it; inherited, they make a fresh agent believe that it is nested.
 NESTING = frozenset(
@@ -31,3 +31,15 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Ours, without what would mislead: nesting marks, and the marks of a rooda that called us."""
     return {key: value for key, value in environ.items() if key not in NESTING and key not in _OURS}
+
+
+def without(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
+    """What an agent is not to see is not there; `*` in a name stands for anything. Rooda's own marks stay."""
+    import re
+
+    patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in denied]
+    return {
+        key: value
+        for key, value in environ.items()
+        if key in _OURS or not any(pattern.fullmatch(key) for pattern in patterns)
+    }

@@ -1,13 +1,30 @@
-"""What the log keeps of a call that failed, so that nobody has to look for its transcript first."""
+"""What the log keeps of a call: its facts, and of a failed one enough that its transcript can wait."""
+
+from typing import Any
 
 from rooda.model import Call, Reply
 from rooda.world import files
 from rooda.world.agents import command
 
 KEPT = 500  # characters, at the beginning and at the end
+_READ_ONLY = ("message", "retryable", "reset_at", "usage", "cost", "model", "turns", "tools", "edited", "denied")
 
 
-def of(call: Call, reply: Reply) -> dict[str, str]:
+def of(call: Call, reply: Reply) -> dict[str, Any]:
+    """The reply as the log has it. What only a transcript that is read can tell is left out of a raw command's."""
+    facts = reply._asdict()
+    kind = facts.pop("outcome")
+    if kind:
+        facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
+    else:
+        for key in _READ_ONLY:
+            del facts[key]
+    outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
+    times = {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
+    return {**facts, **times, "outcome": outcome, **_of_failure(call, reply)}
+
+
+def _of_failure(call: Call, reply: Reply) -> dict[str, str]:
     """The command, and how its output begins and ends; {} for a call that succeeded."""
     if reply.ok:
         return {}

@@ -1,10 +1,15 @@
-"""Is the agent's program there, before anything is paid for?"""
+"""Can this agent do its work, and who pays for it? Asked before anything is started."""
 
 import os
+import sys
+from collections.abc import Mapping
 
-from rooda.errors import AgentMissing
+from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 from rooda.model import Agent
-from rooda.world.agents import command
+from rooda.world.agents import command, environment, traps, versions
+
+ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
+SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
 
 
 def require(agent: Agent, workspace: str) -> str:
@@ -23,3 +28,66 @@ def require(agent: Agent, workspace: str) -> str:
     if files:
         raise AgentMissing(f"AI command is not executable: {files[0]}", f"Make it so: chmod +x {files[0]}")
     raise AgentMissing(f"AI command binary not found: {program}", hint)
+
+
+def check(agent: Agent, prompt: str) -> None:
+    """Raises what would fail at once, or would be charged for nothing. Of a raw command only the size is known."""
+    fits(agent, prompt)
+    if agent.name:
+        argv = command.argv(agent, "")
+        what, hint = traps.refusal(os.path.basename(argv[0]), argv, environ(agent), os.geteuid() == 0)
+        if what:
+            raise ConfigProblem(what, hint)
+
+
+def fits(agent: Agent, prompt: str) -> None:
+    """PromptProblem when the prompt is longer than the agent takes."""
+    size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
+    if agent.size_limit and size > agent.size_limit:
+        raise _too_long(f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}")
+    if agent.character_limit and len(prompt) > agent.character_limit:
+        raise _too_long(f"{len(prompt):,} characters, and {who} takes at most {agent.character_limit:,}")
+    if agent.prompt == "argument" and size > ARGUMENT // 2:
+        longest = max(len(word.encode("utf-8", "replace")) for word in command.argv(agent, prompt))
+        if longest > ARGUMENT:
+            raise _too_long(f"{size:,} bytes, and one argument of a command has at most {ARGUMENT:,}")
+
+
+def _too_long(why: str) -> PromptProblem:
+    return PromptProblem(
+        f"The prompt is too long: it has {why}. Nothing was started.",
+        "Shorten it (rooda build --dry-run shows it), let the agent read files by itself, or choose another agent.",
+    )
+
+
+def warnings(agent: Agent) -> list[str]:
+    """What will probably come to nothing; of a raw command nothing is known."""
+    if not agent.name:
+        return []
+    argv = command.argv(agent, "")
+    return traps.warnings(os.path.basename(argv[0]), argv, environ(agent))
+
+
+def lines(agent: Agent, program: str) -> list[str]:
+    """How this runs and who pays: for a person who watches. None for a raw command."""
+    if not agent.name or not (agent.version or agent.account):
+        return []
+    version = versions.version_of(program, agent.version, environ(agent))
+    found = [f"Agent: {agent.name}{f' {version}' if version else ''} ({program}), the prompt goes in by {agent.prompt}"]
+    if payer := who_pays(agent, environ(agent)):
+        found.append(f"Billed: {payer}")
+    return found
+
+
+def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
+    """Whose money it is, with the last four characters of the key that decides it."""
+    for variable, who in agent.billing.items():
+        value = env.get(variable, "")
+        if value:
+            return f"{who} ({variable}{f' …{value[-4:]}' if len(value) >= SHORTEST_SECRET else ''})"
+    return agent.account
+
+
+def environ(agent: Agent) -> dict[str, str]:
+    """The environment that the agent will have, without rooda's marks."""
+    return {**environment.without(environment.inherited(), agent.env_deny), **agent.env}

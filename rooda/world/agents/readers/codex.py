@@ -6,6 +6,8 @@ from rooda.world.agents.gathered import Gathered, inner, listed, number
 
 def take(record: Json, into: Gathered) -> None:
     kind = record.get("type")
+    if kind in ("item.started", "item.completed"):  # one that ends after its own message has said its last word
+        into.ended = inner(record, "item").get("type") == "agent_message"
     if kind == "thread.started":
         into.session = str(record.get("thread_id") or "")
     elif kind == "item.completed":

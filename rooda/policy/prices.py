@@ -1,0 +1,54 @@
+"""What tokens cost, by a table of prices. Pure; a model without a price costs an unknown amount, never nothing."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rooda.model import Usage
+
+_MAKER = re.compile(r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/")  # a reseller's name stays
+_FORM = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$")  # of the same model
+
+
+class Price(NamedTuple):
+    """Dollars per million tokens, for the kinds of tokens in Usage, in their order."""
+
+    input: float
+    output: float
+    cached: float
+    written: float
+
+
+Prices = Mapping[str, Price]
+
+
+def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
+    """Dollars; None when the tokens or the model's price are not known."""
+    price = price_of(model, table)
+    if usage is None or price is None:
+        return None
+    return sum(tokens * each for tokens, each in zip(usage, price, strict=True)) / 1_000_000
+
+
+def price_of(model: str, table: Prices) -> Price | None:
+    """The price under the longest name that fits the model."""
+    forms = forms_of(model)
+    fitting = [name for name in table if fits(name, forms)]
+    return table[max(fitting, key=len)] if fitting else None
+
+
+def forms_of(model: str) -> tuple[str, ...]:
+    """The names a model goes by: as it is, without its maker's prefix, without a date, -latest or -preview."""
+    name = model.lower()
+    forms = [name, _MAKER.sub("", name)]
+    while (shorter := _FORM.sub("", forms[-1])) != forms[-1]:
+        forms.append(shorter)
+    return tuple(forms)
+
+
+def fits(name: str, forms: tuple[str, ...]) -> bool:
+    """Does a name of the table stand for a model that goes by these names? `*` is anything."""
+    if "*" not in name:
+        return name.lower() in forms
+    pattern = ".*".join(map(re.escape, name.lower().split("*")))
+    return any(re.fullmatch(pattern, form) for form in forms)

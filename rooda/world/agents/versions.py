@@ -1,0 +1,52 @@
+"""Which version of an agent's program is installed: asked once per installation, then remembered."""
+
+import os
+import re
+from collections.abc import Mapping
+
+from rooda.world import cache, files, process
+
+PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
+_NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
+
+
+def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
+    """The version as the program tells it; "" when it has no option for that, or does not answer in time."""
+    if not option:
+        return ""
+    slot = _slot(program, option)
+    try:
+        return files.text(slot)
+    except OSError:
+        pass
+    answer = _asked(program, option, env)
+    if answer and slot:
+        _keep(slot, answer)
+    return answer
+
+
+def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
+    done = process.capture([program, *option.split()], env=env, timeout=PATIENCE)
+    if done.code:
+        return ""
+    text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
+    number = _NUMBER.search(text)
+    return number[0] if number else text.partition("\n")[0].strip()[:60]
+
+
+def _slot(program: str, option: str) -> str:
+    """Another file at the same place is another installation."""
+    try:
+        facts = os.stat(program)
+    except OSError:
+        return ""
+    told = f"{os.path.realpath(program)}\0{facts.st_mtime_ns}\0{facts.st_size}\0{option}"
+    return cache.place("versions", files.sha256(files.to_bytes(told))[:32])
+
+
+def _keep(slot: str, answer: str) -> None:
+    try:
+        files.folder(os.path.dirname(slot))
+        files.write(slot, files.to_bytes(answer))
+    except OSError:
+        pass
