@@ -60,7 +60,6 @@ class Campaign:
         self.tally = Tally()
         self.by_target = dict.fromkeys(TARGETS, 0)
         self.by_moment = dict.fromkeys((STARTING, RUNNING), 0)
-        self._left: set[int] = set()  # who was alive after a kill
         self._counter = 0
         for name, text in {"agent": AGENT, "rooda.toml": SETTINGS, "calls": "", "alive": "0\n", "doubled": ""}.items():
             self._write(name, text)
@@ -134,12 +133,9 @@ class Campaign:
 
     def _look(self, before: list[tuple[int, str]], target: str) -> None:
         """What the kill has done to the state, and who is left."""
-        after = self.calls()
-        self._judge(before, after)
-        living = self._living()
-        if target == "loop":
-            self.tally = self.tally.plus(orphaned=len(living - self._left))
-        self._left |= living
+        begun = self._judge(before, self.calls())
+        if begun and target == "loop":  # the guardian has ended before us, and its descendants before it
+            self.tally = self.tally.plus(orphaned=len(self._living()))
         try:
             with open(self._state, "rb") as file:
                 counter = json.loads(file.read())["iteration"]
@@ -151,30 +147,30 @@ class Campaign:
         self.tally = self.tally.plus(lost=int(counter < self._counter))
         self._counter = counter
 
-    def _judge(self, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> None:
-        """What the session that has just ended began with: nobody of earlier ones, and how far it went back."""
+    def _judge(self, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> bool:
+        """What the session that has just ended began with, if it came so far: nobody of earlier ones, and which call."""
         runs = {run for _, run in before}
-        late = [number for number, run in after[len(before) :] if run in runs]
-        fresh = [number for number, run in after[len(before) :] if run not in runs]
+        late = [number for number, run in after[len(before) :] if run in runs]  # noted by a survivor of an earlier one
+        fresh = [(number, run) for number, run in after[len(before) :] if run not in runs]
         if fresh:
-            self.tally = self.tally.plus(orphaned=len(self._left & self._living()))
-            self._left.clear()
+            orphans = [run for run in self._living().values() if run in runs]
             begun = [number for number, _ in before] + late
-            back = begun[-1] - fresh[0] + 1 if begun else 0
-            self.tally = self.tally.plus(redone=max(0, back), redone_twice=int(back > 1), lost=int(back < 0))
+            back = begun[-1] - fresh[0][0] + 1 if begun else 0
+            more = {"redone": max(0, back), "redone_twice": int(back > 1), "lost": int(back < 0)}
+            self.tally = self.tally.plus(orphaned=len(orphans), **more)
         with open(os.path.join(self.folder, "doubled"), encoding="ascii") as file:
             self.tally = self.tally._replace(doubled=len(file.read().split()))
+        return bool(fresh)
 
-    def _living(self) -> set[int]:
-        word, found = self.word.encode(), set()
+    def _living(self) -> dict[int, str]:
+        """The agents and their children that are alive, and the run that each belongs to."""
+        word, found = self.word.encode(), {}
         for entry in os.listdir("/proc"):
             try:
-                if entry.isdigit():
-                    with open(f"/proc/{entry}/cmdline", "rb") as file:
-                        words = file.read().split(b"\0")
-                    if word in words and b"rooda" not in words:
-                        found.add(int(entry))
-            except OSError:
+                if entry.isdigit() and word in _words(entry, "cmdline"):
+                    mark = next(each for each in _words(entry, "environ") if each.startswith(b"ROODA_RUN="))
+                    found[int(entry)] = mark.decode().partition("=")[2]
+            except (OSError, StopIteration):  # it is about to be gone
                 continue
         return found
 
@@ -189,6 +185,11 @@ class Campaign:
     def _write(self, name: str, text: str) -> None:
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _words(entry: str, name: str) -> list[bytes]:
+    with open(f"/proc/{entry}/{name}", "rb") as file:
+        return file.read().split(b"\0")
 
 
 def run(kills: int, seed: int, folder: str, python: str = sys.executable) -> dict[str, Any]:

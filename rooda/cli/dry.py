@@ -19,6 +19,7 @@ def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: 
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     preflight.require(procedure.agent, where.workspace)
     text = compose.text(procedure, 1)
+    preflight.check(procedure.agent, text)
     count, exact = tokens.count(text, procedure.token_encoding)
     about = "" if exact else "~"
     budget = f"{procedure.token_budget:,}" if procedure.token_budget else "unlimited"

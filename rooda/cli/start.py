@@ -54,11 +54,16 @@ def ready(procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, 
     if procedure.agent is None:
         found = settings.load(where.workspace, where.config)
         raise ConfigProblem(settings.resolve.no_agent_text(found))
-    preflight.require(procedure.agent, where.workspace)
-    compose.text(procedure, 1)
+    program = preflight.require(procedure.agent, where.workspace)
+    preflight.check(procedure.agent, compose.text(procedure, 1))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace))
-    return procedure, Screen(look(procedure, asked))
+    screen = Screen(look(procedure, asked))
+    for text in preflight.warnings(procedure.agent):
+        screen.line(Line("warn", f"WARNING: {text}", aside=True))
+    for text in preflight.lines(procedure.agent, program) if screen.watched else ():
+        screen.hint(text)
+    return procedure, screen
 
 
 def look(procedure: Procedure, asked: Asked) -> Look:

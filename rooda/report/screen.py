@@ -51,9 +51,15 @@ class Screen:
             self.line(line)
         self._draw()
 
+    @property
+    def watched(self) -> bool:
+        """Is there a person who would read a hint?"""
+        wanted = self._look.level in ("debug", "info") and not self._look.json
+        return wanted and (self._look.level == "debug" or is_terminal(sys.stderr))
+
     def hint(self, text: str) -> None:
         """Advice on stderr; only for a person who watches, so that a pipe stays silent."""
-        if not self._look.json and (self._look.level == "debug" or is_terminal(sys.stderr)):
+        if self.watched:
             self.line(Line("info", text, aside=True))
 
     def line(self, line: Line) -> None:

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from pages import ROOT
 
-from harness import Workspace
+from harness import FAKE_AI, Workspace
 
 
 def described() -> dict[str, set[str]]:
@@ -60,7 +61,24 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
     ws.side(4, "rm -r .rooda/runs .rooda/state; echo > .rooda/runs; echo > .rooda/state")
     second = ws.rooda("resume", "build", "-n", "5", "--json")
     assert (first.code, second.code) == (130, 0), first.err + second.err
-    return [json.loads(line) for line in first.lines + second.lines]
+    third = limited(ws)
+    return [json.loads(line) for line in first.lines + second.lines + third]
+
+
+def limited(ws: Workspace) -> list[str]:
+    """A run whose agent meets a passing limit of the service once."""
+    busy = {"type": "result", "is_error": True, "result": "Too many requests", "api_error_status": 429}
+    done = {"type": "result", "is_error": False, "result": "Done.", "total_cost_usd": 0.01}
+    ws.procedure("read", 'agent = "scripted"\nretry_wait = 0.01\n')
+    settings = f'[agents.scripted]\ncommand = "{FAKE_AI}"\noutput = "claude"\n'
+    ws.config(f"{ws.read('rooda.toml')}\n{settings}")
+    shutil.rmtree(f"{ws.path}/.rooda", ignore_errors=True)
+    ws.exits(*[0] * len(ws.calls), 1, 0)
+    ws.out(len(ws.calls) + 1, json.dumps(busy))
+    ws.out(len(ws.calls) + 2, json.dumps(done))
+    ran = ws.rooda("read", "-n", "2", "--json")
+    assert ran.code == 0, ran.err
+    return ran.lines
 
 
 def test_every_field_is_described(ws: Workspace) -> None:

@@ -59,7 +59,7 @@ def warnings(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[
     if powerless and not any(_said(argv, word) for word in powerless.words):
         found.append(f"{powerless.what}, and exits with 0 all the same. Its command should have {powerless.cure}.")
     if program == "gemini" and not _said(argv, "--skip-trust") and env.get("GEMINI_CLI_TRUST_WORKSPACE") != "true":
-        found.append("gemini ends with exit 55 in a folder that it does not trust. Its command should have --skip-trust.")
+        found.append("gemini ends with exit 55 in a folder it does not trust. Its command should have --skip-trust.")
     if program == "claude" and _value(argv, "--output-format") == "stream-json" and not _said(argv, "--verbose"):
         found.append("claude ends with exit 1 if --output-format stream-json stands without --verbose.")
     if program == "amp" and not env.get("AMP_API_KEY"):

@@ -25,7 +25,7 @@ def line(text: str, into: Gathered) -> None:
         into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
     else:
         into.final = f"{into.final}\n{text}"[-65_536:]
-        into.shown.append(text)
+        into.noise(text.encode())
 
 
 def _count(text: str) -> int:

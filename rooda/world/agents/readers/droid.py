@@ -21,7 +21,7 @@ def take(record: Json, into: Gathered) -> None:
         into.tool_failed()
     elif kind == "completion":
         _completion(record, into)
-    elif kind == "error":
+    elif kind == "error" and not (into.error and record.get("source") == "cli"):  # its own says less than the first
         into.fail(record.get("message"), record.get("source"))
     elif kind == "result":
         claude.take(record, into)

@@ -1,0 +1,118 @@
+"""What each recorded transcript comes to: outcome, usage and cost, by the same reading that a run uses."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rooda.model import Facts, Usage
+from rooda.policy.outcome import judge
+from rooda.world.agents import reading
+from rooda.world.agents.understanding import STATUS_OF_EXIT
+
+GOLDEN = Path(__file__).parent / "golden"
+OUTPUT = {"qwen": "claude"}  # a CLI that prints another's records
+OUTCOMES = {
+    "auth": "auth", "error_midway": "auth", "forbidden": "auth", "no_key": "auth", "no_credit": "auth",
+    "not_logged_in": "auth", "success": "ok", "promise": "ok", "thinking": "ok", "failing_tool": "ok",
+    "older_model": "ok", "usage_warning": "ok", "rate_limit": "rate_limit", "rate_limit_wait": "rate_limit",
+    "overloaded": "rate_limit", "usage_limit": "usage_limit", "usage_limit_weekly": "usage_limit",
+    "context_overflow": "context_overflow", "unknown_model": "config", "bad_flag": "config",
+}  # fmt: skip
+DIFFERENT = {
+    "droid/no_key": "ok",  # a custom model needs no key of its own
+    "aider/no_credit": "rate_limit",  # its library calls it that
+}
+CASES = sorted(path.relative_to(GOLDEN).as_posix()[:-4] for path in GOLDEN.glob("*/*.out"))
+
+
+def facts_of(name: str) -> Facts:
+    cli = name.split("/")[0]
+    return reading.facts_of(OUTPUT.get(cli, cli), str(GOLDEN / f"{name}.out"))
+
+
+def recorded(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text())
+    return found
+
+
+def outcome(name: str, ended: str = "exit") -> str:
+    cli, code = name.split("/")[0], recorded(name)["returncode"]
+    return judge(facts_of(name), ended, code if code >= 0 else 128 - code, STATUS_OF_EXIT.get(cli, {}).get(code)).kind
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.split("/")[1] in OUTCOMES])
+def test_the_outcome_of_a_recording(name: str) -> None:
+    """The same mishap has the same name whichever CLI met it; a run that had to be ended is `killed`."""
+    stopped = recorded(name)["signalled"]
+    expected = DIFFERENT.get(name, OUTCOMES[name.split("/")[1]])
+    assert outcome(name, "interrupted" if stopped else "exit") == ("killed" if stopped else expected)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if recorded(name)["signalled"]])
+def test_what_ended_before_its_time_is_no_success(name: str) -> None:
+    """A call that was interrupted is not ok, though some of these CLIs exit with 0 then."""
+    assert outcome(name, "interrupted") == "killed"
+    assert outcome(name) != "ok" or facts_of(name).ended
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "qwen"])
+def test_usage_has_one_meaning(cli: str) -> None:
+    """Three calls of 1,300 tokens each, 200 of them from a cache: fresh and cached input never overlap."""
+    usage = facts_of(f"{cli}/success").usage
+    assert usage is not None
+    calls = 4 if cli == "gemini" else 3  # it asks a small model for the way first
+    assert usage.cached == 200 * calls and usage.output == 50 * calls
+    assert usage.input + usage.cached + usage.written == 1300 * calls
+
+
+def test_cost_is_what_the_cli_says_or_unknown() -> None:
+    """claude reports dollars, also of a run that failed midway; codex reports none, which is not zero."""
+    assert facts_of("claude/success").cost == pytest.approx(0.01662)
+    assert facts_of("claude/error_midway").cost == pytest.approx(0.00554)
+    assert facts_of("codex/success").cost is None
+
+
+def test_edits_and_tools_are_seen() -> None:
+    """The file that the model wrote, the two tools it used, and both denials of a run without permission."""
+    assert [Path(path).name for path in facts_of("claude/success").edited] == ["made.txt"]
+    assert facts_of("codex/success").tools == 2
+    assert facts_of("claude/denied").denied == ("Write", "Bash")
+    assert outcome("claude/denied") == "permission_denied"
+
+
+def test_reset_times() -> None:
+    """claude's event holds the moment itself."""
+    assert facts_of("claude/usage_limit").reset_at == 1795012602.0
+
+
+KEYS = st.sampled_from(
+    ["type", "subtype", "message", "content", "item", "part", "usage", "tokens", "result", "error", "is_error", "data",
+     "modelUsage", "permission_denials", "stats", "cost", "role", "text", "status", "rate_limit_info", "resetsAt"]
+)  # fmt: skip
+WORDS = st.sampled_from(["result", "assistant", "user", "system", "init", "item.completed", "turn.completed", "error",
+                         "agent_message", "message", "step_finish", "message_end", "completion", "tool_use"])  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("output", [*reading.RECORDS, *reading.LINES])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(records=st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=5), noise=st.binary(max_size=60))
+def test_any_bytes_are_facts_or_unknown(output: str, records: list[dict[str, Any]], noise: bytes) -> None:
+    """Whatever stands in a transcript: facts that can be judged, never an exception."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "transcript")
+        Path(path).write_bytes(b"\n".join([*(json.dumps(record).encode() for record in records), noise]))
+        facts = reading.facts_of(output, path)
+    assert facts.usage is None or (len(facts.usage) == len(Usage._fields) and min(facts.usage) >= 0)
+    for ended in ("exit", "timeout", "interrupted"):
+        assert judge(facts, ended, 1).kind
