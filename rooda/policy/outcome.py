@@ -14,7 +14,8 @@ _USAGE = re.compile(
     r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota", re.I
 )
 _CONTEXT = re.compile(
-    r"prompt (?:is |as )?too long|context (?:window|length)|maximum context|input (?:token count|exceeds)|too many tokens",
+    r"prompt (?:is |as )?too long|context (?:window|length)|maximum context"
+    r"|input (?:token count|exceeds)|too many tokens",
     re.I,
 )
 _BILLING = re.compile(
@@ -27,13 +28,16 @@ _LOGIN = re.compile(
     re.I,
 )
 _CONFIG = re.compile(
-    r"does not exist|model \S+ not found|not found for api version|selected model|unknown (?:option|argument|model|flag)"
+    r"does not exist|model \S+ not found|not found for api version|selected model"
+    r"|unknown (?:option|argument|model|flag)"
     r"|unexpected argument|unrecognized|invalid model|not supported|no such (?:option|file)|not trusted",
     re.I,
 )
-_BUSY = re.compile(r"rate limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
+_BUSY = re.compile(r"rate.?limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
 _NETWORK = re.compile(r"connection|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I)
-_TELLING = re.compile(r"error|no api key|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I)
+_TELLING = re.compile(
+    r"error|no api key|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
+)
 _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
 
 
