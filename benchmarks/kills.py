@@ -148,7 +148,7 @@ class Campaign:
         self._counter = counter
 
     def _judge(self, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> bool:
-        """What the session that has just ended began with, if it came so far: nobody of earlier ones, and which call."""
+        """What the session that has just ended began with, if it came so far: which call, and beside whom."""
         runs = {run for _, run in before}
         late = [number for number, run in after[len(before) :] if run in runs]  # noted by a survivor of an earlier one
         fresh = [(number, run) for number, run in after[len(before) :] if run not in runs]

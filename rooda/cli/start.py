@@ -51,17 +51,18 @@ def resume(name: str, where: Where, asked: Asked) -> int:
 
 def ready(procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
-    if procedure.agent is None:
+    agent = procedure.agent
+    if agent is None:
         found = settings.load(where.workspace, where.config)
         raise ConfigProblem(settings.resolve.no_agent_text(found))
-    program = preflight.require(procedure.agent, where.workspace)
-    preflight.check(procedure.agent, compose.text(procedure, 1))
+    program = preflight.require(agent, where.workspace)
+    preflight.check(agent, compose.text(procedure, 1))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace))
     screen = Screen(look(procedure, asked))
-    for text in preflight.warnings(procedure.agent):
+    for text in preflight.warnings(agent):
         screen.line(Line("warn", f"WARNING: {text}", aside=True))
-    for text in preflight.lines(procedure.agent, program) if screen.watched else ():
+    for text in preflight.lines(agent, program) if screen.watched else ():
         screen.hint(text)
     return procedure, screen
 

@@ -20,6 +20,7 @@ WORDS = {
     "info": Word("rooda.cli.info:info", "What one procedure is made of."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
     "config": Word("rooda.cli.config:config", "The settings in force, and where each comes from."),
+    "agents": Word("rooda.cli.agents:agents", "The agent CLIs: installed or not, version, what rooda knows of them."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
     "completion": Word("rooda.cli.completion:completion", "Shell completion for bash, zsh or fish."),
     "version": Word("rooda.cli.version:version", "The version of rooda and of what it stands on."),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rooda.world import files, kinship
 
 PROC = os.path.isdir("/proc/self/task")
+_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel lists them
 
 
 class Kin(NamedTuple):
@@ -23,13 +24,13 @@ def children(pid: int) -> list[int]:
     """Direct children, zombies included."""
     if not PROC:
         return _psutil_children(pid, recursive=False)
+    if not _LISTED:
+        return [kin.pid for kin in everyone() if kin.parent == pid]
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             found += map(int, files.read(f"/proc/{pid}/task/{thread}/children").split())
-    except FileNotFoundError:
-        return found or [kin.pid for kin in everyone() if kin.parent == pid]
-    except OSError:
+    except OSError:  # it is gone
         pass
     return found
 
@@ -72,16 +73,23 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def marked(run: str) -> list[int]:
-    """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented."""
+def marked(run: str, others: set[int]) -> list[int]:
+    """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented.
+
+    Those in `others` are known not to, and whoever is found not to is added: who looks again looks faster.
+    """
     if not PROC:
         return _psutil_marked(run)
     name = f"ROODA_RUN={run}".encode()
     limit = b"\nMax realtime timeout %d " % kinship.mark_of(run)
     found = []
     for entry in reversed(os.listdir("/proc")):  # the newest first: they are the first to be gone
-        if entry.isdigit() and (name in _read(entry, "environ").split(b"\0") or limit in _limits(entry)):
+        if not entry.isdigit() or int(entry) in others:
+            continue
+        if name in _read(entry, "environ").split(b"\0") or limit in _limits(entry):
             found.append(int(entry))
+        else:
+            others.add(int(entry))
     return found
 
 

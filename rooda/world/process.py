@@ -81,6 +81,11 @@ def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
     return Done(code if code >= 0 else 128 - code, seconds, ended, fence.size(), note, swept)
 
 
+def begin(spec: Spec) -> int:
+    """Start something that goes on beside us until `end_leftovers`; its pid."""
+    return _start(spec).pid
+
+
 def end_leftovers(signals: Signals, grace: float) -> int:
     """End whatever still descends from us: what calls with `keep` left. How many there were."""
     return _sweep((), grace, signals)

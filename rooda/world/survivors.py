@@ -1,6 +1,6 @@
 """Agents that outlived everything of an earlier run: found by the ledger, proved, ended."""
 
-import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rooda.world import clock, descent, identity, tree
@@ -26,14 +26,14 @@ def end(ledger: dict[str, Any]) -> Found | None:
         return None
     if not is_id(run):
         return None
-    known = _noted(calls)
+    kin = _Kin(run, _noted(calls))
     spared = descent.ourselves()
 
     def living() -> list[int]:
         for _ in range(LOOKS):
-            kin = [pid for pid in _kin(run, known) if pid not in spared and not descent.is_zombie(pid)]
-            if kin:
-                return kin
+            found = [pid for pid in kin.look() if pid not in spared and not descent.is_zombie(pid)]
+            if found:
+                return found
         return []
 
     found = living()
@@ -50,19 +50,28 @@ def _noted(calls: list[Any]) -> dict[int, object]:
     return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and type(call.get("start")) in (int, float)}
 
 
-def _kin(run: str, known: dict[int, object]) -> list[int]:
+class _Kin:
     """The noted, their groups, sessions and descendants, and all that carry the run's mark.
 
     A group or session is proof only while its leader lives, whose start time we know: later its number may be
-    another's. So whoever was found is remembered in `known` with a start time of its own.
+    another's. So that is looked at once, and whoever was found is remembered with a start time of its own.
     """
-    found = set(descent.marked(run))
-    leaders = {pid for pid, start in known.items() if identity.start_of(pid) == start}
-    found |= leaders
-    found.update(kin.pid for kin in descent.everyone() if {kin.group, kin.session} & leaders)
-    for pid in list(found):
-        found.update(descent.descendants(pid))
-    for pid in found - leaders:
-        if (start := identity.start_of(pid)) is not None:
-            known[pid] = start
-    return sorted(found - {os.getpid()})
+
+    def __init__(self, run: str, noted: dict[int, object]) -> None:
+        self._run, self._others = run, set[int]()
+        self._known = {pid: start for pid, start in noted.items() if identity.start_of(pid) == start}
+        leaders = set(self._known)
+        self._learn(kin.pid for kin in descent.everyone() if leaders and {kin.group, kin.session} & leaders)
+
+    def look(self) -> list[int]:
+        """Who of them lives now, zombies included."""
+        self._known = {pid: start for pid, start in self._known.items() if identity.start_of(pid) == start}
+        self._learn(descent.marked(self._run, self._others))
+        for pid in list(self._known):
+            self._learn(descent.descendants(pid))
+        return list(self._known)
+
+    def _learn(self, pids: Iterable[int]) -> None:
+        for pid in pids:
+            if pid not in self._known and (start := identity.start_of(pid)) is not None:
+                self._known[pid] = start

@@ -28,6 +28,7 @@ SKIP_FLAG = {  # what lets a CLI use its tools unasked; pi always does, and aide
     "droid": "--skip-permissions-unsafe",
 }
 NO_KEY_MODEL = {"pi": "anthropic/claude-sonnet-4-5"}  # a model whose provider it knows
+NO_KEY_ENV = {"opencode": {"OPENCODE_CONFIG_CONTENT": '{"autoupdate": false}'}}  # its settings would hold an empty one
 DONE = {"text": "All done."}
 FIVE_HOURS, THREE_DAYS = 2 * 3600, 3 * 86_400  # how far away the reset is
 
@@ -124,7 +125,7 @@ def _ended() -> dict[str, Case]:
 def _refused(cli: str, repo: str) -> dict[str, Case]:
     write = {"say": "I write the file.", "write": {"path": f"{repo}/made.txt", "content": "from the model\n"}}
     found = {
-        "no_key": Case([DONE], keys=False, limit=10, model=NO_KEY_MODEL.get(cli, "")),
+        "no_key": Case([DONE], keys=False, limit=10, model=NO_KEY_MODEL.get(cli, ""), env=NO_KEY_ENV.get(cli, {})),
         "bad_flag": Case([DONE], more=("--no-such-flag",)),
         "no_network": Case([DONE], url="http://127.0.0.1:9", limit=12),
     }
@@ -188,6 +189,11 @@ def _codex_not_logged_in(now: int) -> Case:
     return Case([turn], files=files, keys=False, limit=60)
 
 
+def _droid_not_logged_in(now: int) -> Case:
+    """Without a model of one's own it needs the login of its maker."""
+    return Case([DONE], files={".factory/settings.json": "{}"}, keys=False, model="claude-sonnet-4-5-20250929")
+
+
 def _codex_older(now: int) -> Case:
     return Case([{"say": "I look.", "shell": "echo hi > shell.txt"}, DONE], model="gpt-5")
 
@@ -228,6 +234,7 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
         "older_model": _codex_older,
         "not_logged_in": _codex_not_logged_in,
     },
+    "droid": {"not_logged_in": _droid_not_logged_in},
     "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
 }
 # Seconds until a CLI has given up by itself, where that takes long but comes; "" is for its other cases.
@@ -235,9 +242,9 @@ PATIENCE: dict[str, dict[str, float]] = {
     "codex": {"server_error": 60, "overloaded": 60, "auth": 40, "forbidden": 40},
     "gemini": {"rate_limit": 300},
     "opencode": {"rate_limit": 150, "server_error": 150, "": 45},
-    "copilot": {"rate_limit": 120},
+    "copilot": {"rate_limit": 120, "no_network": 90},
     "qwen": {"server_error": 120},
     "aider": {"": 150},
-    "pi": {"rate_limit": 60, "server_error": 60, "overloaded": 60},
+    "pi": {"rate_limit": 60, "server_error": 60, "overloaded": 60, "no_credit": 60, "no_network": 60},
     "droid": {"rate_limit": 120},
 }

@@ -1,139 +1,33 @@
-"""What the model server is told to answer: turns, in order, and the records that pass between its modules.
+"""rooda/modelserver/scenario.py, by the name the tests know."""
 
-A scenario is a JSON object:
-  {"turns": [TURN, ...],        answered in order, one per model request that carries tools
-   "consume": "tools" | "all",  "all": requests without tools use up turns as well (for CLIs that send none)
-   "side": "text",              the answer to a request that uses no turn (titles, quota probes)
-   "after": "last" | TURN,      once the turns have run out; default: {"text": "done"}
-   "usage": USAGE}              token numbers of every turn
+from rooda.modelserver.scenario import (
+    CALLING,
+    KEYS,
+    KINDS,
+    Call,
+    Event,
+    Json,
+    Reply,
+    Script,
+    Taken,
+    Usage,
+    kind,
+    message,
+    new_id,
+)
 
-A TURN has one of:
-  "text": "final words"
-  "write": {"path": "/abs/file", "content": "x"}   a call of whichever file-writing tool is offered
-  "shell": "echo hi > file"                        a call of whichever shell tool is offered
-  "tool": "Name", "input": {...}                   a call of exactly this tool (a str is free-form input)
-  "error": 429, "type", "code", "message", "headers", "body"
-and may have:
-  "say": text before a tool call     "thinking": text       "times": n (repeat; -1 for ever)
-  "delay": s before the status line  "stall": s after the first event
-  "drop": true                       cut the connection after the first event, or in place of an answer in one piece
-  "stream_error": {"type": "overloaded_error", "message": "..."}   an error inside a 200 stream
-  "stop_reason": text                "headers": {...} of the answer
-  "usage": {"input": 1000, "output": 50, "cache_read": 200, "cache_write": 100, "reasoning": 0}
-"input" counts fresh tokens only; each API's totals are computed as that API counts them.
-"""
-
-import threading
-import uuid
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-Json = dict[str, Any]
-CALLING = ("tool", "write", "shell")
-KINDS = ("error", *CALLING, "text")
-KEYS = {*KINDS, "input", "type", "code", "message", "headers", "body", "say", "thinking", "times", "delay", "stall",
-        "drop", "stream_error", "stop_reason", "usage"}  # fmt: skip
-
-
-class Usage(NamedTuple):
-    """Token numbers of one answer; `input` is what no cache held."""
-
-    input: int = 1000
-    output: int = 50
-    cache_read: int = 200
-    cache_write: int = 100
-    reasoning: int = 0
-
-    @property
-    def prompt(self) -> int:
-        """All tokens that went in, cached ones included: what OpenAI and Gemini call input."""
-        return self.input + self.cache_read + self.cache_write
-
-
-class Call(NamedTuple):
-    """A tool call; `input` is a str for a tool that takes free-form text."""
-
-    name: str
-    input: Any
-
-
-class Reply(NamedTuple):
-    """What the model says in one turn, before an API gives it a shape."""
-
-    model: str
-    text: str = ""
-    call: Call | None = None
-    usage: Usage = Usage()
-    thinking: str = ""
-    stop_reason: str = ""
-    stream_error: Json | None = None
-
-
-class Event(NamedTuple):
-    """One server-sent event."""
-
-    data: Json | str
-    name: str = ""
-
-
-class Taken(NamedTuple):
-    """A turn and its number; 0 for the answer to a request that uses none."""
-
-    number: int
-    turn: Json
-
-
-class Script:
-    """A scenario and how far it has come."""
-
-    def __init__(self, scenario: Json) -> None:
-        turns = scenario.get("turns", [])
-        for turn in turns:
-            if unknown := set(turn) - KEYS:
-                raise ValueError(f"a turn has no key {', '.join(sorted(unknown))}")
-        self.scenario = scenario
-        self._left = [[turn, turn.get("times", 1)] for turn in turns]
-        self._number = 0
-        self._lock = threading.Lock()
-
-    @property
-    def takes_all(self) -> bool:
-        """Do requests without tools use up turns as well?"""
-        return self.scenario.get("consume") == "all"
-
-    def take(self) -> Taken:
-        """The next turn."""
-        with self._lock:
-            while self._left and self._left[0][1] == 0:
-                self._left.pop(0)
-            if not self._left:
-                return Taken(self._number, self._after())
-            self._left[0][1] -= 1
-            self._number += 1
-            return Taken(self._number, self._left[0][0])
-
-    def _after(self) -> Json:
-        after: Json | str | None = self.scenario.get("after")
-        turns: list[Json] = self.scenario.get("turns", [])
-        if after == "last" and turns:
-            return turns[-1]
-        return after if isinstance(after, dict) else {"text": "done"}
-
-    def usage(self, turn: Json) -> Usage:
-        """The turn's numbers, else the scenario's, else the usual ones."""
-        return Usage(**{**self.scenario.get("usage", {}), **turn.get("usage", {})})
-
-
-def kind(turn: Json) -> str:
-    """What the turn answers with: error, tool, write, shell or text."""
-    return next((name for name in KINDS if name in turn), "text")
-
-
-def new_id(prefix: str) -> str:
-    """An identifier as the APIs make them."""
-    return prefix + uuid.uuid4().hex[:24]
-
-
-def message(turn: Mapping[str, Any]) -> str:
-    """What an error turn says."""
-    return str(turn.get("message", f"scripted error {turn['error']}"))
+__all__ = [
+    "CALLING",
+    "KEYS",
+    "KINDS",
+    "Call",
+    "Event",
+    "Json",
+    "Reply",
+    "Script",
+    "Taken",
+    "Usage",
+    "kind",
+    "message",
+    "new_id",
+]

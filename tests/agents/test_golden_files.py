@@ -19,7 +19,7 @@ KEYS = {"cli", "version", "case", "command", "returncode", "signalled", "limited
         "answered", "files", "recorded_at", "reset_at", "whole"}  # fmt: skip
 ANYBODYS = re.compile(rb"/home/user\b[\w/.-]*")
 OURS = re.compile(rb"/root\b|/tmp/|/Users/|/home/|/work/|golden-\w{8}")
-SECRETS = re.compile(rb"sk-[A-Za-z0-9-]{8,}|ghp_\w{8,}|AIza\w{8,}|-----BEGIN")
+SECRETS = re.compile(rb"\bsk-[A-Za-z0-9-]{8,}|ghp_\w{8,}|AIza\w{8,}|-----BEGIN")
 
 
 def recorded(cli: str) -> dict[str, tuple[dict[str, Any], bytes]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import census
+
 from harness import Ran, Running, Workspace, until
 
 # Each process notes its pid first, then opens the marker; $0 is the word that names the swarm.
@@ -36,9 +37,12 @@ KINDS = {
     "ignores-term": Kind(_script(STUBBORN + 'sh -c "$MEMBER" "$0" & wait; while :; do sleep 1000; done'), 2, 0.2),
     "grandchild": Kind(_script('sh -c "$MEMBER" "$0" & wait'), 2),
     "double-fork": Kind(_script('setsid sh -c \'sh -c "$MEMBER" "$0" & exit\' "$0"; sleep 1000'), 2),
-    "stubborn-double-fork": Kind(_script('setsid sh -c \'trap "" TERM; sh -c "$MEMBER" "$0" & exit\' "$0"; sleep 9'), 2, 0.2),
+    "stubborn-double-fork": Kind(
+        _script('setsid sh -c \'trap "" TERM; sh -c "$MEMBER" "$0" & exit\' "$0"; sleep 1000'), 2, grace=0.2
+    ),
     "empty-environment": Kind(
-        _script('setsid env -i "SWARM=$SWARM" sh -c \'sh -c "$1" "$0" & exit\' "$0" "$MEMBER" >/dev/null 2>&1 9>&-; sleep 1000'), 2
+        _script('setsid env -i "SWARM=$SWARM" sh -c \'sh -c "$1" "$0" & exit\' "$0" "$MEMBER" >&- 2>&- 9>&-; sleep 99'),
+        2,
     ),
     "leader-gone": Kind(_script('setsid sh -c "$MEMBER" "$0" & sh -c "$MEMBER" "$0" & exec sleep 1000'), 3),
     "holds-stdout": Kind(_script('(trap "" HUP; exec sh -c "$MEMBER" "$0") & echo done; wait'), 2),

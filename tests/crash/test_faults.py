@@ -111,6 +111,53 @@ def test_O_020_a_kill_at_a_call_loses_nothing(ws: Workspace, call: str, place: i
     one_kill(ws, call, place)
 
 
+def straced(ws: Workspace, *options: str) -> Ran:
+    """`rooda build -n 1` with an agent that stays, under strace with these options; the log is strace.log."""
+    ws.procedure("build", loop={"ai_cmd": "sleep 1000"})
+    head = ["strace", "-D", "-f", "-qq", "-s", "1000", "-o", os.path.join(ws.root, "strace.log"), *options]
+    real = ws.command
+    ws.command = lambda *words: [*head, *real(*words)]  # type: ignore[method-assign]
+    try:
+        return ws.rooda("build", "-n", "1", "--fresh")
+    finally:
+        ws.command = real  # type: ignore[method-assign]
+
+
+def loop_calls(ws: Workspace) -> list[str]:
+    """What the loop process called, one line each: the one that opened the lock."""
+    lines = Path(ws.root, "strace.log").read_text().splitlines()
+    loop = next(line.split()[0] for line in lines if "build.lock" in line)
+    return [line.split(maxsplit=1)[1] for line in lines if line.split()[0] == loop]
+
+
+def test_a_signal_between_the_last_look_and_the_start(ws: Workspace) -> None:
+    """SIGTERM while the transcript is created, when nobody looks until an agent runs: it is ended at once."""
+    for _ in range(2):  # the second time as ever after: with a warm cache
+        straced(ws, "-e", "trace=openat,fdatasync", "-e", "inject=fdatasync:signal=TERM:when=2")
+    opened = [line for line in loop_calls(ws) if line.startswith("openat(")]
+    written = [place for place, line in enumerate(opened, 1) if "0001-iteration.out" in line and "O_WRONLY" in line]
+    assert len(written) == 2
+    for place in written:
+        ran = straced(ws, "-e", "trace=openat", "-e", f"inject=openat:signal=TERM:when={place}")
+        assert ran.code == 143, ran.both
+        assert ws.leftovers() == []
+
+
+def test_the_run_is_on_disk_before_its_agent_begins(ws: Workspace) -> None:
+    """Run and boot are in the ledger and synced before the agent's exec, its pid before it leaves its first sleep."""
+    straced(ws, "-e", "trace=execve,pwrite64,fdatasync,kill", "-e", "inject=kill:signal=TERM:when=2")
+    lines = Path(ws.root, "strace.log").read_text().splitlines()
+    texts = [line.split(maxsplit=1)[1] for line in lines]
+    begun = next(n for n, text in enumerate(texts) if text.startswith("execve(") and '["sleep", "1000"]' in text)
+    agent = lines[begun].split()[0]
+    synced = [n for n, text in enumerate(texts) if text.startswith("fdatasync(")]
+    noted = [n for n, text in enumerate(texts) if text.startswith("pwrite64(") and '\\"run\\": \\"' in text]
+    assert noted[0] < synced[0] < begun
+    named = next(n for n in noted if f'{{\\"pid\\": {agent}, ' in texts[n])
+    woken = next(n for n, text in enumerate(texts) if text.startswith(f"kill({agent}, SIGCONT"))
+    assert any(named < n < woken for n in synced)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 @pytest.mark.parametrize(("call", "place"), EVERY)

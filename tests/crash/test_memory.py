@@ -42,7 +42,7 @@ def light(bare: Workspace) -> int:
 
 @pytest.mark.parametrize("output", ["yes 'said the agent'", "tr '\\0' x </dev/zero"], ids=["lines", "one-line"])
 def test_100_MB_of_output(ws: Workspace, output: str) -> None:
-    """An agent printed 100 MB, shown with --verbose and searched for promises: memory as after one that said nothing."""
+    """100 MB printed, shown with --verbose, searched for promises: memory is as after an agent without a word."""
     ws.procedure("build", keys="promise_signals = true\n")
     ws.side(1, f"{output} | head -c 100000000")
     ws.side(2, WAIT)

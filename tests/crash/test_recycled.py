@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,7 +155,7 @@ def test_whole_tree_of_a_survivor_is_ended(ws: Workspace) -> None:
     leader = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, start_new_session=True)
     assert leader.stdout is not None
     leader.stdout.readline()
-    children = [int(pid) for pid in open(f"/proc/{leader.pid}/task/{leader.pid}/children").read().split()]
+    children = [int(pid) for pid in Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text().split()]
     assert len(children) == 2
     ws.write(".rooda/state/build.lock", json.dumps(ledger(leader.pid)))
     assert ws.rooda("build", "-n", "1").code == 0

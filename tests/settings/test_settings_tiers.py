@@ -166,8 +166,8 @@ class TestOrigins:
         assert ("default_iterations", 4, "flag (--max-iterations)") in decided
 
     def test_tables_of_other_loops_are_kept(self, tiers: Tiers) -> None:
-        """[reflex], [flow], [goal], [hooks], [prices] take anything and keep it with its origin."""
-        tiers.write('[reflex]\nlimits = { turns = 3 }\n[prices]\nopus = [1, 2.5]\n[flow]\n[goal]\n[hooks]\nend = "x"\n')
+        """[reflex], [flow], [goal], [hooks] take anything and keep it with its origin."""
+        tiers.write('[reflex]\nlimits = { turns = 3 }\n[flow]\nopus = [1, 2.5]\n[goal]\n[hooks]\nend = "x"\n')
         tiers.user("[reflex]\nlimits = { turns = 9, cost = 1 }\n")
         found = tiers.load()
         assert found.warnings == ()
@@ -184,7 +184,7 @@ def test_the_shipped_files_are_without_fault() -> None:
     from rooda.world import files
     from rooda.world.shipped import shipped
 
-    for name in ("rooda.toml", "procedures.toml"):
+    for name in ("rooda.toml", "procedures.toml"):  # prices.toml: tests/agents/test_prices.py
         tree = tomllib.loads(files.text(shipped("config", name)))
         assert [
             fault for fault in faults_of(tree) if fault.path[0] != "procedures" or "is a command" not in fault.text

@@ -1,0 +1,129 @@
+"""`rooda agents`: which agent CLIs are here, and what is known of them; `rooda agents test NAME` tries one."""
+
+import os
+from typing import Any
+
+import click
+
+from rooda import settings
+from rooda.cli.where import where
+from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
+from rooda.model import Agent, Json
+from rooda.settings.kinds import nearest
+from rooda.world.agents import preflight, versions
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(invoke_without_command=True, context_settings=HELP, short_help="The agent CLIs, installed or not.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def agents(ctx: click.Context, as_json: bool) -> int:
+    """The agents of the settings: installed or not, version, how the prompt goes in, what their output tells."""
+    if ctx.invoked_subcommand:
+        return OK
+    here = where(ctx)
+    found = settings.load(here.workspace, here.config)
+    known = ((name, settings.resolve.agent_named(found, name)) for name in settings.resolve.agents(found))
+    rows = [_facts(name, agent, _table(found, name), here.workspace) for name, agent in known if agent]
+    if as_json:
+        import json
+
+        click.echo(json.dumps(rows, indent=2))
+        return OK
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"{row['name']:<{width}}  {_line(row)}".rstrip())
+    return OK
+
+
+def _table(found: settings.Settings, name: str) -> Json:
+    table: Json = found.table("agents").get(name, {})
+    return table
+
+
+def _facts(name: str, agent: Agent, table: Json, workspace: str) -> Json:
+    try:
+        program = preflight.require(agent, workspace)
+    except AgentMissing:
+        program = ""
+    env = preflight.environ(agent)
+    return {
+        "name": name,
+        "summary": table.get("summary", ""),
+        "installed": bool(program),
+        "program": program,
+        "version": versions.version_of(program, agent.version, env) if program else "",
+        "command": agent.command,
+        "prompt": agent.prompt,
+        "size_limit": agent.size_limit,
+        "character_limit": agent.character_limit,
+        "known": table.get("known", []),
+        "documented_only": table.get("documented_only", False),
+        "billed": preflight.who_pays(agent, env),
+        "install": table.get("install", ""),
+    }
+
+
+def _line(row: Json) -> str:
+    if not row["installed"]:
+        return f"{'not installed':<14}{row['install']}"
+    tells = ", ".join(row["known"]) or "nothing but text and exit code"
+    limit = f" up to {row['size_limit']:,} bytes" if row["size_limit"] else ""
+    limit = f" up to {row['character_limit']:,} characters" if row["character_limit"] else limit
+    untried = "; described from its maker's documents" if row["documented_only"] else ""
+    return f"{row['version'] or 'installed':<14}prompt by {row['prompt']}{limit}; tells {tells}{untried}"
+
+
+@agents.command("test", short_help="Try an installed agent CLI without an account.")
+@click.argument("name")
+@click.pass_context
+def test(ctx: click.Context, name: str) -> int:
+    """Run the installed CLI of NAME against a scripted model server: no account, no network, no cost.
+
+    One line for each thing that rooda relies on; exit 1 if one of them does not hold.
+    """
+    here = where(ctx)
+    found = settings.load(here.workspace, here.config)
+    agent = settings.resolve.agent_named(found, name)
+    if agent is None:
+        known = settings.resolve.agents(found)
+        near = nearest(name, known)
+        what = f"Unknown agent {name!r}; known are {', '.join(known)}."
+        raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")
+    from rooda.world.agents import conformance
+
+    if name not in conformance.TESTABLE:
+        able = ", ".join(conformance.TESTABLE)
+        raise UsageProblem(f"The model server can't stand in for the service of {name!r}.", f"It can for: {able}.")
+    preflight.require(agent, here.workspace)
+    return _tried(name, _table(found, name))
+
+
+def _tried(name: str, table: dict[str, Any]) -> int:
+    import tempfile
+
+    from rooda.world import kinship, process
+    from rooda.world.agents import conformance
+    from rooda.world.signals import Signals
+
+    folder = tempfile.mkdtemp(prefix="rooda-agents-test-")
+    kinship.adopt_orphans()
+    failed = False
+    with Signals() as signals:
+        try:
+            for check in conformance.examine(name, table, os.path.realpath(folder), signals):
+                if signals.count:
+                    break
+                failed = failed or not check.ok
+                detail = f" ({check.detail})" if check.detail else ""
+                click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.what}{detail}")
+        finally:
+            process.end_leftovers(signals, 2.0)
+        if signals.count:
+            return code_of_signal(signals.first)
+    if failed:
+        click.echo(f"What it did is in {folder}", err=True)
+        return FAILED
+    process.capture(["rm", "-rf", folder])
+    return OK

@@ -1,0 +1,1 @@
+"""A scripted model server: a program of its own, which rooda starts and never imports."""

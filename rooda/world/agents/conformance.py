@@ -1,0 +1,201 @@
+"""Does an installed CLI do what rooda relies on? Whole runs against a scripted model server, without an account."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rooda.errors import RoodaError
+from rooda.model import Json
+from rooda.world import clock, descent, files, process, tree
+from rooda.world.process import Done, Spec, Tick
+from rooda.world.signals import Signals
+
+TESTABLE = ("claude", "codex", "copilot", "droid", "gemini", "opencode", "pi", "qwen")
+PATIENCE = 120.0  # seconds for one run
+READY = 15.0  # seconds for the server
+MADE = "from the model\n"
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # of our environment; no key, no account
+
+
+class Check(NamedTuple):
+    """One thing that must hold."""
+
+    what: str
+    ok: bool
+    detail: str = ""
+
+
+class Bench:
+    """One model server and one workspace, with rooda run in it."""
+
+    def __init__(self, folder: str, name: str, table: Mapping[str, Any], signals: Signals) -> None:
+        self.work, self.home = os.path.join(folder, "work"), os.path.join(folder, "home")
+        self._folder, self._name, self._table, self._signals = folder, name, table, signals
+        self.server = 0  # its pid
+        for place in (self.work, os.path.join(self.home, "tmp")):
+            files.folder(place)
+
+    def run(self, turns: list[Json], prompt: str, until: str = "") -> Done:
+        """A whole `rooda check`; TERM for rooda as soon as the file `until` is there."""
+        told = self._serve({"turns": turns})
+        self._settle(told, prompt)
+        pids: list[int] = []
+
+        def end_it() -> None:
+            if pids and until and os.path.exists(os.path.join(self.work, until)):
+                tree.signal_all((pids.pop(),), signal.SIGTERM)
+
+        spec = Spec(
+            argv=[sys.executable, "-m", "rooda", "-C", self.work, "check", "-n", "1"],
+            cwd=self.work,
+            env=self._environment(),
+            output=os.path.join(self._folder, "rooda.out"),
+            timeout=PATIENCE,
+            grace=20.0,
+            keep=True,  # the server; what the run itself leaves is what we look for
+            note=pids.append,
+        )
+        return process.run(spec, self._signals, Tick(0.1, end_it))
+
+    def _serve(self, scenario: Json) -> Json:
+        """Start the server; how the CLI is pointed at it."""
+        script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
+        files.write(script, json.dumps(scenario).encode())
+        argv = [sys.executable, "-m", "rooda.modelserver", script, "--for", self._name, "--told", told]
+        argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
+        output = os.path.join(self._folder, "server.out")
+        self.server = process.begin(Spec(argv, self._folder, self._environment(), output))
+        deadline = clock.monotonic() + READY
+        while not os.path.exists(told):
+            if clock.monotonic() > deadline or tree.has_exited(self.server) or self._signals.count:
+                said = files.tail(output, 500).decode("utf-8", "replace")
+                raise RoodaError(f"The model server did not start: {said}")
+            self._signals.wait(0.02)
+        answer: Json = json.loads(files.read(told))
+        return answer
+
+    def _settle(self, told: Json, prompt: str) -> None:
+        """The CLI's files in a HOME of its own, and the settings of the run."""
+        import tomli_w
+
+        for name, text in told["files"].items():
+            path = os.path.join(self.home, name)
+            files.folder(os.path.dirname(path))
+            files.write(path, text.encode())
+        agent = {**self._table, "env": {**self._table.get("env", {}), **told["env"]}}
+        if told["model"]:
+            agent["model"] = told["model"]
+        gate = {"name": "files", "command": "test -f made.txt && test -f shell.txt"}
+        loop = {"agent": self._name, "quality_gates": [gate], "token_budget": 0, "retry_wait": 0}
+        phases = {phase: {"content": phase} for phase in ("orient", "decide", "act")}
+        procedure = {"observe": {"content": prompt}, **phases}
+        tree_ = {"loop": loop, "agents": {self._name: agent}, "procedures": {"check": procedure}}
+        files.write(os.path.join(self.work, "rooda.toml"), tomli_w.dumps(tree_).encode())
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        folders = {"HOME": self.home, "TMPDIR": os.path.join(self.home, "tmp"), "ROODA_CONFIG_HOME": self.home}
+        return {**kept, **folders, "ROODA_CACHE_HOME": os.path.join(self.home, "cache")}
+
+    def event(self, name: str) -> Json:
+        """The last event of this name; {} if there is none."""
+        found: Json = {}
+        for folder in self._runs():
+            for line in files.lines(os.path.join(folder, "events.jsonl"), 1 << 24, 1 << 20):
+                record = json.loads(line)
+                found = record if record["event"] == name else found
+        return found
+
+    def prompt(self) -> str:
+        """The prompt as rooda put it together."""
+        places = [os.path.join(folder, "0001-prompt.md") for folder in self._runs()]
+        return files.text(places[0]) if places and os.path.exists(places[0]) else ""
+
+    def asked(self) -> list[Json]:
+        """What the server was asked."""
+        log = os.path.join(self._folder, "requests.jsonl")
+        return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
+
+    def _runs(self) -> list[str]:
+        place = os.path.join(self.work, ".rooda", "runs")
+        return [os.path.join(place, name) for name in sorted(os.listdir(place))] if os.path.isdir(place) else []
+
+
+def examine(name: str, table: Mapping[str, Any], folder: str, signals: Signals) -> Iterator[Check]:
+    """Every check, as soon as it is decided. A signal ends them."""
+    first = Bench(os.path.join(folder, "work"), name, table, signals)
+    yield from _of_work(first, table)
+    if not signals.count:
+        second = Bench(os.path.join(folder, "stop"), name, table, signals)
+        yield from _of_stopping(second, (first.server,))
+
+
+def _of_work(bench: Bench, table: Mapping[str, Any]) -> Iterator[Check]:
+    numbered = "".join(f"{n}. Nothing is to be done about line {n}, “quotes” and \\n included.\n" for n in range(300))
+    turns: list[Json] = [
+        {"write": {"path": os.path.join(bench.work, "made.txt"), "content": MADE}},
+        {"shell": "echo hi > shell.txt"},
+        {"text": "All done."},
+    ]
+    done = bench.run(turns, numbered)
+    ended = bench.event("agent.ended")
+    prompt, bodies = bench.prompt(), [_words(" ".join(_texts(each.get("body")))) for each in bench.asked()]
+    arrived = bool(prompt) and any(_words(prompt) in body for body in bodies)
+    yield Check("the prompt arrives whole", arrived, f"{len(files.to_bytes(prompt)):,} bytes")
+    yield Check("a file is written", _content(bench, "made.txt").strip() == MADE.strip())
+    yield Check("a shell command runs", _content(bench, "shell.txt") == "hi\n")
+    yield Check("its transcript is understood", ended.get("agent_outcome") == "ok", _outcome(ended, done))
+    known = table.get("known", ())
+    yield _told("tokens are read", ended.get("usage"), "usage" in known, _tokens)
+    yield _told("its cost is read", ended.get("cost"), "cost" in known, lambda cost: f"${cost:.4f}")
+    yield Check("rooda's gate turns green", done.code == 0 and bench.event("gates.ended").get("outcome") == "success")
+
+
+def _of_stopping(bench: Bench, servers: tuple[int, ...]) -> Iterator[Check]:
+    began = clock.monotonic()
+    done = bench.run([{"shell": "echo begun > begun; sleep 300"}], "Begin.", until="begun")
+    seconds = f"{clock.monotonic() - began:.1f} s"
+    begun = os.path.exists(os.path.join(bench.work, "begun"))
+    detail = seconds if begun else "the shell command never began"
+    yield Check("TERM ends it in the middle of a command", begun and done.code == 143, detail)
+    left = set(descent.descendants(os.getpid())) - {*servers, bench.server}
+    yield Check("TERM leaves nothing running", not left, ", ".join(map(str, sorted(left))))
+
+
+def _outcome(ended: Json, done: Done) -> str:
+    if not ended:
+        return f"rooda ended with {done.code} ({done.ended})"
+    return f"{ended.get('agent_outcome') or 'exit code only'} {ended.get('message') or ''}".strip()
+
+
+def _told(what: str, value: Any, known: bool, shown: Any) -> Check:
+    """What the CLI is known to tell must be there; of another it is only said that it doesn't."""
+    if value is None and not known:
+        return Check(f"not so: {what}", True, "this CLI does not tell")
+    return Check(what, value is not None, "" if value is None else shown(value))
+
+
+def _tokens(usage: Json) -> str:
+    return ", ".join(f"{usage[key]:,} {key}" for key in ("input", "cached", "written", "output"))
+
+
+def _content(bench: Bench, name: str) -> str:
+    try:
+        return files.text(os.path.join(bench.work, name))
+    except OSError:
+        return ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
