@@ -10,9 +10,10 @@ from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.model import Agent, Json
 from rooda.settings.kinds import nearest
-from rooda.world.agents import preflight, versions
+from rooda.world.agents import preflight
 
 HELP = {"help_option_names": ["-h", "--help"]}
+_WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
 
 @click.group(invoke_without_command=True, context_settings=HELP, short_help="The agent CLIs, installed or not.")
@@ -53,7 +54,7 @@ def _facts(name: str, agent: Agent, table: Json, workspace: str) -> Json:
         "summary": table.get("summary", ""),
         "installed": bool(program),
         "program": program,
-        "version": versions.version_of(program, agent.version, env) if program else "",
+        "version": preflight.version_of(agent, program) if program else "",
         "command": agent.command,
         "prompt": agent.prompt,
         "size_limit": agent.size_limit,
@@ -115,9 +116,9 @@ def _tried(name: str, table: dict[str, Any]) -> int:
             for check in conformance.examine(name, table, os.path.realpath(folder), signals):
                 if signals.count:
                     break
-                failed = failed or not check.ok
+                failed = failed or check.ok is False
                 detail = f" ({check.detail})" if check.detail else ""
-                click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.what}{detail}")
+                click.echo(f"{_WORD[check.ok]}  {check.what}{detail}")
         finally:
             process.end_leftovers(signals, 2.0)
         if signals.count:

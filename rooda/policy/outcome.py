@@ -28,7 +28,7 @@ _LOGIN = re.compile(
     re.I,
 )
 _CONFIG = re.compile(
-    r"does not exist|model \S+ not found|not found for api version|selected model"
+    r"does not exist|provider not provided|model \S+ not found|not found for api version|selected model"
     r"|unknown (?:option|argument|model|flag)"
     r"|unexpected argument|unrecognized|invalid model|not supported|no such (?:option|file)|not trusted",
     re.I,

@@ -12,6 +12,9 @@ from rooda.world import guardian
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
+LONGEST = 86_400.0  # seconds of one sleep: whoever waits longer asks again
+
+
 class Signals:
     """A with-block in which signals are noted, and in which `wait` sleeps until something happens.
 
@@ -69,7 +72,7 @@ class Signals:
 
     def wait(self, seconds: float | None) -> None:
         """Sleep until a signal arrives, a child ends, or the time is over. No polling."""
-        self._poll.poll(None if seconds is None else max(0.0, seconds) * 1000.0 + 0.5)
+        self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
         try:
             while len(os.read(self._read, 4096)) == 4096:
                 pass

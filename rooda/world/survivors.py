@@ -7,7 +7,7 @@ from rooda.world import clock, descent, identity, tree
 from rooda.world.runfolder import is_id
 
 GRACE = 2.0
-LOOKS = 3  # one who forks and exits while we read /proc can be missed in one look
+PATIENCE = 0.5  # one who forks and exits while we look can be missed; so long as somebody forks we look again
 
 
 class Found(NamedTuple):
@@ -30,11 +30,12 @@ def end(ledger: dict[str, Any]) -> Found | None:
     spared = descent.ourselves()
 
     def living() -> list[int]:
-        for _ in range(LOOKS):
+        deadline = clock.monotonic() + PATIENCE
+        while True:
+            newest = descent.newest()
             found = [pid for pid in kin.look() if pid not in spared and not descent.is_zombie(pid)]
-            if found:
+            if found or newest == descent.newest() or clock.monotonic() >= deadline:
                 return found
-        return []
 
     found = living()
     if not found:

@@ -176,11 +176,12 @@ def cut(raw: bytes) -> bytes:
     return raw if len(raw) <= MOST else raw[: raw.rindex(b"\n", 0, MOST) + 1]
 
 
-def record(cli: str, name: str, into: str = GOLDEN) -> dict[str, Any]:
-    """Record one case under the folder `into`; gives its facts."""
+def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> dict[str, Any]:
+    """Record one case under the folder `into`, with at least `patience` seconds to end; gives its facts."""
     with tempfile.TemporaryDirectory(prefix="golden-", ignore_cleanup_errors=True) as root:
         place, now = Place(os.path.realpath(root)), int(time.time())
         case = cases(cli, place.repo, now)[name]
+        case = case._replace(limit=max(case.limit, patience))
         prepare(place, case.prompt)
         scenario = {"turns": case.turns, "consume": "all" if cli == "aider" else "tools"}
         with ModelServer(scenario) as server:

@@ -26,6 +26,9 @@ OUTCOMES = {
 }  # fmt: skip
 DIFFERENT = {
     "droid/no_key": "ok",  # a custom model needs no key of its own
+    "opencode/no_key": "agent_error",  # an "Unexpected server error", like the next
+    "opencode/unknown_model": "agent_error",
+    "opencode/bad_flag": "agent_error",  # it prints its help, and no word on why
     "aider/no_credit": "rate_limit",  # its library calls it that
 }
 CASES = sorted(path.relative_to(GOLDEN).as_posix()[:-4] for path in GOLDEN.glob("*/*.out"))

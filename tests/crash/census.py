@@ -5,16 +5,39 @@ Also a program, without our own modules: `python census.py FOLDER` appends the l
 
 import os
 import sys
+import time
 
 
 def living(folder: str) -> list[int]:
-    """Live processes of the swarm in this folder, zombies and ourselves excepted."""
-    word, marker, own = os.path.basename(folder).encode(), os.path.join(folder, "marker"), os.getpid()
+    """Live processes of the swarm in this folder, zombies and ourselves excepted.
+
+    Who forks and exits while we look can be missed; as long as anybody forks we look again, for half a second.
+    """
+    deadline = time.monotonic() + 0.5
+    others = {os.getpid()}
+    while True:
+        newest = _newest()
+        found = _look(folder, others)
+        if found or newest == _newest() or time.monotonic() > deadline:
+            return found
+
+
+def _look(folder: str, others: set[int]) -> list[int]:
+    word, marker, mine = os.path.basename(folder).encode(), os.path.join(folder, "marker"), set(noted(folder))
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != own and (_is_named(entry, word) or _holds(entry, marker)):
-            found.append(int(entry))
-    return found + [pid for pid in noted(folder) if pid not in found and pid != own and _works_in(pid, folder)]
+    for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc"))), reverse=True):
+        if pid in others:
+            continue
+        if _is_named(pid, word) or _holds(pid, marker) or (pid in mine and _works_in(pid, folder)):
+            found.append(pid)
+        elif os.path.exists(f"/proc/{pid}"):
+            others.add(pid)
+    return found
+
+
+def _newest() -> str:
+    with open("/proc/loadavg", encoding="ascii") as file:
+        return file.read().split()[-1]
 
 
 def noted(folder: str) -> list[int]:
@@ -26,7 +49,7 @@ def noted(folder: str) -> list[int]:
         return []
 
 
-def _is_named(entry: str, word: bytes) -> bool:
+def _is_named(entry: int, word: bytes) -> bool:
     try:
         with open(f"/proc/{entry}/cmdline", "rb") as file:  # empty for a zombie
             return word in file.read().split(b"\0")
@@ -34,7 +57,7 @@ def _is_named(entry: str, word: bytes) -> bool:
         return False
 
 
-def _holds(entry: str, marker: str) -> bool:
+def _holds(entry: int, marker: str) -> bool:
     try:
         return os.readlink(f"/proc/{entry}/fd/9") == marker
     except OSError:

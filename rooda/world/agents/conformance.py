@@ -24,7 +24,7 @@ class Check(NamedTuple):
     """One thing that must hold."""
 
     what: str
-    ok: bool
+    ok: bool | None  # None: there is nothing to check
     detail: str = ""
 
 
@@ -174,7 +174,7 @@ def _outcome(ended: Json, done: Done) -> str:
 def _told(what: str, value: Any, known: bool, shown: Any) -> Check:
     """What the CLI is known to tell must be there; of another it is only said that it doesn't."""
     if value is None and not known:
-        return Check(f"not so: {what}", True, "this CLI does not tell")
+        return Check(what, None, "this CLI does not tell")
     return Check(what, value is not None, "" if value is None else shown(value))
 
 

@@ -72,11 +72,17 @@ def lines(agent: Agent, program: str) -> list[str]:
     """How this runs and who pays: for a person who watches. None for a raw command."""
     if not agent.name or not (agent.version or agent.account):
         return []
-    version = versions.version_of(program, agent.version, environ(agent))
+    version = version_of(agent, program)
     found = [f"Agent: {agent.name}{f' {version}' if version else ''} ({program}), the prompt goes in by {agent.prompt}"]
     if payer := who_pays(agent, environ(agent)):
         found.append(f"Billed: {payer}")
     return found
+
+
+def version_of(agent: Agent, program: str) -> str:
+    """Only a program that bears the agent's name is asked: nobody knows what another would do with the question."""
+    option = agent.version if os.path.basename(program) == agent.name else ""
+    return versions.version_of(program, option, environ(agent))
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:

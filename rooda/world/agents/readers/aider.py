@@ -21,6 +21,8 @@ def line(text: str, into: Gathered) -> None:
         into.add(Usage(_count(tokens[1]), _count(tokens[2])))
         if cost := _COST.search(text):
             into.cost = float(cost[1].rstrip("."))
+    elif "has hit a token limit" in text:
+        into.fail(f"{text} (context window)", "context_window")
     elif error := _ERROR.search(text):
         into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
     else:

@@ -1,0 +1,110 @@
+"""Runs with an agent whose transcript is read, played from recordings by a scripted agent."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness import FAKE_AI, Workspace, until
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def read(bare: Workspace) -> Workspace:
+    """The procedure `ship` with the agent `scripted`, which prints claude's records."""
+    bare.procedure("ship", 'agent = "scripted"\nretry_wait = 0.05\n')
+    settings = f'[agents.scripted]\ncommand = "{FAKE_AI}"\noutput = "claude"\n'
+    bare.config(f"{bare.read('rooda.toml')}\n{settings}")
+    return bare
+
+
+def plays(ws: Workspace, *cases: str) -> None:
+    """Call 1, 2, … prints the recording of this case and exits as the CLI did."""
+    for n, case in enumerate(cases, 1):
+        ws.out(n, (GOLDEN / "claude" / f"{case}.out").read_text())
+    codes = [json.loads((GOLDEN / "claude" / f"{case}.json").read_text())["returncode"] for case in cases]
+    ws.exits(*codes)
+
+
+def test_a_denied_run_is_no_success_though_it_exits_0(read: Workspace) -> None:
+    """Every tool was denied: the iteration has failed, and the reason is said."""
+    plays(read, "denied", "success")
+    ran = read.rooda("ship", "-n", "2")
+    assert "AI CLI failed (exit 0, permission_denied), consecutive failures: 1/3" in ran.out
+    assert "permission_denied: every tool was denied: Write, Bash" in ran.err
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize(
+    "case, kind", [("auth", "auth"), ("unknown_model", "config"), ("context_overflow", "context_overflow")]
+)
+def test_what_would_only_repeat_ends_the_loop(read: Workspace, case: str, kind: str) -> None:
+    """One call, exit 1, state kept as aborted, and the CLI's own sentence."""
+    plays(read, case, "success")
+    ran = read.rooda("ship", "-n", "5")
+    assert (ran.code, len(read.calls)) == (1, 1)
+    assert f"ERROR: Aborting: {kind}: " in ran.lines[-1]
+    state = read.state("ship")
+    assert state is not None and (state["status"], state["iteration"]) == ("aborted", 1)
+
+
+def test_a_passing_fault_is_waited_out(read: Workspace) -> None:
+    """A rate limit counts as a failure, and the next call comes after a pause that is told."""
+    plays(read, "rate_limit", "success")
+    ran = read.rooda("ship", "-n", "2", "--json")
+    events = [json.loads(line) for line in ran.lines]
+    assert [event["seconds"] for event in events if event["event"] == "resting"] == [0.1]
+    assert [event["consecutive_failures"] for event in events if event["event"] == "iteration.ended"] == [1, 0]
+
+
+def test_a_usage_limit_is_waited_for_and_costs_no_iteration(read: Workspace) -> None:
+    """The limit's end lies in the future: the loop waits without counting; Ctrl+C ends the wait, nothing is closed."""
+    plays(read, "usage_limit")
+    record = json.loads((GOLDEN / "claude" / "usage_limit.out").read_text().splitlines()[1])
+    record["rate_limit_info"]["resetsAt"] = 4_000_000_000
+    ends = (GOLDEN / "claude" / "usage_limit.out").read_text().splitlines()[-1]
+    read.out(1, f"{json.dumps(record)}\n{ends}\n")
+    running = read.start("ship", "-n", "3")
+    until(lambda: any(event["event"] == "resting" for event in read.events()), what="the wait")
+    running.signal(signal.SIGINT)
+    assert running.finish() == 130
+    state = read.state("ship")
+    assert state is not None and (state["iteration"], state["consecutive_failures"]) == (0, 0)
+    resting = next(event for event in read.events() if event["event"] == "resting")
+    assert resting["until"].startswith("2096-10-02")
+
+
+def test_verbose_and_logs_show_words_and_tools(read: Workspace) -> None:
+    """-v and `rooda logs --agent` show what was said and done, and no raw JSON."""
+    plays(read, "success")
+    ran = read.rooda("ship", "-n", "1", "-v")
+    shown = ["I write the file.", "[Write] /home/user/project/made.txt", "All done."]
+    logs = read.rooda("logs", "--agent")
+    for output in (ran.out, logs.out):
+        print(output)
+        assert [line for line in output.splitlines() if line in shown] == shown
+        assert '{"type"' not in output
+
+
+def test_only_the_final_message_promises(read: Workspace) -> None:
+    """A tag in a tool's result or in an earlier message is nobody's promise; in the final message it is."""
+    read.config(read.read("rooda.toml").replace("retry_wait", "promise_signals = true\nretry_wait"))
+    tag = "<promise>SUCCESS</promise>"
+    early = {"type": "assistant", "message": {"content": [{"type": "text", "text": f"I will end with\n{tag}\n"}]}}
+    result = {"type": "user", "message": {"content": [{"type": "tool_result", "content": f"\n{tag}\n"}]}}
+    last = {"type": "result", "is_error": False, "result": "Not yet."}
+    read.out(1, "".join(json.dumps(record) + "\n" for record in (early, result, last)))
+    read.out(2, json.dumps({**last, "result": f"All of it.\n{tag}"}) + "\n")
+    ran = read.rooda("ship", "-n", "5")
+    assert "AI signaled SUCCESS: completed after 2 iterations" in ran.lines[-1]
+
+
+def test_the_log_has_usage_and_cost(read: Workspace) -> None:
+    """`agent.ended` tells tokens, dollars, tools and files."""
+    plays(read, "success")
+    read.rooda("ship", "-n", "1")
+    ended = next(event for event in read.events() if event["event"] == "agent.ended")
+    assert ended["usage"] == {"input": 3000, "output": 150, "cached": 600, "written": 300}
+    assert (ended["cost"], ended["tools"], ended["edited"], ended["agent_outcome"]) == (0.01662, 2, 1, "ok")
