@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 
 from rooda.cli import options
-from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PROCEDURE, RESERVED, flag_of, variable_of
+from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, flag_of, variable_of
 from rooda.settings.shapes import FRAGMENT, GATE, Key
 from rooda.settings.toml_text import toml_value
 
@@ -93,6 +93,13 @@ Chosen with `--agent NAME`, `agent = "NAME"` or `ROODA_LOOP_AGENT`; [agents.md](
 
 """
 
+PRICES = """
+## `[prices."MODEL"]`: what a model costs
+
+Dollars per million tokens, for agents that report tokens and no cost; [agents.md](agents.md) has the details.
+
+"""
+
 REST = """
 ## Other tables
 
@@ -129,6 +136,8 @@ def page() -> str:
         + "\n"
         + AGENTS
         + _keys(agent)
+        + PRICES
+        + _keys(PRICE)
         + REST.format(older=older, free=free, reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)))
     )
 

@@ -73,7 +73,8 @@ def lines(agent: Agent, program: str) -> list[str]:
     if not agent.name or not (agent.version or agent.account):
         return []
     version = version_of(agent, program)
-    found = [f"Agent: {agent.name}{f' {version}' if version else ''} ({program}), the prompt goes in by {agent.prompt}"]
+    name = f"{agent.name} {version}" if version else agent.name
+    found = [f"Agent: {name} ({program}), the prompt goes in by {agent.prompt}"]
     if payer := who_pays(agent, environ(agent)):
         found.append(f"Billed: {payer}")
     return found

@@ -9,7 +9,7 @@ EDITING = ("write", "edit", "patch", "multiedit")
 def take(record: Json, into: Gathered) -> None:
     kind, part = record.get("type"), inner(record, "part")
     into.session = into.session or str(record.get("sessionID") or "")
-    if kind == "text":
+    if kind == "text" and not part.get("synthetic"):
         into.say(part.get("text"))
     elif kind == "tool_use":
         _tool(part, into)
