@@ -62,10 +62,10 @@ def _running(command: str, tools: list[Tool]) -> Iterator[Call]:
         key = _first(COMMAND, tool)
         if key and any(word in tool.name.lower() for word in SHELLS):
             words = (tool.properties[key] or {}).get("type") == "array"
-            yield Call(tool.name, _filled(tool, {key: ["bash", "-lc", command] if words else command}))
+            yield Call(tool.name, _filled(tool, {key: ["sh", "-c", command] if words else command}))
     for tool in tools:
         if tool.kind == "local_shell":
-            yield Call("local_shell", {"type": "exec", "command": ["bash", "-lc", command], "env": {}})
+            yield Call("local_shell", {"type": "exec", "command": ["sh", "-c", command], "env": {}})
 
 
 def _heredoc(path: str, content: str) -> str:

@@ -73,35 +73,28 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def marked(run: str, others: set[int]) -> list[int]:
+def marked(run: str, others: set[int]) -> Iterator[int]:
     """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented.
 
-    Those in `others` are known not to, and whoever is found not to is added: who looks again looks faster.
+    The newest come first: one that forks and exits all the time is gone soon. Those in `others` are known not to carry
+    it, and whoever is found not to is added, so that who looks again looks faster.
     """
     if not PROC:
-        return _psutil_marked(run)
-    name = f"ROODA_RUN={run}".encode()
-    limit = b"\nMax realtime timeout %d " % kinship.mark_of(run)
-    found = []
-    for entry in reversed(os.listdir("/proc")):  # the newest first: they are the first to be gone
+        yield from _psutil_marked(run)
+        return
+    name, limit = f"ROODA_RUN={run}".encode(), b" %d " % kinship.mark_of(run)
+    for entry in reversed(os.listdir("/proc")):
         if not entry.isdigit() or int(entry) in others:
             continue
-        limits = _limits(entry)
-        if limit in limits or name in _read(entry, "environ").split(b"\0"):
-            found.append(int(entry))
-        elif limits:  # else it is gone, and the number free
+        if limit in _read(entry, "limits") or name in _read(entry, "environ").split(b"\0"):
+            yield int(entry)
+        else:
             others.add(int(entry))
-    return found
 
 
 def newest() -> int:
     """The number that was given last. The same before and after a look: nobody forked meanwhile, nobody was missed."""
     return int((_read("", "loadavg").split() or [b"0"])[-1])
-
-
-def _limits(pid: str) -> bytes:
-    """With single blanks between words, whatever the kernel pads with."""
-    return b"\n".join(b" ".join(line.split()) + b" " for line in _read(pid, "limits").splitlines())
 
 
 def _read(pid: str, name: str) -> bytes:

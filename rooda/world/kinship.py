@@ -29,10 +29,13 @@ def mark(run: str) -> bool:
         return False
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
-    if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
-        return False  # somebody means it
-    resource.setrlimit(resource.RLIMIT_RTTIME, (mark_of(run), hard))
+    try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
+        if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
+            return False  # somebody means it
+        resource.setrlimit(resource.RLIMIT_RTTIME, (mark_of(run), hard))
+    except (OSError, ValueError):
+        return False
     return True
 
 
@@ -41,11 +44,23 @@ def mark_of(run: str) -> int:
 
 
 def _prctl(option: int, value: int) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
+    return sys.platform.startswith("linux") and libc("prctl", option, value, 0, 0, 0) == 0
+
+
+def libc(function: str, *arguments: int) -> int | None:
+    """Call the C library; None where it has no such function. `ctypes` itself costs six times as much to load."""
+    try:
+        import _ctypes
+
+        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), function)  # type: ignore[arg-type]
+        return int(_ctypes.call_function(address, arguments))
+    except (ImportError, AttributeError, TypeError):  # another Python
+        pass
+    except OSError:
+        return None
     import ctypes
 
     try:
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+        return int(getattr(ctypes.CDLL(None), function)(*arguments))
     except (OSError, AttributeError):
-        return False
+        return None

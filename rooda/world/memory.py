@@ -3,6 +3,8 @@
 import gc
 import sys
 
+from rooda.world import kinship
+
 _M_MMAP_THRESHOLD = -3
 _LARGE = 1 << 20
 
@@ -12,9 +14,4 @@ def settle() -> None:
     gc.freeze()
     gc.enable()
     if sys.platform.startswith("linux"):
-        import ctypes
-
-        try:
-            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt
-        except (OSError, AttributeError):  # another C library
-            pass
+        kinship.libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt

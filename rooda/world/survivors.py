@@ -7,7 +7,7 @@ from rooda.world import clock, descent, identity, tree
 from rooda.world.runfolder import is_id
 
 GRACE = 2.0
-PATIENCE = 0.5  # one who forks and exits while we look can be missed; so long as somebody forks we look again
+PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again
 
 
 class Found(NamedTuple):
@@ -27,22 +27,29 @@ def end(ledger: dict[str, Any]) -> Found | None:
     if not is_id(run):
         return None
     kin = _Kin(run, _noted(calls))
-    spared = descent.ourselves()
-
-    def living() -> list[int]:
-        deadline = clock.monotonic() + PATIENCE
-        while True:
-            newest = descent.newest()
-            found = [pid for pid in kin.look() if pid not in spared and not descent.is_zombie(pid)]
-            if found or newest == descent.newest() or clock.monotonic() >= deadline:
-                return found
-
-    found = living()
+    found, ended = kin.living(), True
+    if found:
+        ended = tree.end_all(kin.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
+    found = list(dict.fromkeys(found + _hunt(kin)))
     if not found:
         return None
     commands = tuple(str(call.get("command", "")) for call in calls if isinstance(call, dict))
-    ended = tree.end_all(living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
     return Found(run, tuple(found), commands, ended)
+
+
+def _hunt(kin: "_Kin") -> list[int]:
+    """Kill on sight, until nobody is seen in a look during which nobody forked. Whom that met."""
+    met: list[int] = []
+    last = clock.monotonic() + 10 * PATIENCE
+    deadline = clock.monotonic() + PATIENCE
+    while (now := clock.monotonic()) < min(deadline, last):
+        newest = descent.newest()
+        if seen := kin.strike():
+            met += seen
+            deadline = now + PATIENCE
+        elif newest == descent.newest():
+            break
+    return met
 
 
 def _noted(calls: list[Any]) -> dict[int, object]:
@@ -59,20 +66,33 @@ class _Kin:
     """
 
     def __init__(self, run: str, noted: dict[int, object]) -> None:
-        self._run, self._others = run, set[int]()
-        self._known = {pid: start for pid, start in noted.items() if identity.start_of(pid) == start}
-        leaders = set(self._known)
-        self._learn(kin.pid for kin in descent.everyone() if leaders and {kin.group, kin.session} & leaders)
+        self._run, self._spared = run, descent.ourselves()
+        self._unmarked = set(self._spared)
+        self._known: dict[int, object] = {}
+        leaders = {pid for pid, start in noted.items() if identity.start_of(pid) == start}
+        self._learn(leaders)
+        self._learn(kin.pid for kin in descent.everyone() if {kin.group, kin.session} & leaders)
 
-    def look(self) -> list[int]:
-        """Who of them lives now, zombies included."""
-        self._known = {pid: start for pid, start in self._known.items() if identity.start_of(pid) == start}
-        self._learn(descent.marked(self._run, self._others))
+    def living(self) -> list[int]:
+        """Who of them lives now."""
+        self._learn(descent.marked(self._run, self._unmarked))
         for pid in list(self._known):
             self._learn(descent.descendants(pid))
+        dead = {pid for pid, start in self._known.items() if identity.start_of(pid) != start or descent.is_zombie(pid)}
+        self._unmarked |= dead
+        self._known = {pid: start for pid, start in self._known.items() if pid not in dead}
         return list(self._known)
+
+    def strike(self) -> list[int]:
+        """Kill whoever carries the mark the moment he is seen."""
+        met = []
+        for pid in descent.marked(self._run, self._unmarked):
+            if not descent.is_zombie(pid):
+                tree.kill(pid)
+                met.append(pid)
+        return met
 
     def _learn(self, pids: Iterable[int]) -> None:
         for pid in pids:
-            if pid not in self._known and (start := identity.start_of(pid)) is not None:
+            if pid not in self._known and pid not in self._spared and (start := identity.start_of(pid)) is not None:
                 self._known[pid] = start

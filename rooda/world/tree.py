@@ -67,12 +67,12 @@ def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
         if now >= end:
             return False
         for pid in found:
-            _kill(pid)
+            kill(pid)
         before = found
     return True
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     """With its group, if that can't be ours: nobody escapes from a group by forking while it is killed."""
     try:
         if os.getsid(pid) != os.getsid(0):
