@@ -51,6 +51,7 @@ class Agent(NamedTuple):
     output: str = "text"
     stop: str = "TERM"  # first signal of the stop ladder
     keep_background: bool = False  # what a call leaves running may live until the run ends
+    prices: Mapping[str, tuple[float, ...]] = {}  # dollars per million tokens of a model, in the order of Usage
     exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
     env: Mapping[str, str] = {}
     model: str = ""
@@ -173,6 +174,7 @@ class Reply(NamedTuple):
     reset_at: float | None = None  # when a usage limit ends, seconds since 1970
     usage: Usage | None = None
     cost: float | None = None  # dollars, None = unknown
+    cost_source: str = ""  # reported | computed | unknown
     model: str = ""
     turns: int = 0
     tools: int = 0
@@ -205,7 +207,7 @@ class Gates(NamedTuple):
 
     @property
     def summary(self) -> str:
-        return ", ".join(f"{result.name} ({result.verdict})" for result in self.failed)
+        return ", ".join(f"{' '.join(result.name.split())} ({result.verdict})" for result in self.failed)
 
 
 class Ending(NamedTuple):

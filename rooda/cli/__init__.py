@@ -61,7 +61,7 @@ def _leave(code: int) -> None:
 
 def _starts_a_loop(words: list[str]) -> bool:
     """A procedure, `run` or `resume` that is going to do something."""
-    if "_ROODA_COMPLETE" in os.environ or {"-h", "--help", "-d", "--dry-run"} & set(words):
+    if "_ROODA_COMPLETE" in os.environ:
         return False
     from rooda.cli.words import WORDS
 

@@ -10,6 +10,7 @@ import click
 from rooda.cli import version_text
 from rooda.cli.where import Where
 from rooda.cli.words import OPTIONS, WORDS, help_text
+from rooda.errors import UsageProblem
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -96,7 +97,10 @@ def _move(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 
 
 def located(directory: str | None, config: str | None) -> Where:
-    return Where(os.path.abspath(directory or "."), os.path.abspath(config) if config else None)
+    try:
+        return Where(os.path.abspath(directory or "."), os.path.abspath(config) if config else None)
+    except FileNotFoundError:
+        raise UsageProblem("The current directory is gone.", "cd into another, or name one: rooda -C DIR …") from None
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from rooda.cli import options
-from rooda.cli.where import Where, relocated, where
+from rooda.cli.where import Where, a_name, relocated, where
 from rooda.errors import StateDamaged, Undecided, UsageProblem
 from rooda.policy import opening
 from rooda.stores import procedure_state
@@ -15,7 +15,7 @@ def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
     from rooda.cli.start import resume
 
     here = relocated(where(ctx), typed)
-    return resume(name or only_candidate(here), here, options.asked(typed))
+    return resume(a_name(name) if name is not None else only_candidate(here), here, options.asked(typed))
 
 
 def only_candidate(here: Where) -> str:

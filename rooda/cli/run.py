@@ -57,7 +57,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
         return show(found, procedure, there, asked)
     from rooda.cli.start import start
 
-    return start(procedure, there, asked)
+    return start(found, procedure, there, asked)
 
 
 class _Run(click.Group):

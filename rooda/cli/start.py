@@ -21,9 +21,9 @@ from rooda.world.session import Session
 from rooda.world.signals import Signals
 
 
-def start(procedure: Procedure, where: Where, asked: Asked) -> int:
+def start(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
-    procedure, screen = ready(procedure, where, asked)
+    procedure, screen = ready(found, procedure, where, asked)
     place = Place(where.workspace, procedure.name)
     held = locked(place, screen)
     state = earlier(place, screen)
@@ -40,8 +40,8 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     """`rooda resume P`: the saved run goes on, or it is said why not."""
     place = Place(where.workspace, name)
     require_saved(place)
-    _, procedure = prepared(name, where, asked)
-    procedure, screen = ready(procedure, where, asked)
+    found, procedure = prepared(name, where, asked)
+    procedure, screen = ready(found, procedure, where, asked)
     held = locked(place, screen)
     state = require_saved(place)
     if state.status == ooda.RUNNING:
@@ -49,14 +49,17 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     return go(procedure, where, screen, held, state, asked)
 
 
-def ready(procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
+def ready(
+    found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked
+) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
     agent = procedure.agent
     if agent is None:
-        found = settings.load(where.workspace, where.config)
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     program = preflight.require(agent, where.workspace)
     preflight.check(agent, compose.text(procedure, 1))
+    if agent.output != "text":
+        procedure = procedure._replace(agent=agent._replace(prices=settings.resolve.prices(found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace))
     screen = Screen(look(procedure, asked))

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.where import where
+from rooda.cli.where import a_name, where
 from rooda.errors import OK, StateDamaged
 from rooda.loops import ooda
 from rooda.model import Json
@@ -20,7 +20,7 @@ from rooda.world import lock
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """The state of NAME, or of every procedure that runs here or can go on."""
     workspace = where(ctx).workspace
-    names = [name] if name else procedure_state.names(workspace)
+    names = [a_name(name)] if name else procedure_state.names(workspace)
     found = [facts for each in names if (facts := facts_of(Place(workspace, each)))]
     if as_json:
         import json

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.where import where
+from rooda.cli.where import a_name, where
 from rooda.errors import FAILED, OK, Undecided
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
@@ -15,7 +15,7 @@ from rooda.world import lock, signals
 def stop(ctx: click.Context, name: str | None) -> int:
     """End the run of NAME; without NAME the only one that runs here. Its state is saved, its agent ended."""
     workspace = where(ctx).workspace
-    names = [name] if name else procedure_state.locks(workspace)
+    names = [a_name(name)] if name else procedure_state.locks(workspace)
     running = [each for each in names if lock.is_held(Place(workspace, each).lock)]
     if not running:
         click.echo(f"Procedure '{name}' is not running." if name else "Nothing is running here.")

@@ -26,3 +26,14 @@ def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
     return Where(
         os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
     )
+
+
+def a_name(word: str) -> str:
+    """A procedure's name as typed; UsageProblem for what can't be one, since it will be part of a path."""
+    import re
+
+    from rooda.errors import UsageProblem
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", word):
+        raise UsageProblem(f"{word!r} is not the name of a procedure.", "See the names with: rooda list")
+    return word

@@ -1,6 +1,7 @@
 """Quality gates as a project writes them into its AGENTS.md."""
 
 import re
+from collections.abc import Iterator
 
 from rooda.model import Gate
 
@@ -13,7 +14,7 @@ def gates(text: str) -> tuple[Gate, ...]:
     """The bullets ``- name: `command` `` of the section `## Quality Gates`."""
     found = []
     inside = False
-    for line in text.splitlines():
+    for line in _spoken(text):
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2:
             inside = len(heading[1]) == 2 and heading[2].rstrip().rstrip("#").rstrip().lower() == "quality gates"
@@ -24,3 +25,18 @@ def gates(text: str) -> tuple[Gate, ...]:
             name = lead.removesuffix(":").strip().strip("*_").strip()
             found.append(Gate(name or command, command))
     return tuple(found)
+
+
+def _spoken(text: str) -> Iterator[str]:
+    """The lines that mean something: not those of code fences and of comments, which are examples or switched off."""
+    fence, comment = "", False
+    for line in text.splitlines():
+        mark = line.lstrip()[:3]
+        if comment or (not fence and line.lstrip().startswith("<!--")):
+            comment = "-->" not in line
+        elif fence:
+            fence = "" if mark == fence else fence
+        elif mark in ("```", "~~~"):
+            fence = mark
+        else:
+            yield line

@@ -19,7 +19,7 @@ class Price(NamedTuple):
     written: float
 
 
-Prices = Mapping[str, Price]
+Prices = Mapping[str, tuple[float, ...]]
 
 
 def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
@@ -30,7 +30,7 @@ def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
     return sum(tokens * each for tokens, each in zip(usage, price, strict=True)) / 1_000_000
 
 
-def price_of(model: str, table: Prices) -> Price | None:
+def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
     """The price under the longest name that fits the model."""
     forms = forms_of(model)
     fitting = [name for name in table if fits(name, forms)]

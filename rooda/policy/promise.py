@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 SUCCESS = b"<promise>SUCCESS</promise>"
 FAILURE = b"<promise>FAILURE</promise>"
+_MARKS = b"`~-=*#> "
 _WORDS = {SUCCESS: "SUCCESS", FAILURE: "FAILURE"}
 
 
@@ -15,7 +16,8 @@ def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
         stripped = line.strip()
         if stripped in _WORDS:
             found.append((_WORDS[stripped], before))
-        before = stripped or before
+        if stripped.translate(None, _MARKS):  # a fence around the tag is no line that an echo could be known by
+            before = stripped
     return found
 
 

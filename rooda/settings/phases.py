@@ -1,6 +1,7 @@
 """The four phases and the context: which text is a file, which is a text, and where the file lies."""
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -131,7 +132,20 @@ def _from_path(look: Lookup, found: Found, name: str) -> Fragment:
 def _context(look: Lookup, found: Found, text: str) -> Context:
     _refuse_empty(found, text)
     path = _file(look, found, text)
+    if not path and len(text) < 4096 and _is_device(text):
+        raise UsageProblem(
+            f"The context {text} is not an ordinary file.", "It is read anew for each prompt: put it into a file first."
+        )
     return Context(path=path, shown=text) if path else Context(text=text, shown="text")
+
+
+def _is_device(text: str) -> bool:
+    """A pipe or a device, as the shell's <(command) makes one: it could be read only once."""
+    try:
+        mode = os.stat(text).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _refuse_empty(found: Found, text: str) -> None:

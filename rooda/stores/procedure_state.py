@@ -48,7 +48,10 @@ class ProcedureStore:
         self._durations = bytearray()
 
     def load(self, scope: Scope) -> Saved:
-        return Saved(look(self._place))
+        try:
+            return Saved(look(self._place))
+        except StateDamaged:  # whoever opened the run has said so
+            return Saved()
 
     def begin(self, scope: Scope, name: str) -> None:
         """Steps of a turn are not recorded."""
@@ -103,15 +106,16 @@ def make_room(place: Place) -> None:
 
 def tidy(place: Place) -> None:
     """Remove what a writer that was killed half-way left. For the holder of the lock."""
+    start = f"{place.procedure}.json."
     for entry in os.listdir(place.folder):
-        if entry.startswith(f"{place.procedure}.json.") and entry.endswith(".tmp"):
+        if entry.startswith(start) and entry.endswith(".tmp") and entry[len(start) : -len(".tmp")].isdigit():
             files.remove(os.path.join(place.folder, entry))
 
 
 def look(place: Place) -> OodaState | None:
     """The saved state; None when there is none; StateDamaged when the file can't be understood."""
     try:
-        data = files.read(place.state)
+        data = files.read_ours(place.state)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:

@@ -43,7 +43,7 @@ class Checker:
         ground, limits = self._ground, self._limits
         output = ground.folder.output(f"{number:04d}-gate-{place}.out")
         spec = process.Spec(
-            argv=("sh", "-c", gate.command),
+            argv=("/bin/sh", "-c", gate.command),
             cwd=ground.workspace,
             env={**ground.env, "ROODA_ITERATION": str(number)},
             output=output,

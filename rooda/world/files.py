@@ -1,11 +1,27 @@
 """The only writer of files: replaced whole, appended in one write, or created if absent."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 
 
 def read(path: str) -> bytes:
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def ordinary(path: str, flags: int) -> int:
+    """Open a file of ours that an agent can reach: never through a link, and never waiting for a pipe's other end."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not an ordinary file", path)
+    return descriptor
+
+
+def read_ours(path: str) -> bytes:
+    """A file of ours: OSError if somebody put a link, a pipe or a device in its place."""
+    return read_open(ordinary(path, os.O_RDONLY))
 
 
 def read_open(descriptor: int) -> bytes:
@@ -48,7 +64,8 @@ def replace(path: str, data: bytes, mode: int = 0o666) -> None:
     """A reader sees the old bytes or the new ones, also after a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        remove(temporary)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)
@@ -79,17 +96,14 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def write(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Plain write, for files that nothing relies on after a crash (prompts, cached counts)."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    try:
-        write_all(descriptor, data)
-    finally:
-        os.close(descriptor)
+    """Plain write, for files that nothing relies on after a crash. What has the name now is removed."""
+    remove(path)
+    create(path, data, mode)
 
 
 def open_append(path: str) -> int:
     """A descriptor for whole-line appends; a torn last line of an earlier crash is ended first."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    descriptor = ordinary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         os.write(descriptor, b"\n")

@@ -2,7 +2,7 @@
 
 The guardian is the process that people and service managers see. It passes signals on, ends every
 descendant when the loop dies, and ends as the loop ended. If the guardian itself is killed, the
-lifeline closes and the loop stops as if it had been asked to.
+lifeline closes: the loop ends its agent and goes, and leaves the state as a crash would.
 """
 
 import os

@@ -20,13 +20,16 @@ class Ledger:
         """This process is about to become the agent."""
         self._note([{"pid": pid, "start": identity.start_of(pid), "command": command}])
 
-    def renew(self) -> None:
-        """An agent may have cleaned our folder away; then the lock must be held anew."""
+    def renew(self) -> bool:
+        """An agent may have cleaned our folder away; then the lock must be held anew. False: another run has it now."""
         try:
-            if self._held:
-                self._held.renew()
+            if self._held and not self._held.renew():
+                self._complain("the lock was deleted, and another run has begun here since; this one makes way for it")
+                self.abandon()
+                return False
         except OSError as problem:
             self._complain(f"the lock is gone and can't be made again ({problem.strerror})")
+        return True
 
     def abandon(self) -> None:
         """We are as good as dead: the next run may begin, and ends whom we have not ended by then."""

@@ -28,19 +28,21 @@ class Lock:
     def _write(self) -> None:
         files.overwrite(self._descriptor, json.dumps(self._facts).encode() + b"\n")
 
-    def renew(self) -> None:
-        """An agent may have deleted the folder: hold the file that carries the name now."""
+    def renew(self) -> bool:
+        """An agent may have deleted the folder: hold the file that carries the name now. False: somebody else does."""
         try:
             mine, named = os.fstat(self._descriptor), os.stat(self._path)
         except OSError:
             named = None
         if named is not None and (named.st_ino, named.st_dev) == (mine.st_ino, mine.st_dev):
-            return
+            return True
         fresh = take(self._path)
-        if fresh is not None:
-            os.close(self._descriptor)
-            self._descriptor = fresh._descriptor
-            self._write()
+        if fresh is None:
+            return False
+        os.close(self._descriptor)
+        self._descriptor = fresh._descriptor
+        self._write()
+        return True
 
     def release(self) -> None:
         """A clean end: nobody is left, and the ledger says so."""
@@ -58,7 +60,7 @@ class Lock:
 def take(path: str) -> Lock | None:
     """The lock, or None while somebody lives who holds it. OSError when the file can't be made."""
     files.folder(os.path.dirname(path))
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = files.ordinary(path, os.O_RDWR | os.O_CREAT)
     for attempt in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,7 +76,7 @@ def take(path: str) -> Lock | None:
 def is_held(path: str) -> bool:
     """True while a live process holds the lock."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = files.ordinary(path, os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -101,7 +103,7 @@ def await_free(path: str, seconds: float = 15.0) -> bool:
 def owner(path: str) -> dict[str, Any]:
     """What the holder wrote about itself: pid, started, boot, ticks; {} when unreadable."""
     try:
-        value = json.loads(files.read(path))
+        value = json.loads(files.read_ours(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.world import clock, descent, tree
+from rooda.world import clock, descent, files, tree
 from rooda.world.fence import Fence
 from rooda.world.signals import Signals, suspend_ourselves
 
@@ -94,7 +94,8 @@ def end_leftovers(signals: Signals, grace: float) -> int:
 def _start(spec: Spec) -> "subprocess.Popen[bytes]":
     stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        output = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        output = files.ordinary(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        os.set_blocking(output, True)
         try:
             child = _popen(spec.argv, spec, stdin, output)
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rooda.errors import Interrupted
+from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
 from rooda.world import clock, compose, kinship, memory, process
 from rooda.world.agents import ask, command, environment, evidence
@@ -81,7 +81,7 @@ class Session:
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         began = clock.monotonic()
-        self._ledger.renew()
+        self._keep_the_lock()
         text = compose.text(procedure, iteration + 1)
         prompt = self._prompt.keep(text, iteration, procedure)
         self._say_problem()
@@ -98,6 +98,7 @@ class Session:
         note = partial(self._ledger.enter, command=command.describe(call.agent))
         reply = ask.ask(call, self._ground, note, self._journal.sync)
         self.signalled()
+        self._keep_the_lock()
         self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
         if reply.truncated:
             self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
@@ -116,6 +117,11 @@ class Session:
         self.tell("gates.ended", phase="gates", **facts)
         self._say_problem()
         return found
+
+    def _keep_the_lock(self) -> None:
+        """Interrupted when another run has taken our place; whatever state is on disk is its own."""
+        if not self._ledger.renew():
+            raise Interrupted(TERMINATED - 128)
 
     def rest(self, seconds: float) -> None:
         """Wait, and say so; a signal ends it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from rooda.world import guardian
+from rooda.world import guardian, kinship
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -57,6 +57,8 @@ class Signals:
         self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in heard}
         self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._note_suspend)
         self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_continue)
+        if self._lifeline >= 0:
+            kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes us from a Ctrl+Z
         for number in (signal.SIGCHLD, guardian.TOLD):
             self._old[number] = signal.signal(number, _wake)
         return self
@@ -128,6 +130,7 @@ def terminate(facts: dict[str, object]) -> bool:
         return False
     try:
         os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)  # one that sleeps by Ctrl+Z takes no TERM
     except OSError:
         return False
     return True

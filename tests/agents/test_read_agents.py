@@ -108,3 +108,25 @@ def test_the_log_has_usage_and_cost(read: Workspace) -> None:
     ended = next(event for event in read.events() if event["event"] == "agent.ended")
     assert ended["usage"] == {"input": 3000, "output": 150, "cached": 600, "written": 300}
     assert (ended["cost"], ended["tools"], ended["edited"], ended["agent_outcome"]) == (0.01662, 2, 1, "ok")
+
+
+def test_a_cost_is_computed_where_none_is_reported(read: Workspace) -> None:
+    """Tokens without dollars: the person's price makes the cost; without a price it is unknown, not zero."""
+    read.config(read.read("rooda.toml").replace('output = "claude"', 'output = "codex"\nmodel = "house-model"'))
+    read.config(f'{read.read("rooda.toml")}\n[prices.house-model]\ninput = 1.0\noutput = 10.0\n')
+    for n in (1, 2):
+        read.out(n, (GOLDEN / "codex" / "success.out").read_text())
+    read.rooda("ship", "-n", "1")
+    ended = next(event for event in read.events() if event["event"] == "agent.ended")
+    assert ended["cost_source"] == "computed" and ended["cost"] >= 3300e-6 + 1500e-6
+    read.rooda("ship", "-n", "1", "--model", "nobody-knows")
+    ended = next(event for event in read.events() if event["event"] == "agent.ended")
+    assert (ended["cost_source"], ended["cost"]) == ("unknown", None)
+
+
+def test_denied_variables_do_not_reach_the_agent(read: Workspace) -> None:
+    """`env_deny` takes names and patterns; rooda's own marks stay."""
+    read.config(read.read("rooda.toml").replace('output = "claude"', 'output = "text"\nenv_deny = ["SECRET_*"]'))
+    read.rooda("ship", "-n", "1", env={"SECRET_TOKEN": "x", "OPEN": "y"})
+    assert "SECRET_TOKEN" not in read.calls[0].env and read.calls[0].env["OPEN"] == "y"
+    assert read.calls[0].kind == "iteration"

@@ -24,7 +24,7 @@ COUNTS = {
     "fsync": 6,
     "rename": 3,
     "close": 9,
-    "unlink": 1,
+    "unlink": 4,
 }
 EVERY = [(call, place) for call, count in COUNTS.items() for place in range(1, count + 1)]
 SOME = [(call, (count + 1) // 2) for call, count in COUNTS.items()]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from rooda.model import Call, Reply
 from rooda.world import files, process
 from rooda.world.agents import command, ender
+from rooda.world.agents.environment import without
 from rooda.world.agents.understanding import understood
 from rooda.world.ground import Ground
 
@@ -44,7 +45,7 @@ def transcript_name(number: int, kind: str) -> str:
 
 def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
     return {
-        **env,
+        **(without(env, call.agent.env_deny) if call.agent.env_deny else env),
         **call.agent.env,
         "ROODA_CALL": call.kind,
         "ROODA_ITERATION": str(call.number),

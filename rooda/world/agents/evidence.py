@@ -7,7 +7,10 @@ from rooda.world import files
 from rooda.world.agents import command
 
 KEPT = 500  # characters, at the beginning and at the end
-_READ_ONLY = ("message", "retryable", "reset_at", "usage", "cost", "model", "turns", "tools", "edited", "denied")
+_READ_ONLY = (
+    *("message", "retryable", "reset_at", "usage", "cost", "cost_source"),
+    *("model", "turns", "tools", "edited", "denied"),
+)
 
 
 def of(call: Call, reply: Reply) -> dict[str, Any]:

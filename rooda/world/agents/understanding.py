@@ -31,19 +31,24 @@ def understood(call: Call, done: Done, transcript: str) -> Reply:
 
 
 def _read(call: Call, reply: Reply) -> Reply:
+    from rooda.policy import prices
     from rooda.policy.outcome import USAGE_LIMIT, judge
     from rooda.world.agents import reading
 
     facts = reading.facts_of(call.agent.output, reply.transcript)
     found = judge(facts, reply.ended, reply.exit_code, STATUS_OF_EXIT.get(call.agent.output, {}).get(reply.exit_code))
     reset_at = facts.reset_at or (clock.reset_in(found.message) if found.kind == USAGE_LIMIT else None)
+    cost = facts.cost
+    if cost is None:
+        cost = prices.cost(facts.usage, facts.model or call.agent.model, call.agent.prices)
     return reply._replace(
         outcome=found.kind,
         message=found.message,
         retryable=found.retryable,
         reset_at=reset_at,
         usage=facts.usage,
-        cost=facts.cost,
+        cost=cost,
+        cost_source="unknown" if cost is None else "computed" if facts.cost is None else "reported",
         model=facts.model,
         turns=facts.turns,
         tools=facts.tools,
