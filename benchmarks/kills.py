@@ -61,6 +61,7 @@ class Campaign:
         self.by_target = dict.fromkeys(TARGETS, 0)
         self.by_moment = dict.fromkeys((STARTING, RUNNING), 0)
         self._counter = 0
+        self._runs: set[str] = set()  # all before the present one
         for name, text in {"agent": AGENT, "rooda.toml": SETTINGS, "calls": "", "alive": "0\n", "doubled": ""}.items():
             self._write(name, text)
         for phase in ("observe", "orient", "decide", "act"):
@@ -103,6 +104,7 @@ class Campaign:
         return os.path.join(self.folder, ".rooda", "state", "build.json")
 
     def _start(self, limit: str) -> "subprocess.Popen[bytes]":
+        self._runs |= self._noted() | {run for _, run in self.calls()}
         way = ["resume", "build"] if os.path.exists(self._state) else ["build"]
         with open(os.path.join(self.folder, "said"), "wb") as said:
             return subprocess.Popen(
@@ -114,6 +116,14 @@ class Campaign:
                 stderr=said,
                 start_new_session=True,
             )
+
+    def _noted(self) -> set[str]:
+        """The run that the ledger names: its agent may be alive and not have said a word yet."""
+        try:
+            with open(os.path.join(self.folder, ".rooda", "state", "build.lock"), encoding="utf-8") as file:
+                return {str(json.load(file).get("run"))}
+        except (OSError, ValueError):
+            return set()
 
     def _strike(self, process: "subprocess.Popen[bytes]", target: str) -> None:
         try:
@@ -149,13 +159,13 @@ class Campaign:
 
     def _judge(self, before: list[tuple[int, str]], after: list[tuple[int, str]]) -> bool:
         """What the session that has just ended began with, if it came so far: which call, and beside whom."""
-        runs = {run for _, run in before}
-        late = [number for number, run in after[len(before) :] if run in runs]  # noted by a survivor of an earlier one
-        fresh = [(number, run) for number, run in after[len(before) :] if run not in runs]
+        new = after[len(before) :]
+        late = [number for number, run in new if run in self._runs]  # by a survivor of an earlier one
+        fresh = [number for number, run in new if run not in self._runs]
         if fresh:
-            orphans = [run for run in self._living().values() if run in runs]
+            orphans = [run for run in self._living().values() if run in self._runs]
             begun = [number for number, _ in before] + late
-            back = begun[-1] - fresh[0][0] + 1 if begun else 0
+            back = begun[-1] - fresh[0] + 1 if begun else 0
             more = {"redone": max(0, back), "redone_twice": int(back > 1), "lost": int(back < 0)}
             self.tally = self.tally.plus(orphaned=len(orphans), **more)
         with open(os.path.join(self.folder, "doubled"), encoding="ascii") as file:

@@ -84,7 +84,21 @@ def into_readme(results: dict[str, Any], path: str = os.path.join(ROOT, "README.
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise Failed(f"{path} has no block between {BEGIN} and {END}")
-    _replace(path, f"{before}{BEGIN}\n{short_table(results)}\n{END}{after}")
+    _replace(path, f"{before}{BEGIN}\n{short_table(results)}\n{kills_told()}{END}{after}")
+
+
+def kills_told() -> str:
+    """What `python -m benchmarks.kills` found, in a sentence; nothing when it was not run."""
+    try:
+        with open(os.path.join(ROOT, "benchmarks", "results", "kills.json"), encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return ""
+    return (
+        f"\n{found['kills']:,} random SIGKILLs of loop, guardian, both or the group (`python -m benchmarks.kills`):\n"
+        f"{found['lost']} states lost, {found['corrupted']} corrupted, {found['orphaned']} agents left alive, "
+        f"{found['doubled']} at work twice, {found['redone']} iterations repeated.\n"
+    )
 
 
 def _shown(row: dict[str, Any], key: str) -> str:

@@ -35,7 +35,8 @@ def await_ticks(ws: Workspace, count: int) -> None:
 
 
 def await_stopped(*pids: int) -> None:
-    until(lambda: [state_of(pid) for pid in pids] == ["T"] * len(pids), what="all to stop")
+    """D: a shell that waits, between vfork and exec, for a child which is stopped: as still as T."""
+    until(lambda: all(state_of(pid) in ("T", "D") for pid in pids), what="all to stop")
 
 
 def await_word(terminal: Terminal, word: str, times: int = 1) -> None:
