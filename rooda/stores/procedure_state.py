@@ -107,9 +107,12 @@ def make_room(place: Place) -> None:
 def tidy(place: Place) -> None:
     """Remove what a writer that was killed half-way left. For the holder of the lock."""
     start = f"{place.procedure}.json."
-    for entry in os.listdir(place.folder):
-        if entry.startswith(start) and entry.endswith(".tmp") and entry[len(start) : -len(".tmp")].isdigit():
-            files.remove(os.path.join(place.folder, entry))
+    try:
+        for entry in os.listdir(place.folder):
+            if entry.startswith(start) and entry.endswith(".tmp") and entry[len(start) : -len(".tmp")].isdigit():
+                files.remove(os.path.join(place.folder, entry))
+    except OSError:
+        pass  # the next holder tries again
 
 
 def look(place: Place) -> OodaState | None:

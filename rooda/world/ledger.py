@@ -39,8 +39,11 @@ class Ledger:
 
     def close(self) -> None:
         """Nobody is left."""
-        if self._held:
-            self._held.release()
+        try:
+            if self._held:
+                self._held.release()
+        except OSError:
+            pass  # the next start looks for survivors, and finds none
 
     def _note(self, calls: list[Json]) -> None:
         try:
