@@ -27,7 +27,7 @@ COUNTS = {
     "unlink": 4,
 }
 EVERY = [(call, place) for call, count in COUNTS.items() for place in range(1, count + 1)]
-SOME = [*list(COUNTS.items()), ("openat", 3), ("openat", 5), ("fsync", 3), ("close", 4)]
+SOME = [*COUNTS.items(), ("openat", 3), ("openat", 5), ("fsync", 3), ("close", 4)]
 # strace stays in the background (-D), so that pids and parents are as without it. The state's temporary file is named
 # by the pid of the loop, one of the next.
 STRACED = """\
