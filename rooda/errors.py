@@ -66,10 +66,6 @@ class StateDamaged(RoodaError):
         self.why = why
 
 
-class NotSaved(RoodaError):
-    """State could not be written; the loop goes on without it."""
-
-
 class Interrupted(Exception):
     """A signal asked for the end. `number` is the signal that came first."""
 
