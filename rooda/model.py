@@ -121,6 +121,8 @@ class Call(NamedTuple):
     kill_grace: float = 5.0
     max_output_buffer: int = 10_485_760
     promise_signals: bool = False
+    label: str = ""  # tells calls of one kind and number apart, in the names of their files
+    env: Mapping[str, str] = {}  # what this call is told besides
 
 
 class Usage(NamedTuple):
@@ -184,6 +186,26 @@ class Reply(NamedTuple):
     @property
     def ok(self) -> bool:
         return self.ended == "exit" and self.exit_code == 0 and self.outcome in ("", "ok")
+
+
+class Command(NamedTuple):
+    """One shell command to run in the workspace."""
+
+    command: str
+    label: str  # names its output file
+    timeout: float = 0.0  # seconds, 0 = none
+    number: int = 1  # 1-indexed iteration
+    env: Mapping[str, str] = {}
+
+
+class Ran(NamedTuple):
+    """What became of it."""
+
+    code: int  # as a shell would say it
+    seconds: float
+    ended: str  # exit | timeout | interrupted | not-started
+    output: str  # path
+    size: int = 0  # bytes it wrote, also those that were not kept
 
 
 class GateResult(NamedTuple):

@@ -1,6 +1,7 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
 from rooda import settings
+from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
@@ -15,9 +16,9 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import clock, compose, files, identity, lock, person, survivors
-from rooda.world.agents import preflight
-from rooda.world.session import Session
+from rooda.world import clock, compose, files, lock, person
+from rooda.world.procedure_world import limits_of, world_of
+from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
 
@@ -45,7 +46,7 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     held = locked(place, screen)
     state = require_saved(place)
     if state.status == ooda.RUNNING:
-        screen.line(Line("warn", f"WARNING: The last run of '{name}' did not end cleanly; resuming it.", aside=True))
+        entrance.warn(screen, f"The last run of '{name}' did not end cleanly; resuming it.")
     return go(procedure, where, screen, held, state, asked)
 
 
@@ -56,17 +57,13 @@ def ready(
     agent = procedure.agent
     if agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found))
-    program = preflight.require(agent, where.workspace)
-    preflight.check(agent, compose.text(procedure, 1))
+    program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
     if agent.output != "text":
         procedure = procedure._replace(agent=agent._replace(prices=settings.resolve.prices(found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace))
     screen = Screen(look(procedure, asked))
-    for text in preflight.warnings(agent):
-        screen.line(Line("warn", f"WARNING: {text}", aside=True))
-    for text in preflight.lines(agent, program) if screen.watched else ():
-        screen.hint(text)
+    entrance.announced(agent, program, screen)
     return procedure, screen
 
 
@@ -83,44 +80,11 @@ def _project_gates(workspace: str) -> tuple[Gate, ...]:
 
 
 def locked(place: Place, screen: Screen) -> lock.Lock | None:
-    """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
-    try:
-        procedure_state.make_room(place)
-        held = lock.take(place.lock) or _after_a_dying_run(place)
-    except OSError as problem:
-        why = problem.strerror or str(problem)
-        text = f"{place.lock} can't be locked ({why}); a second run of '{place.procedure}' would not be noticed"
-        screen.line(Line("warn", f"WARNING: {text}", aside=True))
-        return None
-    if held is None:
-        pid = lock.owner(place.lock).get("pid", "unknown")
-        raise Undecided(
-            f"Procedure '{place.procedure}' is running here already (pid {pid}); not started a second time.",
-            f"Watch it with `rooda status`, or end it with `rooda stop {place.procedure}`.",
-        )
-    procedure_state.tidy(place)
-    _end_survivors(held, screen)
+    """The procedure's lock; what an earlier holder left behind is gone with it."""
+    held = entrance.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
+    if held:
+        procedure_state.tidy(place)
     return held
-
-
-def _after_a_dying_run(place: Place) -> lock.Lock | None:
-    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives."""
-    about = lock.owner(place.lock)
-    if not about or identity.is_alive(about) or not lock.await_free(place.lock):
-        return None
-    return lock.take(place.lock)
-
-
-def _end_survivors(held: lock.Lock, screen: Screen) -> None:
-    """Nobody of an earlier run may go on beside this one."""
-    found = survivors.end(held.before)
-    if found is None:
-        return
-    who = ", ".join(found.commands) or "its agent"
-    end = "ended" if found.ended else "NOT ended, they can't be killed"
-    pids = ", ".join(map(str, found.pids))
-    text = f"Processes of the earlier run {found.run} ({who}) were still alive: {pids}; {end}."
-    screen.line(Line("warn", f"WARNING: {text}", aside=True))
 
 
 def earlier(place: Place, screen: Screen) -> OodaState | None:
@@ -129,7 +93,7 @@ def earlier(place: Place, screen: Screen) -> OodaState | None:
         return procedure_state.look(place)
     except StateDamaged as problem:
         kept = f"kept as {place.corrupt}" if procedure_state.set_aside(place) else "it could not be kept"
-        screen.line(Line("warn", f"WARNING: {problem.what}; starting fresh ({kept})", aside=True))
+        entrance.warn(screen, f"{problem.what}; starting fresh ({kept})")
         return None
 
 
@@ -180,14 +144,15 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     with Signals() as signals:
-        session = Session(where.workspace, procedure, signals, screen.show, screen.tick(), held)
+        tenant = Tenant("ooda", procedure.name)
+        session = Session(where.workspace, tenant, limits_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)
         gates = [gate.name for gate in procedure.gates or ()]
         how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
-            ending = ooda.ooda(Run(store), began, procedure, session.world())
+            ending = ooda.ooda(Run(store), began, procedure, world_of(session))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:

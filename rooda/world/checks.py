@@ -1,9 +1,9 @@
-"""Quality gates: shell commands in the workspace, each in its own group, with its own time and output file."""
+"""Shell commands in the workspace, quality gates among them: each in its own group, with its own time and output."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Gate, GateResult, Gates
+from rooda.model import Command, Gate, GateResult, Gates, Ran
 from rooda.policy.durations import plain
 from rooda.world import process
 from rooda.world.ground import Ground
@@ -12,7 +12,7 @@ Note = Callable[[str, Mapping[str, object]], None]  # event, facts
 
 
 class Limits(NamedTuple):
-    """What holds for every gate."""
+    """What holds for every command."""
 
     grace: float
     cap: int  # bytes of output kept
@@ -20,7 +20,7 @@ class Limits(NamedTuple):
 
 
 class Checker:
-    """Runs the gates of one run."""
+    """Runs the commands of one run."""
 
     def __init__(self, ground: Ground, limits: Limits, note: Note) -> None:
         self._ground, self._limits, self._note = ground, limits, note
@@ -30,32 +30,46 @@ class Checker:
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
             self._note("gate.started", {"gate": gate.name})
-            done, output = self._run(gate, iteration + 1, place)
+            command = Command(gate.command, f"gate-{place}", gate.timeout, iteration + 1)
+            done = self.run((command,))[0]
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
-            result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), output)
+            result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), done.output)
             said = result.verdict or "pass"
             self._note("gate.ended", {"gate": gate.name, "elapsed": result.seconds, "verdict": said})
             results.append(result)
         return Gates(tuple(results))
 
-    def _run(self, gate: Gate, number: int, place: int) -> tuple[process.Done, str]:
+    def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
+        """Each to its end, one after the other or all at once."""
+        rounds = [commands] if together else [[command] for command in commands]
+        return [ran for each in rounds for ran in self._round(each)]
+
+    def _round(self, commands: Sequence[Command]) -> list[Ran]:
+        specs = [self._spec(command) for command in commands]
+        done = process.together(specs, self._ground.signals, self._ground.tick)
+        return [
+            Ran(each.code, each.seconds, each.ended, spec.output, each.size)
+            for each, spec in zip(done, specs, strict=True)
+        ]
+
+    def _spec(self, command: Command) -> process.Spec:
         ground, limits = self._ground, self._limits
-        output = ground.folder.output(f"{number:04d}-gate-{place}.out")
-        spec = process.Spec(
-            argv=("/bin/sh", "-c", gate.command),
+        output, opened = ground.folder.output(f"{command.number:04d}-{command.label}.out")
+        return process.Spec(
+            argv=("/bin/sh", "-c", command.command),
             cwd=ground.workspace,
-            env={**ground.env, "ROODA_ITERATION": str(number)},
+            env={**ground.env, "ROODA_ITERATION": str(command.number), **command.env},
             output=output,
-            timeout=gate.timeout,
+            opened=opened,
+            timeout=command.timeout,
             grace=limits.grace,
             cap=limits.cap,
             keep=limits.keep,
         )
-        return process.run(spec, ground.signals, ground.tick), output
 
 
-def verdict(done: process.Done, gate: Gate) -> str:
+def verdict(done: Ran, gate: Gate) -> str:
     """Empty when it passed."""
     if done.ended == "timeout":
         return f"timeout {plain(gate.timeout)}s"

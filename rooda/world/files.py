@@ -19,6 +19,16 @@ def ordinary(path: str, flags: int) -> int:
     return descriptor
 
 
+def create_output(path: str) -> int:
+    """A new file for a process to write to; what had the name, a link or a pipe maybe, is removed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        remove(path)
+        return os.open(path, flags, 0o666)
+
+
 def read_ours(path: str) -> bytes:
     """A file of ours: OSError if somebody put a link, a pipe or a device in its place."""
     return read_open(ordinary(path, os.O_RDONLY))

@@ -1,28 +1,36 @@
-"""The prompt's file of a run."""
+"""The prompts' files of a run."""
 
 import os
+from typing import NamedTuple
 
-from rooda.model import Procedure, Prompt
+from rooda.model import Prompt
 from rooda.world import files, tokens
 from rooda.world.runfolder import RunFolder
 
 
+class Measure(NamedTuple):
+    """With which vocabulary a prompt's tokens are counted, and how many it should have at most."""
+
+    encoding: str = "o200k_base"
+    budget: int = 0
+
+
 class KeptPrompt:
-    """The prompt's file: written again only when the text is another one, or somebody touched the file."""
+    """A prompt's file: written again only when the text is another one, or somebody touched the file."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._text = ""  # what it stands for, not a long text itself: it would be kept while the agent works
         self._kept: tuple[Prompt, tuple[int, ...]] | None = None
 
-    def keep(self, text: str, iteration: int, procedure: Procedure) -> Prompt:
+    def keep(self, text: str, stem: str, measure: Measure) -> Prompt:
         told = files.told(text)
         if self._kept and told == self._text and _mark(self._kept[0].path) == self._kept[1]:
             return self._kept[0]
         data = files.to_bytes(text)
-        path = self._folder.write(f"{iteration + 1:04d}-prompt.md", data)
-        count, exact = tokens.count(text, procedure.token_encoding)
-        prompt = Prompt(path, files.sha256(data), len(data), count, exact, procedure.token_budget)
+        path = self._folder.write(f"{stem}-prompt.md", data)
+        count, exact = tokens.count(text, measure.encoding)
+        prompt = Prompt(path, files.sha256(data), len(data), count, exact, measure.budget)
         self._text, self._kept = told, (prompt, _mark(path))
         return prompt
 

@@ -14,11 +14,29 @@ class Ledger:
 
     def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
         self._held, self._run, self._complain = held, run, complain
-        self._note([])
+        self._calls: list[Json] = []
+        self._note()
+        self.sync()
+
+    def turn(self) -> None:
+        """Whoever was entered has ended; it is written with the next who begins."""
+        self._calls = []
 
     def enter(self, pid: int, command: str) -> None:
-        """This process is about to become the agent."""
-        self._note([{"pid": pid, "start": identity.start_of(pid), "command": command}])
+        """This process is about to become an agent."""
+        self._calls.append({"pid": pid, "start": identity.start_of(pid), "command": command})
+        self._note()
+
+    def sync(self) -> None:
+        """On the platter too: the run before its first agent, a pid while its process works.
+
+        A power cut that forgets a pid has ended its process; any other death of ours leaves what was written.
+        """
+        try:
+            if self._held:
+                self._held.sync()
+        except OSError:
+            pass  # what could not be written has been said
 
     def renew(self) -> bool:
         """An agent may have cleaned our folder away; then the lock must be held anew. False: another run has it now."""
@@ -45,10 +63,10 @@ class Ledger:
         except OSError:
             pass  # the next start looks for survivors, and finds none
 
-    def _note(self, calls: list[Json]) -> None:
+    def _note(self) -> None:
         try:
             if self._held:
-                self._held.note(self._run, calls)
+                self._held.note(self._run, self._calls)
         except OSError as problem:
             why = problem.strerror or str(problem)
             self._complain(f"the ledger of running agents can't be written ({why}); a crash may leave one alive")

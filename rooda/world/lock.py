@@ -20,9 +20,11 @@ class Lock:
         self.before = before  # what the holder before us wrote
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
-        """The ledger: whom this run has started and not yet ended. On disk when this returns."""
+        """The ledger: whom this run has started and not yet ended. Any death of ours leaves it readable."""
         self._facts = {**(self._facts or _about_us()), "run": run, "calls": calls}
         self._write()
+
+    def sync(self) -> None:
         files.sync(self._descriptor)
 
     def _write(self) -> None:

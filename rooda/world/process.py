@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.world import clock, descent, files, tree
@@ -11,6 +11,7 @@ from rooda.world.fence import Fence
 from rooda.world.signals import Signals, suspend_ourselves
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+SETTLED = 0.003  # seconds; who works longer can be left alone for the time of a disk's
 
 
 class Spec(NamedTuple):
@@ -20,6 +21,7 @@ class Spec(NamedTuple):
     cwd: str
     env: Mapping[str, str]
     output: str  # stdout and stderr go to this file
+    opened: int = -1  # the file, if it is open for that already; the start closes it
     stdin: str = os.devnull
     timeout: float = 0.0
     idle_timeout: float = 0.0
@@ -27,7 +29,6 @@ class Spec(NamedTuple):
     finished: Callable[[], bool] | None = None  # has it?
     grace: float = 5.0
     stop: int = signal.SIGTERM
-    meanwhile: Callable[[], None] | None = None  # done once, when it runs
     keep: bool = False  # what it leaves behind may live until the run ends
     cap: int = 0  # bytes of output kept, 0 = all
     note: Callable[[int], None] | None = None  # puts the pid on disk before the command begins
@@ -61,24 +62,52 @@ class Tick(NamedTuple):
 
 def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
     """Run to the end, whatever end that is. What it left behind is ended too."""
-    try:
-        child = _start(spec)
-    except OSError as problem:
-        return _not_started(problem, spec)
-    began = clock.monotonic()
-    if spec.meanwhile:
-        spec.meanwhile()
-    fence = Fence(child.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
-    ended = _watch(child.pid, fence, signals, tick)
-    if ended != "exit":
-        _end(child.pid, spec, signals)
-    seconds = clock.monotonic() - began - fence.slept
-    swept = _bury(child, spec, signals)
-    if signals.count:
-        ended = "interrupted"
-    code = child.returncode if child.returncode is not None else -signal.SIGKILL
-    note = "" if child.returncode is not None else f"process {child.pid} does not die"
-    return Done(code if code >= 0 else 128 - code, seconds, ended, fence.size(), note, swept)
+    return together((spec,), signals, tick)[0]
+
+
+def together(
+    specs: Sequence[Spec], signals: Signals, tick: Tick | None = None, meanwhile: Callable[[], None] | None = None
+) -> list[Done]:
+    """Run all of them at once, each within its own limits, until the last has ended. What they left is ended then.
+
+    `meanwhile` is done once, as soon as they have settled to work; not at all if none of them lives that long.
+    """
+    tasks = [_Task(spec) for spec in specs]
+    started = [task for task in tasks if task.child]
+    if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
+        meanwhile()
+    _watch(started, signals, tick)
+    swept = _bury(started, signals)
+    return [task.done(swept if len(started) == 1 else 0, bool(signals.count)) for task in tasks]
+
+
+class _Task:
+    """One process from its start to its end."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self.ended, self.seconds = spec, "", 0.0
+        self.child: subprocess.Popen[bytes] | None = None
+        try:
+            self.child = _start(spec)
+        except OSError as problem:
+            self._problem = problem
+            return
+        self.pid = self.child.pid
+        self._began = clock.monotonic()
+        self.fence = Fence(
+            self.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished
+        )
+
+    def close(self, reason: str) -> None:
+        self.ended, self.seconds = reason, clock.monotonic() - self._began - self.fence.slept
+
+    def done(self, swept: int, interrupted: bool) -> Done:
+        if self.child is None:
+            return _not_started(self._problem, self.spec)
+        code = self.child.returncode if self.child.returncode is not None else -signal.SIGKILL
+        note = "" if self.child.returncode is not None else f"process {self.pid} does not die"
+        ended = "interrupted" if interrupted else self.ended
+        return Done(code if code >= 0 else 128 - code, self.seconds, ended, self.fence.size(), note, swept)
 
 
 def begin(spec: Spec) -> int:
@@ -92,16 +121,15 @@ def end_leftovers(signals: Signals, grace: float) -> int:
 
 
 def _start(spec: Spec) -> "subprocess.Popen[bytes]":
-    stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
+    output = spec.opened if spec.opened >= 0 else files.create_output(spec.output)
     try:
-        output = files.ordinary(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-        os.set_blocking(output, True)
+        stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
         try:
             child = _popen(spec.argv, spec, stdin, output)
         finally:
-            os.close(output)
+            os.close(stdin)
     finally:
-        os.close(stdin)
+        os.close(output)
     if spec.note:
         _held_until_noted(child.pid, spec.note)
     return child
@@ -130,27 +158,44 @@ def _not_started(problem: OSError, spec: Spec) -> Done:
     return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {problem.strerror or problem}")
 
 
-def _watch(pid: int, fence: Fence, signals: Signals, tick: Tick | None) -> str:
-    """Wait for the child, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
-    while not tree.has_exited(pid):
+def _watch(tasks: Sequence[_Task], signals: Signals, tick: Tick | None) -> None:
+    """Wait for exits, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
+    while running := _still_running(tasks):
         if signals.count:
-            return "interrupted"
+            _end(running, "interrupted", signals)
+            break
         if signals.take_suspend():
-            _suspend(fence, signals)
-        reason, pause = fence.due()
-        if reason:
-            return reason
+            _suspend([task.fence for task in running], signals)
+        pauses = [pause for task in running if (pause := _within_limits(task, signals)) is not None]
+        if any(task.ended for task in running):
+            continue
         if tick:
             tick.work()
-            pause = tick.every if pause is None else min(pause, tick.every)
-        signals.wait(pause)
-        tree.reap_strangers(pid)
+            pauses.append(tick.every)
+        signals.wait(min(pauses, default=None))
+        tree.reap_strangers([task.pid for task in tasks])
     if tick:
         tick.work()
-    return "exit"
 
 
-def _suspend(fence: Fence, signals: Signals) -> None:
+def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
+    """Notes who has exited."""
+    open_ = [task for task in tasks if not task.ended]
+    for task in open_:
+        if tree.has_exited(task.pid):
+            task.close("exit")
+    return [task for task in open_ if not task.ended]
+
+
+def _within_limits(task: _Task, signals: Signals) -> float | None:
+    """End it if a limit has passed; else how long nobody need look."""
+    reason, pause = task.fence.due()
+    if reason:
+        _end([task], reason, signals)
+    return pause
+
+
+def _suspend(fences: Iterable[Fence], signals: Signals) -> None:
     """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
     began = clock.monotonic()
     below: set[int] = set()
@@ -160,33 +205,43 @@ def _suspend(fence: Fence, signals: Signals) -> None:
     suspend_ourselves()
     tree.signal_all(below, signal.SIGCONT)
     signals.take_suspend()  # the guardian's copy of the same Ctrl+Z
-    fence.shift(clock.monotonic() - began)
+    for fence in fences:
+        fence.shift(clock.monotonic() - began)
 
 
-def _end(pid: int, spec: Spec, signals: Signals) -> None:
-    """The ladder: the agent's own stop signal, TERM if that was another, KILL. A further signal skips the graces."""
-    for number in dict.fromkeys((spec.stop, signal.SIGTERM)):
-        tree.signal_group(pid, number)
-        if tree.await_exit(pid, spec.grace, signals.wait, lambda: signals.count > 1):
-            return
-        if signals.count > 1:
+def _end(tasks: Sequence[_Task], reason: str, signals: Signals) -> None:
+    """The ladder: its own stop signal, TERM where that was another, KILL. A further signal skips the graces."""
+    first = {task.pid: task.spec.stop for task in tasks}
+    second = {pid: int(signal.SIGTERM) for pid, number in first.items() if number != signal.SIGTERM}
+    grace, pids = max(task.spec.grace for task in tasks), list(first)
+    for rung in (first, second) if second else (first,):
+        for pid, number in rung.items():
+            tree.signal_group(pid, number)
+        if tree.await_exits(pids, grace, signals.wait, lambda: signals.count > 1) or signals.count > 1:
             break
-    tree.signal_group(pid, signal.SIGKILL)
-    tree.await_exit(pid, tree.LAST_WAIT, signals.wait)
+    for pid in pids:
+        if not tree.has_exited(pid):
+            tree.signal_group(pid, signal.SIGKILL)
+    tree.await_exits(pids, tree.LAST_WAIT, signals.wait)
+    for task in tasks:
+        task.close(reason)
 
 
-def _bury(child: "subprocess.Popen[bytes]", spec: Spec, signals: Signals) -> int:
-    """End what the leader left, then reap the leader; unreaped it keeps its group's number from being reused."""
+def _bury(tasks: Sequence[_Task], signals: Signals) -> int:
+    """End what the leaders left, then reap them; unreaped they keep their groups' numbers from being reused."""
     swept = 0
-    if not spec.keep:
+    if tasks and not any(task.spec.keep for task in tasks):
         if not descent.PROC:
-            tree.signal_group(child.pid, signal.SIGTERM)
-        swept = _sweep((child.pid,), spec.grace, signals)
-    child.poll()
+            for task in tasks:
+                tree.signal_group(task.pid, signal.SIGTERM)
+        swept = _sweep([task.pid for task in tasks], max(task.spec.grace for task in tasks), signals)
+    for task in tasks:
+        if task.child:
+            task.child.poll()
     return swept
 
 
-def _sweep(ours: tuple[int, ...], grace: float, signals: Signals) -> int:
+def _sweep(ours: Collection[int], grace: float, signals: Signals) -> int:
     """End every descendant but the children in `ours`. Where orphans don't come to us, only what is still below us."""
     ended: set[int] = set()
 

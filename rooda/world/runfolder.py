@@ -35,9 +35,15 @@ class RunFolder:
             files.write(path, data)
         return path
 
-    def output(self, name: str) -> str:
-        """An empty file for a process to write to."""
-        return self.write(name, b"")
+    def output(self, name: str) -> tuple[str, int]:
+        """An empty file for a process to write to: its path, and it open for that."""
+        path = os.path.join(self.ready(), name)
+        try:
+            return path, files.create_output(path)
+        except OSError as problem:
+            self._move(problem)
+            path = os.path.join(self._path, name)
+            return path, files.create_output(path)
 
     def take_problem(self) -> str:
         problem, self.problem = self.problem, ""

@@ -1,18 +1,17 @@
-"""One session of a procedure: its run folder, journal and signals, bound into the World that the loop is given."""
+"""One session of a loop: run folder, journal, ledger, signals, and the effects that every kind of loop shares."""
 
 import os
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Call, Gate, Gates, Json, Procedure, Prompt, Reply, World
-from rooda.world import clock, compose, kinship, memory, process
-from rooda.world.agents import ask, command, environment, evidence
+from rooda.model import Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
+from rooda.world import clock, kinship, memory, process
+from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
-from rooda.world.kept import KeptPrompt
+from rooda.world.kept import KeptPrompt, Measure
 from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
@@ -22,13 +21,21 @@ from rooda.world.signals import Signals
 DURABLE = ("iteration.ended", "run.started", "run.resumed", "run.ended")
 
 
+class Tenant(NamedTuple):
+    """Whose session it is."""
+
+    loop: str  # ooda | reflex | flow | goal
+    name: str  # procedure, alias, run id
+
+
 class Session:
     """Everything that one start or resume opens, and closes again."""
 
     def __init__(
         self,
         workspace: str,
-        procedure: Procedure,
+        tenant: Tenant,
+        limits: Limits,
         signals: Signals,
         show: Callable[[Json], None],
         tick: Tick | None,
@@ -36,33 +43,25 @@ class Session:
     ) -> None:
         memory.settle()
         self._began = clock.monotonic()
-        folder = RunFolder(workspace, new_id(procedure.name))
+        self.folder = folder = RunFolder(workspace, new_id(tenant.name))
         kinship.adopt_orphans()
         kinship.mark(folder.run)
-        self._show, self._signals, self._grace = show, signals, procedure.kill_grace
+        self._show, self._signals, self._limits = show, signals, limits
         self._iteration = 0
-        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": "ooda", "ROODA_PROCEDURE": procedure.name}
-        self._ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick)
-        self._journal = Journal(folder, loop="ooda", procedure=procedure.name)
+        named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
+        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
+        if tenant.loop == "ooda":
+            marks["ROODA_PROCEDURE"] = tenant.name
+        self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick)
+        self._journal = Journal(folder, loop=tenant.loop, **named)
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
-        keep = procedure.agent is not None and procedure.agent.keep_background
-        limits = Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
-        self._checker = Checker(self._ground, limits, lambda event, facts: self.tell(event, **facts))
+        self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
         signals.when_abandoned = self._ledger.abandon
 
-    def world(self) -> World:
-        return World(
-            now=lambda: clock.rfc3339(clock.now()),
-            seconds=clock.now,
-            elapsed=lambda: clock.monotonic() - self._began,
-            signalled=self.signalled,
-            tell=self.tell,
-            compose=self.compose,
-            ask=self.ask,
-            check=self.check,
-            rest=self.rest,
-        )
+    def elapsed(self) -> float:
+        """Seconds since this session began."""
+        return clock.monotonic() - self._began
 
     def signalled(self) -> int:
         """The signal that came first. Interrupted when the guardian was killed: then this counts as a crash."""
@@ -79,11 +78,10 @@ class Session:
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
 
-    def compose(self, procedure: Procedure, iteration: int) -> Prompt:
+    def prompt(self, text: Callable[[], str], stem: str, measure: Measure) -> Prompt:
+        """A prompt's file and its facts. `stem` begins the file's name."""
         began = clock.monotonic()
-        self._keep_the_lock()
-        text = compose.text(procedure, iteration + 1)
-        prompt = self._prompt.keep(text, iteration, procedure)
+        prompt = self._prompt.keep(text(), stem, measure)
         self._say_problem()
         facts = {"phase": "assemble", "elapsed": round(clock.monotonic() - began, 6), **prompt._asdict()}
         self.tell("prompt.assembled", **facts)
@@ -92,18 +90,25 @@ class Session:
         return prompt
 
     def ask(self, call: Call) -> Reply:
-        transcript = os.path.join(self._ground.folder.ready(), ask.transcript_name(call.number, call.kind))
-        about = {"agent": call.agent.name, "output": call.agent.output}
-        self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
-        note = partial(self._ledger.enter, command=command.describe(call.agent))
-        reply = ask.ask(call, self._ground, note, self._journal.sync)
+        return self.ask_all((call,))[0]
+
+    def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
+        """One agent call, or several at once."""
+        for call in calls:
+            transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
+            about = {"agent": call.agent.name, "output": call.agent.output}
+            self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
+        self._keep_the_lock()
+        self._ledger.turn()
+        replies = ask.ask(calls, self.ground, self._ledger.enter, self._sync)
         self.signalled()
         self._keep_the_lock()
-        self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
-        if reply.truncated:
-            self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
+        for call, reply in zip(calls, replies, strict=True):
+            self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
+            if reply.truncated:
+                self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
         self._say_problem()
-        return reply
+        return replies
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """No gates: no step, no word."""
@@ -118,10 +123,12 @@ class Session:
         self._say_problem()
         return found
 
-    def _keep_the_lock(self) -> None:
-        """Interrupted when another run has taken our place; whatever state is on disk is its own."""
-        if not self._ledger.renew():
-            raise Interrupted(TERMINATED - 128)
+    def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
+        """Shell commands in the workspace: checks, sensors, verifications."""
+        found = self._checker.run(commands, together)
+        self.signalled()
+        self._say_problem()
+        return found
 
     def rest(self, seconds: float) -> None:
         """Wait, and say so; a signal ends it."""
@@ -132,12 +139,22 @@ class Session:
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""
-        process.end_leftovers(self._signals, self._grace)
+        process.end_leftovers(self._signals, self._limits.grace)
         self._journal.sync()
         self._journal.close()
         self._ledger.close()
 
+    def _keep_the_lock(self) -> None:
+        """Interrupted when another run has taken our place; whatever state is on disk is its own."""
+        if not self._ledger.renew():
+            raise Interrupted(TERMINATED - 128)
+
+    def _sync(self) -> None:
+        """While agents work it costs nothing: the loop has to wait anyway."""
+        self._ledger.sync()
+        self._journal.sync()
+
     def _say_problem(self) -> None:
-        problem = self._ground.folder.take_problem()
+        problem = self.folder.take_problem()
         if problem:
             self.tell("problem", text=problem)

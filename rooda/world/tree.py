@@ -25,10 +25,12 @@ def signal_all(pids: Iterable[int], number: int) -> None:
             pass
 
 
-def await_exit(pid: int, seconds: float, pause: Pause, impatient: Callable[[], bool] = lambda: False) -> bool:
-    """True once the child is dead; False when the time is over or patience ends."""
+def await_exits(
+    pids: Collection[int], seconds: float, pause: Pause, impatient: Callable[[], bool] = lambda: False
+) -> bool:
+    """True once these children are dead; False when the time is over or patience ends."""
     deadline = clock.monotonic() + seconds
-    while not has_exited(pid):
+    while not all(map(has_exited, pids)):
         left = deadline - clock.monotonic()
         if left <= 0 or impatient():
             return False
@@ -93,12 +95,12 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
     return []
 
 
-def reap_strangers(ours: int) -> None:
+def reap_strangers(ours: Collection[int]) -> None:
     """Bury orphans that died while `ours` lives on, so that they don't pile up. Costs one call when there are none."""
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if dead is None or dead.si_pid == ours:
+            if dead is None or dead.si_pid in ours:
                 return
             os.waitpid(dead.si_pid, os.WNOHANG)
         except ChildProcessError:

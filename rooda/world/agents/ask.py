@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rooda.model import Call, Reply
 from rooda.world import files, process
@@ -11,42 +11,52 @@ from rooda.world.agents.environment import without
 from rooda.world.agents.understanding import understood
 from rooda.world.ground import Ground
 
-Note = Callable[[int], None]
+Note = Callable[[int, str], None]  # pid, command
 
 
-def ask(call: Call, ground: Ground, note: Note, meanwhile: Callable[[], None]) -> Reply:
-    """Run the agent to its end. Failure, timeout and interruption are results, not exceptions."""
-    transcript = ground.folder.output(transcript_name(call.number, call.kind))
-    spec = process.Spec(
-        argv=_argv(call),
+def ask(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[], None]) -> list[Reply]:
+    """Run the agents to their ends, all at once. Failure, timeout and interruption are results, not exceptions."""
+    specs = [_spec(call, ground, note) for call in calls]
+    ended = process.together(specs, ground.signals, ground.tick, meanwhile)
+    return [_reply(call, done, spec.output) for call, done, spec in zip(calls, ended, specs, strict=True)]
+
+
+def _spec(call: Call, ground: Ground, note: Note) -> process.Spec:
+    argv = _argv(call)
+    transcript, opened = ground.folder.output(transcript_name(call))
+    return process.Spec(
+        argv=argv,
         cwd=ground.workspace,
         env=environment(call, ground.env),
         output=transcript,
+        opened=opened,
         stdin=call.prompt.path if call.agent.prompt == "stdin" else os.devnull,
         timeout=call.iteration_timeout,
         idle_timeout=call.idle_timeout,
         grace=call.kill_grace,
         stop=signal.Signals[f"SIG{call.agent.stop}"],
-        meanwhile=meanwhile,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
         finished=ender.ender(call.agent.output, transcript),
-        note=note,
+        note=lambda pid: note(pid, command.describe(call.agent)),
     )
-    done = process.run(spec, ground.signals, ground.tick)
+
+
+def _reply(call: Call, done: process.Done, transcript: str) -> Reply:
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
     return understood(call, done, transcript)
 
 
-def transcript_name(number: int, kind: str) -> str:
-    return f"{number:04d}-{kind}.out"
+def transcript_name(call: Call) -> str:
+    return f"{call.number:04d}-{call.label or call.kind}.out"
 
 
 def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
     return {
         **(without(env, call.agent.env_deny) if call.agent.env_deny else env),
         **call.agent.env,
+        **call.env,
         "ROODA_CALL": call.kind,
         "ROODA_ITERATION": str(call.number),
         "ROODA_MODEL": call.agent.model,

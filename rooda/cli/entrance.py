@@ -1,0 +1,68 @@
+"""What every loop does before its first step: an agent that can be run, a lock, and nobody left of an earlier run."""
+
+import os
+
+from rooda.errors import Undecided
+from rooda.model import Agent
+from rooda.report.lines import Line
+from rooda.report.screen import Screen
+from rooda.world import identity, lock, survivors
+from rooda.world.agents import preflight
+from rooda.world.runfolder import make_home
+
+
+def checked(agent: Agent, workspace: str, prompt: str) -> str:
+    """Where the agent's program lies. Raises what can be found wrong before anything is written or paid for."""
+    program = preflight.require(agent, workspace)
+    preflight.check(agent, prompt)
+    return program
+
+
+def announced(agent: Agent, program: str, screen: Screen) -> None:
+    """What a person should know of the agent: traps always, version and who is billed if somebody watches."""
+    for text in preflight.warnings(agent):
+        warn(screen, text)
+    for text in preflight.lines(agent, program) if screen.watched else ():
+        screen.hint(text)
+
+
+def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
+    """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
+    try:
+        make_home(os.path.dirname(os.path.dirname(path)))
+        held = lock.take(path) or _after_a_dying_run(path)
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        warn(screen, f"{path} can't be locked ({why}); a second run of '{name}' would not be noticed")
+        return None
+    if held is None:
+        pid = lock.owner(path).get("pid", "unknown")
+        raise Undecided(
+            f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
+            f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
+        )
+    _end_survivors(held, screen)
+    return held
+
+
+def warn(screen: Screen, text: str) -> None:
+    screen.line(Line("warn", f"WARNING: {text}", aside=True))
+
+
+def _after_a_dying_run(path: str) -> lock.Lock | None:
+    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives."""
+    about = lock.owner(path)
+    if not about or identity.is_alive(about) or not lock.await_free(path):
+        return None
+    return lock.take(path)
+
+
+def _end_survivors(held: lock.Lock, screen: Screen) -> None:
+    """Nobody of an earlier run may go on beside this one."""
+    found = survivors.end(held.before)
+    if found is None:
+        return
+    who = ", ".join(found.commands) or "its agent"
+    end = "ended" if found.ended else "NOT ended, they can't be killed"
+    pids = ", ".join(map(str, found.pids))
+    warn(screen, f"Processes of the earlier run {found.run} ({who}) were still alive: {pids}; {end}.")
