@@ -94,6 +94,22 @@ class Procedure(NamedTuple):
     log_timestamp_format: str = "time"
 
 
+class Setup(NamedTuple):
+    """What a reflex, flow or goal loop calls agents with, resolved from all settings."""
+
+    agent: Agent | None  # None: nothing configured; only a run needs one
+    token_budget: int = 0
+    token_encoding: str = "o200k_base"
+    iteration_timeout: float = 0.0
+    idle_timeout: float = 0.0
+    kill_grace: float = 5.0
+    retry_wait: float = 5.0
+    max_output_buffer: int = 10_485_760
+    show_ai_output: bool = False
+    log_level: str = "info"
+    log_timestamp_format: str = "time"
+
+
 class Prompt(NamedTuple):
     """Facts about an assembled prompt; the text itself stays in its file."""
 
@@ -123,6 +139,7 @@ class Call(NamedTuple):
     promise_signals: bool = False
     label: str = ""  # tells calls of one kind and number apart, in the names of their files
     env: Mapping[str, str] = {}  # what this call is told besides
+    apart: bool = False  # a raw command's stderr goes to a file of its own: its stdout is the answer
 
 
 class Usage(NamedTuple):

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 
 from rooda.cli import options
+from rooda.settings.loop_kinds import KINDS, SHARED
 from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, flag_of, variable_of
 from rooda.settings.shapes import FRAGMENT, GATE, Key
 from rooda.settings.toml_text import toml_value
@@ -101,6 +102,11 @@ Dollars per million tokens, for agents that report tokens and no cost; [agents.m
 """
 
 REST = """
+## `[reflex]`, `[flow]`, `[goal]`
+
+Each has the keys of `[loop]` that its agent calls are made with ({shared}), which beat those of `[loop]`, and its own:
+
+{kinds}
 ## Other tables
 
 | table | what it holds |
@@ -108,7 +114,7 @@ REST = """
 | `[models]` | `word = "name"`: what the agent is told when a model is called by this word; other words pass unchanged |
 | `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]` with nothing but a command |
 
-{free} are kept for what is to come: nothing reads them yet.
+{free} is kept for what is to come: nothing reads it yet.
 
 Older names are accepted with a notice: {older}.
 
@@ -138,8 +144,19 @@ def page() -> str:
         + _keys(agent)
         + PRICES
         + _keys(PRICE)
-        + REST.format(older=older, free=free, reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)))
+        + REST.format(
+            kinds=_kinds(),
+            shared=", ".join(f"`{key}`" for key in SHARED),
+            older=older,
+            free=free,
+            reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
+        )
     )
+
+
+def _kinds() -> str:
+    own = {kind: {key: row for key, row in keys.items() if key not in SHARED} for kind, keys in KINDS.items()}
+    return "\n".join(f"`[{kind}]`\n\n{_keys(keys)}" for kind, keys in own.items())
 
 
 def _keys(keys: Mapping[str, Key]) -> str:

@@ -109,13 +109,19 @@ def for_resume() -> list[click.Parameter]:
     return [*_limit(), *_agent(), *_prompt(), *_way()]
 
 
+def for_kind() -> list[click.Parameter]:
+    """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
+    times = [option for option in _limit() if option.name in ("iteration_timeout", "idle_timeout", "token_budget")]
+    return [*_agent(), *times, *(option for option in _way() if option.name != "no_gates")]
+
+
 def asked(typed: Json) -> Asked:
     """The typed options as settings' flags and the rest. UsageProblem for what can't go together."""
     if typed["verbose"] and typed["quiet"]:
         raise UsageProblem("--verbose and --quiet are mutually exclusive.")
     if typed.get("resume") and typed.get("fresh"):
         raise UsageProblem("--resume and --fresh are mutually exclusive.")
-    if typed["unlimited"] and typed["max_iterations"] is not None:
+    if typed.get("unlimited") and typed["max_iterations"] is not None:
         raise UsageProblem("--unlimited and --max-iterations are mutually exclusive.")
     flags: Json = {}
     for name, take in _FLAGS.items():

@@ -5,6 +5,7 @@ from typing import Any
 
 from rooda.settings.kinds import Fault, Kind, meant, shown
 from rooda.settings.lines import Lines, Path, Tree
+from rooda.settings.loop_kinds import KINDS
 from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TABLES
 from rooda.settings.shapes import COMMANDS, WORDS, named, table_faults
 
@@ -43,6 +44,8 @@ def _table(name: str, value: Tree) -> list[Fault]:
         return named(_AGENT, "agents").faults(value)
     if name == "prices":
         return named(_PRICE, "prices").faults(value)
+    if name in KINDS:
+        return table_faults(value, KINDS[name])
     return (WORDS if name == "models" else COMMANDS).faults(value)
 
 

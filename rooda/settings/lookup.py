@@ -64,9 +64,18 @@ class Lookup(NamedTuple):
 
 def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
     """flag > a person's [procedures.NAME] > a person's [loop] > shipped [procedures.NAME] > shipped [loop]."""
+    return _lookup(settings, name, ("procedures", name), flags)
+
+
+def lookup_kind(settings: Settings, kind: str, flags: Mapping[str, Any]) -> Lookup:
+    """The same for a kind of loop: [reflex], [flow] and [goal] beat [loop]."""
+    return _lookup(settings, kind, (kind,), flags)
+
+
+def _lookup(settings: Settings, name: str, own: tuple[str, ...], flags: Mapping[str, Any]) -> Lookup:
     flag = flag_layer(flags)
     places = [Place(flag.tree, flag, ())]
     for layers in (settings.written, settings.shipped):
-        for path in (("procedures", name), ("loop",)):
+        for path in (own, ("loop",)):
             places += [Place(layer.table(*path), layer, path) for layer in layers]
     return Lookup(settings, name, tuple(place for place in places if place.table))

@@ -78,8 +78,8 @@ PRICE = {
     "written": Key(AMOUNT, "tokens that are written into a cache; the price of input when left out"),
 }
 
-FREE = ("reflex", "flow", "goal", "hooks")
-TABLES = ("loop", "procedures", "agents", "models", "prices", "ai_cmd_aliases", *FREE)
+FREE = ("hooks",)
+TABLES = ("loop", "procedures", "reflex", "flow", "goal", "agents", "models", "prices", "ai_cmd_aliases", *FREE)
 
 OLDER = {"default_max_iterations": "default_iterations"}
 

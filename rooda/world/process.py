@@ -22,6 +22,7 @@ class Spec(NamedTuple):
     env: Mapping[str, str]
     output: str  # stdout and stderr go to this file
     opened: int = -1  # the file, if it is open for that already; the start closes it
+    errors: int = -1  # an open file for stderr alone; the start closes it
     stdin: str = os.devnull
     timeout: float = 0.0
     idle_timeout: float = 0.0
@@ -129,7 +130,8 @@ def _start(spec: Spec) -> "subprocess.Popen[bytes]":
         finally:
             os.close(stdin)
     finally:
-        os.close(output)
+        for descriptor in {output, spec.errors} - {-1}:
+            os.close(descriptor)
     if spec.note:
         _held_until_noted(child.pid, spec.note)
     return child
@@ -149,7 +151,13 @@ def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
 
 def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        argv, cwd=spec.cwd, env=spec.env, stdin=stdin, stdout=output, stderr=output, start_new_session=True
+        argv,
+        cwd=spec.cwd,
+        env=spec.env,
+        stdin=stdin,
+        stdout=output,
+        stderr=output if spec.errors < 0 else spec.errors,
+        start_new_session=True,
     )
 
 

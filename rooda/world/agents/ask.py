@@ -24,12 +24,16 @@ def ask(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[
 def _spec(call: Call, ground: Ground, note: Note) -> process.Spec:
     argv = _argv(call)
     transcript, opened = ground.folder.output(transcript_name(call))
+    errors = -1
+    if call.apart and call.agent.output == "text":
+        errors = ground.folder.output(transcript_name(call).replace(".out", ".err"))[1]
     return process.Spec(
         argv=argv,
         cwd=ground.workspace,
         env=environment(call, ground.env),
         output=transcript,
         opened=opened,
+        errors=errors,
         stdin=call.prompt.path if call.agent.prompt == "stdin" else os.devnull,
         timeout=call.iteration_timeout,
         idle_timeout=call.idle_timeout,

@@ -1,0 +1,36 @@
+"""The settings of [reflex], [flow] and [goal]: what every kind of loop has, and what is its own."""
+
+from rooda.settings.kinds import FLAG, SECONDS, whole, word
+from rooda.settings.schema import LOOP
+from rooda.settings.shapes import Key
+
+SHARED = {
+    key: LOOP[key]
+    for key in (
+        *("agent", "ai_cmd", "ai_cmd_alias", "model", "allowed_tools", "denied_tools", "call_budget"),
+        *("token_budget", "token_encoding", "iteration_timeout", "idle_timeout", "kill_grace", "retry_wait"),
+        *("max_output_buffer", "show_ai_output", "log_level", "log_timestamp_format"),
+    )
+}
+
+REFLEX = {
+    "max_iterations": Key(whole(1), "iterations proposed for a new loop"),
+    "exec_checks": Key(word("run", "ask", "skip"), "what happens to shell commands that an agent wrote as checks"),
+    "check_timeout": Key(SECONDS, "seconds one check may take; 0 = no limit"),
+    "sequential": Key(FLAG, "one agent at a time"),
+    **SHARED,
+}
+
+FLOW = {
+    "sensors": Key(word("agent", "native"), "who runs the sensors' commands: an agent, or rooda itself"),
+    "sensor_timeout": Key(SECONDS, "seconds one sensor command may take; 0 = no limit"),
+    **SHARED,
+}
+
+GOAL = {
+    "max_iterations": Key(whole(1), "iterations after which a goal pauses"),
+    "verify_timeout": Key(SECONDS, "seconds one verification command may take; 0 = no limit"),
+    **SHARED,
+}
+
+KINDS = {"reflex": REFLEX, "flow": FLOW, "goal": GOAL}
