@@ -11,7 +11,9 @@ CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denie
 FATAL = (AUTH, CONTEXT, CONFIG)  # going on would only repeat them
 
 _USAGE = re.compile(
-    r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota", re.I
+    r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota"
+    r"|your quota will reset",
+    re.I,
 )
 _CONTEXT = re.compile(
     r"prompt (?:is |as )?too long|context (?:window|length)|maximum context"
@@ -19,7 +21,9 @@ _CONTEXT = re.compile(
     re.I,
 )
 _BILLING = re.compile(
-    r"credit balance|quota exceeded\. check your plan|insufficient.?(?:quota|credit|fund)|billing", re.I
+    r"credit balance|credits? (?:is|are) depleted|quota exceeded\. check your plan|insufficient.?(?:quota|credit|fund)"
+    r"|billing",
+    re.I,
 )
 _LOGIN = re.compile(
     r"not logged in|please run /login|invalid (?:x-)?api.key|missing environment variable|authentication"
@@ -34,9 +38,11 @@ _CONFIG = re.compile(
     re.I,
 )
 _BUSY = re.compile(r"rate.?limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
-_NETWORK = re.compile(r"connection|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I)
+_NETWORK = re.compile(
+    r"connection|could not connect|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I
+)
 _TELLING = re.compile(
-    r"error|no api key|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
+    r"error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
 )
 _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
 
@@ -52,18 +58,30 @@ class Outcome(NamedTuple):
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
     """`ended`: how the process came to its end; `status_of_exit`: the HTTP status that an exit code stands for."""
     if ended in ("timeout", "idle"):
-        return Outcome(TIMEOUT)
+        return _waited(facts)
     if ended == "interrupted":
         return Outcome(KILLED)
     if facts.limited or _USAGE.search(facts.message):
         return Outcome(USAGE_LIMIT, facts.message)
     if facts.error or facts.message:
         return _error(facts.message, facts.error, facts.status or _status(facts.message) or status_of_exit)
+    if facts.denied and facts.tools_failed >= facts.tools and exit_code == 0:
+        return Outcome(DENIED, f"every tool was denied: {', '.join(dict.fromkeys(facts.denied))}")
+    if facts.denied and not facts.ended and exit_code == 0:
+        return Outcome(DENIED, f"it ended when this was denied: {facts.denied[-1]}")
     if not facts.ended:
         return _broken_off(facts, exit_code, status_of_exit)
-    if facts.denied and facts.tools_failed >= facts.tools:
-        return Outcome(DENIED, f"every tool was denied: {', '.join(dict.fromkeys(facts.denied))}")
     return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")
+
+
+def _waited(facts: Facts) -> Outcome:
+    """We ended it, since it took too long. What it was waiting for is why, if it said so and nothing came after."""
+    if facts.limited or _USAGE.search(facts.message):
+        return Outcome(USAGE_LIMIT, facts.message)
+    if not facts.message:
+        return Outcome(TIMEOUT)
+    found = _error(facts.message, facts.error, facts.status or _status(facts.message))
+    return found if found.kind in (AUTH, CONTEXT, RATE_LIMIT) else Outcome(TIMEOUT, facts.message, found.retryable)
 
 
 def _error(message: str, error: str, status: int | None) -> Outcome:
@@ -73,7 +91,7 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
         return Outcome(CONTEXT, message)
     if status in (401, 403) or _BILLING.search(words):
         return Outcome(AUTH, message)
-    if status == 429 or _BUSY.search(words):
+    if status in (429, 503, 529) or (status != 500 and _BUSY.search(words)):
         return Outcome(RATE_LIMIT, message, retryable=True)
     if status is not None and status >= 500:
         return Outcome(AGENT_ERROR, message, retryable=True)

@@ -16,6 +16,9 @@ from rooda.world.runfolder import make_home
 STATUSES = ("running", "paused", COMPLETED, "aborted", "interrupted")
 
 
+_json = json.JSONEncoder().encode
+
+
 class Place(NamedTuple):
     """Where one procedure keeps its state."""
 
@@ -94,8 +97,9 @@ class ProcedureStore:
             self._durations.clear()
         for duration in new:
             self._durations += f', "{duration}"'.encode() if self._durations else f'"{duration}"'.encode()
-        head = json.dumps(state._replace(elapsed_per_iteration=())._asdict(), indent=2).encode()
-        return b"".join((head.removesuffix(b"]\n}"), self._durations, b"]\n}\n"))
+        lines = [f'  "{key}": {_json(value)}' for key, value in zip(state._fields[:-1], state[:-1], strict=True)]
+        head = ",\n".join(["{\n" + lines[0], *lines[1:], f'  "{state._fields[-1]}": ['])
+        return b"".join((head.encode(), self._durations, b"]\n}\n"))
 
 
 def make_room(place: Place) -> None:

@@ -21,12 +21,16 @@ def ordinary(path: str, flags: int) -> int:
 
 def create_output(path: str) -> int:
     """A new file for a process to write to; what had the name, a link or a pipe maybe, is removed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    return _fresh(path, os.O_APPEND, 0o666)
+
+
+def _fresh(path: str, how: int, mode: int) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
     try:
-        return os.open(path, flags, 0o666)
+        return os.open(path, flags, mode)
     except FileExistsError:
         remove(path)
-        return os.open(path, flags, 0o666)
+        return os.open(path, flags, mode)
 
 
 def read_ours(path: str) -> bytes:
@@ -43,6 +47,15 @@ def read_open(descriptor: int) -> bytes:
         while len(data) != size and pieces[-1]:
             pieces.append(os.read(descriptor, 65_536))
         return data if len(pieces) == 1 else b"".join(pieces)
+    finally:
+        os.close(descriptor)
+
+
+def of_kernel(path: str) -> bytes:
+    """A short file of /proc: it tells no size, and one read gets all of it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
     finally:
         os.close(descriptor)
 
@@ -74,8 +87,7 @@ def replace(path: str, data: bytes, mode: int = 0o666) -> None:
     """A reader sees the old bytes or the new ones, also after a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        remove(temporary)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        descriptor = _fresh(temporary, 0, mode)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)
@@ -147,6 +159,11 @@ def remove(path: str) -> None:
     except OSError:
         if os.path.lexists(path):
             raise
+
+
+def move(old: str, new: str) -> None:
+    """A new name, for files that nothing relies on after a crash."""
+    os.rename(old, new)
 
 
 def rename(old: str, new: str) -> None:

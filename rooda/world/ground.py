@@ -16,3 +16,4 @@ class Ground(NamedTuple):
     folder: RunFolder
     signals: Signals
     tick: Tick | None = None
+    marked: bool = False  # what we start carries the run's mark from its first moment, and nothing can take it off

@@ -99,15 +99,15 @@ def _send(pid: int, number: int) -> None:
 
 
 def _end_the_rest() -> None:
-    if _childless():  # nearly always so, and what follows need not be loaded
+    if childless():  # nearly always so, and what follows need not be loaded
         return
     from rooda.world import clock, tree
 
     tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
 
 
-def _childless() -> bool:
-    """On Linux the proof that nobody is left: whoever had lost its parent would be ours by now."""
+def childless() -> bool:
+    """Buries the dead. On Linux the proof that nobody is left: whoever had lost its parent would be ours by now."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -9,7 +9,7 @@ from rooda.world.runfolder import RunFolder
 
 VERSION = 1
 NAME = "events.jsonl"
-_json = json.JSONEncoder(ensure_ascii=False).encode
+_json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 class Journal:

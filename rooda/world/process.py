@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.world import clock, descent, files, tree
+from rooda.world import clock, descent, files, guardian, tree
 from rooda.world.fence import Fence
 from rooda.world.signals import Signals, suspend_ourselves
 
@@ -32,7 +32,8 @@ class Spec(NamedTuple):
     stop: int = signal.SIGTERM
     keep: bool = False  # what it leaves behind may live until the run ends
     cap: int = 0  # bytes of output kept, 0 = all
-    note: Callable[[int], None] | None = None  # puts the pid on disk before the command begins
+    note: Callable[[int], None] | None = None  # puts the pid on disk
+    held: bool = True  # and until that is done it sleeps
 
 
 class Done(NamedTuple):
@@ -67,14 +68,20 @@ def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
 
 
 def together(
-    specs: Sequence[Spec], signals: Signals, tick: Tick | None = None, meanwhile: Callable[[], None] | None = None
+    specs: Sequence[Spec],
+    signals: Signals,
+    tick: Tick | None = None,
+    at_once: Callable[[], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[Done]:
     """Run all of them at once, each within its own limits, until the last has ended. What they left is ended then.
 
-    `meanwhile` is done once, as soon as they have settled to work; not at all if none of them lives that long.
+    `at_once` is done when they have begun, `meanwhile` when they have settled to work: never, if none lives that long.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.child]
+    if at_once:
+        at_once()
     if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
         meanwhile()
     _watch(started, signals, tick)
@@ -132,8 +139,10 @@ def _start(spec: Spec) -> "subprocess.Popen[bytes]":
     finally:
         for descriptor in {output, spec.errors} - {-1}:
             os.close(descriptor)
-    if spec.note:
+    if spec.note and spec.held:
         _held_until_noted(child.pid, spec.note)
+    elif spec.note:
+        spec.note(child.pid)
     return child
 
 
@@ -236,16 +245,18 @@ def _end(tasks: Sequence[_Task], reason: str, signals: Signals) -> None:
 
 
 def _bury(tasks: Sequence[_Task], signals: Signals) -> int:
-    """End what the leaders left, then reap them; unreaped they keep their groups' numbers from being reused."""
+    """Reap the leaders and end what they left. A group's number is not given away while anybody is in the group."""
     swept = 0
-    if tasks and not any(task.spec.keep for task in tasks):
-        if not descent.PROC:
-            for task in tasks:
-                tree.signal_group(task.pid, signal.SIGTERM)
-        swept = _sweep([task.pid for task in tasks], max(task.spec.grace for task in tasks), signals)
+    keep = any(task.spec.keep for task in tasks)
+    if tasks and not keep and not descent.PROC:
+        for task in tasks:
+            tree.signal_group(task.pid, signal.SIGTERM)
     for task in tasks:
         if task.child:
             task.child.poll()
+    if tasks and not keep and not guardian.childless():
+        undead = [task.pid for task in tasks if task.child and task.child.returncode is None]
+        swept = _sweep(undead, max(task.spec.grace for task in tasks), signals)
     return swept
 
 
@@ -254,8 +265,6 @@ def _sweep(ours: Collection[int], grace: float, signals: Signals) -> int:
     ended: set[int] = set()
 
     def living() -> list[int]:
-        if set(descent.children(os.getpid())) <= set(ours) and all(map(tree.has_exited, ours)):
-            return []  # nearly always so, and cheaper found than the rest
         found = tree.living_below(ours)
         ended.update(found)
         return found

@@ -4,6 +4,8 @@ import os
 
 from rooda.world import clock, files
 
+SPARE = ".next"
+
 
 class RunFolder:
     """Knows where files of this run go, and moves elsewhere when the disk refuses."""
@@ -13,6 +15,7 @@ class RunFolder:
         self.problem = ""  # said once per iteration at most; taken by `take_problem`
         self._home = os.path.join(workspace, ".rooda")
         self._path = os.path.join(self._home, "runs", run)
+        self._spare = -1  # the next output, made ahead and open
 
     def ready(self) -> str:
         """The folder, made if absent."""
@@ -39,11 +42,46 @@ class RunFolder:
         """An empty file for a process to write to: its path, and it open for that."""
         path = os.path.join(self.ready(), name)
         try:
-            return path, files.create_output(path)
+            return path, self._renamed(path) or files.create_output(path)
         except OSError as problem:
             self._move(problem)
             path = os.path.join(self._path, name)
             return path, files.create_output(path)
+
+    def make_spare(self) -> None:
+        """Make the next output while a process works. Between two calls it can cost more than all the rest.
+
+        ext4 passes by the inodes of files that were deleted in the last minutes, one by one.
+        """
+        if self._spare < 0:
+            try:
+                self._spare = files.create_output(os.path.join(self._path, SPARE))
+            except OSError:
+                pass  # who needs it will see
+
+    def _renamed(self, path: str) -> int:
+        """The spare file under its new name; 0 if there is none, or somebody took it away."""
+        descriptor, self._spare = self._spare, -1
+        if descriptor < 0:
+            return 0
+        try:
+            spare = os.path.join(self._path, SPARE)
+            if os.path.samestat(os.fstat(descriptor), os.lstat(spare)):
+                files.move(spare, path)
+                return descriptor
+        except OSError:
+            pass
+        os.close(descriptor)
+        return 0
+
+    def close(self) -> None:
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+            try:
+                files.remove(os.path.join(self._path, SPARE))
+            except OSError:
+                pass
 
     def take_problem(self) -> str:
         problem, self.problem = self.problem, ""

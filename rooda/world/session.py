@@ -45,14 +45,14 @@ class Session:
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(tenant.name))
         kinship.adopt_orphans()
-        kinship.mark(folder.run)
+        marked = kinship.mark(folder.run)
         self._show, self._signals, self._limits = show, signals, limits
         self._iteration = 0
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
         if tenant.loop == "ooda":
             marks["ROODA_PROCEDURE"] = tenant.name
-        self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick)
+        self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
@@ -142,6 +142,7 @@ class Session:
         process.end_leftovers(self._signals, self._limits.grace)
         self._journal.sync()
         self._journal.close()
+        self.folder.close()
         self._ledger.close()
 
     def _keep_the_lock(self) -> None:

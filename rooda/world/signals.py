@@ -27,6 +27,7 @@ class Signals:
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspend = False
+        self._told = True  # there may be something on the lifeline
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
 
@@ -59,8 +60,8 @@ class Signals:
         self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_continue)
         if self._lifeline >= 0:
             kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes us from a Ctrl+Z
-        for number in (signal.SIGCHLD, guardian.TOLD):
-            self._old[number] = signal.signal(number, _wake)
+        self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
+        self._old[guardian.TOLD] = signal.signal(guardian.TOLD, self._note_told)
         return self
 
     def __exit__(
@@ -74,7 +75,8 @@ class Signals:
 
     def wait(self, seconds: float | None) -> None:
         """Sleep until a signal arrives, a child ends, or the time is over. No polling."""
-        self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
+        ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
+        self._told = self._told or any(descriptor == self._lifeline for descriptor, _ in ready)
         try:
             while len(os.read(self._read, 4096)) == 4096:
                 pass
@@ -95,13 +97,17 @@ class Signals:
         self._suspend = True
 
     def _note_continue(self, number: int, frame: FrameType | None) -> None:
-        """Too late to sleep: one who did not get round to it must not do so later."""
-        self._suspend = False
+        """Too late to sleep: one who did not get round to it must not do so later. Also sent when the guardian dies."""
+        self._suspend, self._told = False, True
+
+    def _note_told(self, number: int, frame: FrameType | None) -> None:
+        self._told = True
 
     def _listen(self) -> None:
         """Take what the guardian passed on; its death counts as SIGTERM."""
-        if self._lifeline < 0:
+        if self._lifeline < 0 or not self._told:
             return
+        self._told = False
         try:
             numbers = os.read(self._lifeline, 4096)
         except BlockingIOError:

@@ -5,8 +5,9 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from rooda.model import Call, Reply
+from rooda.policy.outcome import CONTEXT
 from rooda.world import files, process
-from rooda.world.agents import command, ender
+from rooda.world.agents import command, ender, preflight
 from rooda.world.agents.environment import without
 from rooda.world.agents.understanding import understood
 from rooda.world.ground import Ground
@@ -16,17 +17,32 @@ Note = Callable[[int, str], None]  # pid, command
 
 def ask(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[], None]) -> list[Reply]:
     """Run the agents to their ends, all at once. Failure, timeout and interruption are results, not exceptions."""
-    specs = [_spec(call, ground, note) for call in calls]
-    ended = process.together(specs, ground.signals, ground.tick, meanwhile)
-    return [_reply(call, done, spec.output) for call, done, spec in zip(calls, ended, specs, strict=True)]
+    problems = [preflight.excess_on_disk(call.agent, call.prompt) for call in calls]
+    fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
+    answers = iter(_asked(fitting, ground, note, meanwhile) if fitting else ())
+    return [refused(problem) if problem else next(answers) for problem in problems]
 
 
-def _spec(call: Call, ground: Ground, note: Note) -> process.Spec:
+def _asked(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[], None]) -> list[Reply]:
+    circles = ender.Circles()
+    specs = [_spec(call, ground, note, circles) for call in calls]
+    tick = circles.over(ground.tick) if any(call.agent.output in ender.CIRCLING for call in calls) else ground.tick
+    ended = process.together(specs, ground.signals, tick, ground.folder.make_spare, meanwhile)
+    return [_reply(call, done, spec) for call, done, spec in zip(calls, ended, specs, strict=True)]
+
+
+def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> process.Spec:
     argv = _argv(call)
     transcript, opened = ground.folder.output(transcript_name(call))
     errors = -1
     if call.apart and call.agent.output == "text":
         errors = ground.folder.output(transcript_name(call).replace(".out", ".err"))[1]
+    stop = signal.Signals[f"SIG{call.agent.stop}"]
+
+    def noted(pid: int) -> None:
+        note(pid, command.describe(call.agent))
+        circles.watch(pid, stop, call.agent.output, transcript)
+
     return process.Spec(
         argv=argv,
         cwd=ground.workspace,
@@ -38,18 +54,25 @@ def _spec(call: Call, ground: Ground, note: Note) -> process.Spec:
         timeout=call.iteration_timeout,
         idle_timeout=call.idle_timeout,
         grace=call.kill_grace,
-        stop=signal.Signals[f"SIG{call.agent.stop}"],
+        stop=stop,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
         finished=ender.ender(call.agent.output, transcript),
-        note=lambda pid: note(pid, command.describe(call.agent)),
+        note=noted,
+        held=not ground.marked,
     )
 
 
-def _reply(call: Call, done: process.Done, transcript: str) -> Reply:
+def refused(problem: str) -> Reply:
+    """A prompt that has grown: the agent would refuse it, or could not be started with it."""
+    what = f"the prompt is too long by now: it has {problem}. The agent was not started"
+    return Reply(process.NOT_RUNNABLE, 0.0, "not-started", note=what, outcome=CONTEXT, message=what)
+
+
+def _reply(call: Call, done: process.Done, spec: process.Spec) -> Reply:
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
-    return understood(call, done, transcript)
+    return understood(call, done, spec.output, spec.env)
 
 
 def transcript_name(call: Call) -> str:

@@ -1,12 +1,17 @@
-"""Has an agent said its last word, though it has not exited?"""
+"""Has an agent said its last word, though it has not exited? Does it go round in circles?"""
 
 import json
 from collections.abc import Callable
 
-from rooda.world import files
+from rooda.world import clock, files, tree
+from rooda.world.process import Tick
 
 _LAST = {"claude": ("result",), "codex": ("turn.completed",), "gemini": ("result",), "droid": ("completion",)}
 _LONGEST = 4_194_304
+CIRCLING = ("opencode",)  # sums up a context that is too full, and begins anew, for ever
+LOOK = 2.0  # seconds between looks
+ROUNDS = 3  # without anything done in between
+_RECENT = 262_144  # bytes that are looked at
 
 
 def ender(output: str, path: str) -> Callable[[], bool] | None:
@@ -24,3 +29,37 @@ def ender(output: str, path: str) -> Callable[[], bool] | None:
         return isinstance(record, dict) and record.get("type") in kinds and not record.get("is_error")
 
     return ended
+
+
+class Circles:
+    """Sends its stop signal to a CLI that will never end by itself; its transcript says what became of it."""
+
+    def __init__(self) -> None:
+        self._watched: list[tuple[int, int, str, str]] = []
+        self._looked = clock.monotonic()
+
+    def watch(self, pid: int, stop: int, output: str, transcript: str) -> None:
+        """Look at this one from now on, if it is of a kind that does such things."""
+        if output in CIRCLING:
+            self._watched.append((pid, stop, output, transcript))
+
+    def over(self, tick: Tick | None) -> Tick:
+        """Looks now and then, and does what the given tick does as often as that asks for."""
+        return Tick(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
+
+    def _work(self, tick: Tick | None) -> None:
+        if tick:
+            tick.work()
+        if clock.monotonic() - self._looked >= LOOK:
+            self._looked = clock.monotonic()
+            for pid, stop, output, transcript in self._watched:
+                if in_circles(output, transcript):
+                    tree.signal_group(pid, stop)
+
+
+def in_circles(output: str, transcript: str) -> bool:
+    """Was the context too full again and again, with nothing done in between?"""
+    from rooda.world.agents import reading
+
+    rounds: int = reading.gathered(output, transcript, _RECENT).memory.get("overflows", 0)
+    return rounds >= ROUNDS

@@ -24,15 +24,20 @@ class Gathered:
         self.denied: list[str] = []
         self.noises: list[str] = []
         self.shown: list[str] = []  # for --verbose; the watcher empties it
+        self.shares: dict[str, Usage] = {}  # the usage model by model, where that is told
+        self.waiting: tuple[str, int | None] = ("", None)  # why it tries again; nothing has come since
+        self.memory: dict[str, Any] = {}  # what a reader has to remember from one record to the next
 
     def say(self, text: Any) -> None:
         """The agent's own words; the last of them are its final message."""
+        self.went_on()
         if isinstance(text, str) and text.strip():
             self.final = text
             self.shown.append(text)
 
     def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
         """A tool was called, on this; `edits`: the file it writes."""
+        self.went_on()
         self.tools += 1
         if isinstance(edits, str) and edits:
             self.edited[edits] = None
@@ -46,8 +51,15 @@ class Gathered:
         self.denied.append(str(name))
 
     def retry(self, status: Any, text: Any = "") -> None:
+        """It will try again. If nothing comes of that, this is why."""
         self.retries += 1
-        self.shown.append(f"[retry] {status} {text}".rstrip())
+        code = status if isinstance(status, int) and not isinstance(status, bool) else None
+        self.waiting = (text if isinstance(text, str) and text else f"status {code}" if code else "", code)
+        self.shown.append(f"[retry] {status or ''} {text or ''}".replace("  ", " ").rstrip())
+
+    def went_on(self) -> None:
+        """What it waited for has come."""
+        self.waiting = ("", None)
 
     def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:
         """The run went wrong; the last such word counts."""
@@ -73,15 +85,21 @@ class Gathered:
     def add(self, usage: Usage) -> None:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
 
+    def share(self, model: str, usage: Usage) -> None:
+        """A part of the usage, and whose it is."""
+        self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
+
     def facts(self) -> Facts:
+        told = bool(self.error or self.message or self.ended)
+        message, status = (self.message, self.status) if told else self.waiting
         return Facts(
             session=self.session,
             model=self.model,
             final=self.final,
             ended=self.ended,
-            status=self.status,
+            status=status,
             error=self.error,
-            message=self.message,
+            message=message,
             limited=self.limited,
             reset_at=self.reset_at,
             usage=self.usage,

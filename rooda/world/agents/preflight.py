@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
-from rooda.model import Agent
+from rooda.model import Agent, Prompt
+from rooda.world import files
 from rooda.world.agents import command, environment, traps, versions
 
 ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
@@ -21,12 +22,12 @@ def require(agent: Agent, workspace: str) -> str:
     else:
         places = agent.env.get("PATH", os.environ.get("PATH", os.defpath)).split(os.pathsep)
         found = [os.path.join(place, program) for place in places if place]
-    files = [path for path in found if os.path.isfile(path)]
-    for path in files:
+    there = [path for path in found if os.path.isfile(path)]
+    for path in there:
         if os.access(path, os.X_OK):
             return path
-    if files:
-        raise AgentMissing(f"AI command is not executable: {files[0]}", f"Make it so: chmod +x {files[0]}")
+    if there:
+        raise AgentMissing(f"AI command is not executable: {there[0]}", f"Make it so: chmod +x {there[0]}")
     raise AgentMissing(f"AI command binary not found: {program}", hint)
 
 
@@ -42,22 +43,32 @@ def check(agent: Agent, prompt: str) -> None:
 
 def fits(agent: Agent, prompt: str) -> None:
     """PromptProblem when the prompt is longer than the agent takes."""
+    if why := excess(agent, prompt):
+        raise PromptProblem(
+            f"The prompt is too long: it has {why}. Nothing was started.",
+            "Shorten it (rooda build --dry-run shows it), let the agent read files by itself, or choose another agent.",
+        )
+
+
+def excess(agent: Agent, prompt: str) -> str:
+    """How long the prompt is, and how long it may be; "" if it fits."""
     size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
     if agent.size_limit and size > agent.size_limit:
-        raise _too_long(f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}")
+        return f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}"
     if agent.character_limit and len(prompt) > agent.character_limit:
-        raise _too_long(f"{len(prompt):,} characters, and {who} takes at most {agent.character_limit:,}")
+        return f"{len(prompt):,} characters, and {who} takes at most {agent.character_limit:,}"
     if agent.prompt == "argument" and size > ARGUMENT // 2:
         longest = max(len(word.encode("utf-8", "replace")) for word in command.argv(agent, prompt))
         if longest > ARGUMENT:
-            raise _too_long(f"{size:,} bytes, and one argument of a command has at most {ARGUMENT:,}")
+            return f"{size:,} bytes, and one argument of a command has at most {ARGUMENT:,}"
+    return ""
 
 
-def _too_long(why: str) -> PromptProblem:
-    return PromptProblem(
-        f"The prompt is too long: it has {why}. Nothing was started.",
-        "Shorten it (rooda build --dry-run shows it), let the agent read files by itself, or choose another agent.",
-    )
+def excess_on_disk(agent: Agent, prompt: Prompt) -> str:
+    """The same of a prompt that is in its file; that is read only if its size leaves a doubt."""
+    limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
+    doubtful = any(limit and prompt.size > limit for limit in limits)
+    return excess(agent, files.text(prompt.path)) if doubtful else ""
 
 
 def warnings(agent: Agent) -> list[str]:

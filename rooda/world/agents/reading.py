@@ -20,6 +20,7 @@ RECORDS: dict[str, Callable[[Json, Gathered], None]] = {
     "pi": pi.take,
 }
 LINES: dict[str, Callable[[str, Gathered], None]] = {"aider": aider.line}
+NOISE: dict[str, Callable[[str, Gathered], None]] = {"gemini": gemini.noise}  # what is no record, but tells something
 
 
 def is_read(output: str) -> bool:
@@ -29,6 +30,11 @@ def is_read(output: str) -> bool:
 
 def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
     """The facts of a transcript, of its last `limit` bytes if it is longer; empty ones when it can't be read."""
+    return gathered(output, path, limit).facts()
+
+
+def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
+    """The same, before it is put into one record."""
     into = Gathered()
     try:
         for line in files.lines(path, limit, LONGEST):
@@ -36,7 +42,7 @@ def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
             into.shown.clear()
     except OSError:
         pass
-    return into.facts()
+    return into
 
 
 def take_line(output: str, line: bytes, into: Gathered) -> None:
@@ -49,6 +55,8 @@ def take_line(output: str, line: bytes, into: Gathered) -> None:
         RECORDS[output](record, into)
     else:
         into.noise(line)
+        if output in NOISE:
+            NOISE[output](line[:2000].decode("utf-8", "replace"), into)
 
 
 def _record(line: bytes) -> Json | None:

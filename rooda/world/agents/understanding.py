@@ -1,17 +1,30 @@
 """From a process that has ended and its transcript to what became of the call."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from rooda.model import Call, Reply
+from rooda.model import Call, Facts, Reply, Usage
 from rooda.policy import promise
 from rooda.world import clock, files
 from rooda.world.process import Done
+
+if TYPE_CHECKING:
+    from rooda.world.agents.gathered import Gathered
 
 # What an exit code stands for where a CLI puts an HTTP status into one byte.
 STATUS_OF_EXIT = {"gemini": {41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503}}
 
 
-def understood(call: Call, done: Done, transcript: str) -> Reply:
+class Spent(NamedTuple):
+    """What a call used, and what that costs."""
+
+    usage: Usage | None
+    cost: float | None
+    source: str  # reported | computed | unknown
+    model: str
+
+
+def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
     """The reply: for a raw command its exit code, for a CLI that is read all that its transcript tells."""
     limits = {"timeout": call.iteration_timeout, "idle": call.idle_timeout}
     reply = Reply(
@@ -27,35 +40,52 @@ def understood(call: Call, done: Done, transcript: str) -> Reply:
     )
     if call.agent.output == "text" or done.ended == "not-started":
         return reply._replace(promise=_promise_of_text(call, transcript))
-    return _read(call, reply)
+    return _read(call, reply, env)
 
 
-def _read(call: Call, reply: Reply) -> Reply:
-    from rooda.policy import prices
+def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
     from rooda.policy.outcome import USAGE_LIMIT, judge
     from rooda.world.agents import reading
 
-    facts = reading.facts_of(call.agent.output, reply.transcript)
+    gathered = reading.gathered(call.agent.output, reply.transcript)
+    facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, STATUS_OF_EXIT.get(call.agent.output, {}).get(reply.exit_code))
     reset_at = facts.reset_at or (clock.reset_in(found.message) if found.kind == USAGE_LIMIT else None)
-    cost = facts.cost
-    if cost is None:
-        cost = prices.cost(facts.usage, facts.model or call.agent.model, call.agent.prices)
+    spent = _spent(call, facts, gathered, env)
     return reply._replace(
         outcome=found.kind,
         message=found.message,
         retryable=found.retryable,
         reset_at=reset_at,
-        usage=facts.usage,
-        cost=cost,
-        cost_source="unknown" if cost is None else "computed" if facts.cost is None else "reported",
-        model=facts.model,
+        usage=spent.usage,
+        cost=spent.cost,
+        cost_source=spent.source,
+        model=spent.model,
         turns=facts.turns,
         tools=facts.tools,
         edited=len(facts.edited),
         denied=len(facts.denied),
         promise=_promise(call, facts.final.encode("utf-8", "replace").split(b"\n")),
     )
+
+
+def _spent(call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]) -> Spent:
+    """As the transcript has it; what that leaves open, the file of the session may know."""
+    from rooda.policy import prices
+    from rooda.world.agents import sessions
+
+    shares, model = gathered.shares, facts.model
+    if facts.usage is None or not (model or shares or call.agent.model):
+        shares = sessions.spent(call.agent.output, facts.session, env)
+        model = model or next(iter(shares), "")
+    usage = facts.usage or sessions.total(shares)
+    if facts.cost is not None and (facts.cost or not usage or not any(usage)):
+        return Spent(usage, facts.cost, "reported", model)  # no dollars for many tokens: it knows no price
+    parts = shares if len(shares) > 1 else {next(iter(shares), model or call.agent.model): usage or Usage()}
+    costs = [prices.cost(each, name, call.agent.prices) for name, each in parts.items() if any(each)]
+    known = [each for each in costs if each is not None]
+    cost = sum(known) if known and len(known) == len(costs) else None
+    return Spent(usage, cost, "unknown" if cost is None else "computed", model)
 
 
 def _promise_of_text(call: Call, transcript: str) -> str:

@@ -15,6 +15,7 @@ def take(record: Json, into: Gathered) -> None:
     elif kind == "error":
         message = record.get("message")
         if isinstance(message, str) and message.startswith("Reconnecting"):
+            into.ended = False
             into.retry("", message)
         else:
             into.fail(message)

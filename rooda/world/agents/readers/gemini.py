@@ -1,9 +1,13 @@
 """gemini's stream-json, and its one JSON object."""
 
+import re
+
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, number
 
 EDITING = ("write_file", "replace", "edit")
+CHANGING = (*EDITING, "run_shell_command")  # tools that a run without --yolo is not offered
+_AGAIN = re.compile(r"^Attempt \d+ failed(?: with status (\d{3}))?[.:]")
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -18,8 +22,11 @@ def take(record: Json, into: Gathered) -> None:
         name = record.get("tool_name")
         into.tool(name, given.get("command") or path, path if name in EDITING else None)
         into.final = ""
+        into.memory[str(record.get("tool_id"))] = name
     elif kind == "tool_result" and record.get("status") == "error":
-        into.tool_failed()
+        _refused(record, into)
+    elif kind == "error" and record.get("severity") == "error":
+        into.fail(record.get("message"))
     elif kind == "result":
         _result(record, into)
     elif kind is None and "response" in record:
@@ -30,10 +37,24 @@ def take(record: Json, into: Gathered) -> None:
         into.fail(error.get("message"), str(error.get("type") or ""), error.get("code"))
 
 
+def noise(text: str, into: Gathered) -> None:
+    """It tells on stderr that it tries again, and why."""
+    if again := _AGAIN.match(text):
+        into.retry(int(again[1]) if again[1] else "", text)
+
+
+def _refused(record: Json, into: Gathered) -> None:
+    into.tool_failed()
+    name = into.memory.get(str(record.get("tool_id")))
+    if inner(record, "error").get("type") == "tool_not_registered" and name in CHANGING:
+        into.deny(name)
+
+
 def _message(record: Json, into: Gathered) -> None:
     """Pieces that follow one another are one message; a tool call in between ends it."""
     text = record.get("content")
     if isinstance(text, str):
+        into.went_on()
         into.final = into.final + text if record.get("delta") else text
         into.shown.append(text)
 
@@ -42,9 +63,14 @@ def _result(record: Json, into: Gathered) -> None:
     into.ended = True
     stats = inner(record, "stats")
     if stats:
-        cached = number(stats, "cached")
-        fresh = number(stats, "input") if "input" in stats else max(0, number(stats, "input_tokens") - cached)
-        into.usage = Usage(fresh, number(stats, "output_tokens"), cached, 0)
+        into.usage = _usage(stats)
+        into.shares = {str(model): _usage(each) for model, each in inner(stats, "models").items()}
     if record.get("status") == "error":
         error = inner(record, "error")
         into.fail(error.get("message"), str(error.get("type") or ""))
+
+
+def _usage(stats: Json) -> Usage:
+    cached = number(stats, "cached")
+    fresh = number(stats, "input") if "input" in stats else max(0, number(stats, "input_tokens") - cached)
+    return Usage(fresh, number(stats, "output_tokens"), cached, 0)

@@ -1,38 +1,58 @@
-"""opencode's run --format json. It has no last record: the run is over when its last step says stop."""
+"""opencode's run --format json. It has no last record: the run is over when its last step says stop.
+
+When the context is full, it lets a model sum up what was said, says so in a synthetic text, and goes on. The step
+of the summary is not the run's. If what is left is still too much, it does the same again, for ever.
+"""
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, money, number
 
 EDITING = ("write", "edit", "patch", "multiedit")
+OVERFLOW = "ContextOverflowError"
 
 
 def take(record: Json, into: Gathered) -> None:
     kind, part = record.get("type"), inner(record, "part")
     into.session = into.session or str(record.get("sessionID") or "")
-    if kind == "text" and not part.get("synthetic"):
+    if kind == "text" and part.get("synthetic"):
+        into.memory["summing up"] = into.ended = False
+    elif kind == "text" and not into.memory.get("summing up"):
         into.say(part.get("text"))
     elif kind == "tool_use":
         _tool(part, into)
     elif kind == "step_finish":
         _step(part, into)
     elif kind == "error":
-        error = inner(record, "error")
-        data = inner(error, "data")
-        into.ended = False
-        into.fail(data.get("message") or error.get("name"), error.get("name"), data.get("statusCode"))
+        _error(inner(record, "error"), into)
+
+
+def _error(error: Json, into: Gathered) -> None:
+    data = inner(error, "data")
+    into.ended = False
+    into.fail(data.get("message") or error.get("name"), error.get("name"), data.get("statusCode"))
+    if error.get("name") == OVERFLOW:
+        into.memory["overflows"] = into.memory.get("overflows", 0) + 1
+        into.memory["summing up"] = True
 
 
 def _tool(part: Json, into: Gathered) -> None:
     given, name = inner(part, "state", "input"), part.get("tool")
     path = given.get("filePath") or given.get("path")
     into.tool(name, given.get("command") or path, path if name in EDITING else None)
-    if inner(part, "state").get("status") == "error":
+    state = inner(part, "state")
+    if state.get("status") == "error":
         into.tool_failed()
+        if "rejected permission" in str(state.get("error")):
+            into.deny(name)
 
 
 def _step(part: Json, into: Gathered) -> None:
     into.turns += 1
-    into.ended = part.get("reason") == "stop"
+    if not into.memory.get("summing up"):  # a step of its own went well: what was wrong before is over
+        into.ended = part.get("reason") == "stop"
+        into.memory["overflows"] = 0
+        into.error = into.message = ""
+        into.status = None
     cost = money(part.get("cost"))
     if cost is not None:
         into.cost = (into.cost or 0.0) + cost

@@ -1,0 +1,62 @@
+"""git, always called the same way: no prompts, no signing, no hooks unless they are asked for, no words of a locale."""
+
+import os
+from collections.abc import Mapping
+
+from rooda.world.process import Captured, capture
+
+SETTINGS = (
+    "core.quotepath=false",
+    "core.safecrlf=false",
+    "core.fsmonitor=false",
+    "commit.gpgsign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+    "advice.addEmbeddedRepo=false",
+    "log.showSignature=false",
+)
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ADVICE": "0",
+}
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+NOBODY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
+NOBODY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in NOBODY.items()}
+_OPTIONS = [word for setting in SETTINGS for word in ("-c", setting)]
+
+
+def run(
+    args: list[str],
+    cwd: str,
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    index: str = "",
+    hooks: bool = False,
+    timeout: float = 120.0,
+) -> Captured:
+    """One git command in `cwd`. `index` names another index file; 127 if there is no git."""
+    inherited = os.environ if env is None else env
+    mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK} | ENVIRONMENT
+    if index:
+        mine["GIT_INDEX_FILE"] = index
+    quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
+    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=mine, cwd=cwd, timeout=timeout)
+
+
+def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a name to commit under, where the person has set none."""
+    known = run(["var", "GIT_COMMITTER_IDENT"], cwd, env=env).code == 0
+    return {**env} if known else {**NOBODY, **env}
+
+
+def said(done: Captured) -> str:
+    """git's own last words, for a sentence."""
+    rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]
+    fatal = [row for row in rows if row.startswith(("fatal:", "error:"))]
+    return (fatal or rows or [f"git exit {done.code}"])[-1]
