@@ -87,6 +87,7 @@ class Procedure(NamedTuple):
     on_interrupted: str = "ask"
     retry_wait: float = 5.0
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
+    gates_from_commands: bool = False  # then also what AGENTS.md calls commands
     promise_signals: bool = False
     preamble: bool = False
     show_ai_output: bool = False

@@ -61,7 +61,7 @@ def ready(
     if agent.output != "text":
         procedure = procedure._replace(agent=agent._replace(prices=settings.resolve.prices(found)))
     if procedure.gates is None:
-        procedure = procedure._replace(gates=_project_gates(where.workspace))
+        procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(look(procedure, asked))
     entrance.announced(agent, program, screen)
     return procedure, screen
@@ -72,11 +72,12 @@ def look(procedure: Procedure, asked: Asked) -> Look:
     return Look(level, asked.verbose or procedure.show_ai_output, asked.json, procedure.log_timestamp_format)
 
 
-def _project_gates(workspace: str) -> tuple[Gate, ...]:
+def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     try:
-        return agents_md.gates(files.text(f"{workspace}/AGENTS.md"))
+        text = files.text(f"{workspace}/AGENTS.md")
     except OSError:
         return ()
+    return agents_md.gates(text) or (agents_md.commands(text) if commands else ())
 
 
 def locked(place: Place, screen: Screen) -> lock.Lock | None:

@@ -9,6 +9,11 @@ from rooda.model import Gate
 _HEADING = re.compile(r"^(#{1,6})\s++(.*)$")
 _BULLET = re.compile(r"^\s*+[-*+]\s++(?P<lead>[^`]*+)(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)")
 
+_COMMAND = re.compile(
+    r"^\s*+(?:[-*+]\s++)?\*\*(?P<name>[^*:`]++):?\*\*:?\s*+(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)"
+)
+_NOT_ONE = re.compile(r"manual verification|not required", re.I)
+
 
 def gates(text: str) -> tuple[Gate, ...]:
     """The bullets ``- name: `command` `` of the section `## Quality Gates`."""
@@ -24,6 +29,19 @@ def gates(text: str) -> tuple[Gate, ...]:
                 continue
             name = lead.removesuffix(":").strip().strip("*_").strip()
             found.append(Gate(name or command, command))
+    return tuple(found)
+
+
+def commands(text: str) -> tuple[Gate, ...]:
+    """The lines ``**Test:** `command` `` of the section `## Build/Test/Lint Commands` that are meant for a machine."""
+    found = []
+    inside = False
+    for line in _spoken(text):
+        heading = _HEADING.match(line)
+        if heading and len(heading[1]) <= 2:
+            inside = len(heading[1]) == 2 and heading[2].strip().lower() == "build/test/lint commands"
+        elif inside and (said := _COMMAND.match(line)) and not _NOT_ONE.search(line):
+            found.append(Gate(said["name"].strip().lower(), said["command"].strip()))
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ __all__ = [
 
 _PLAIN = (
     "failure_threshold",
+    "gates_from_commands",
     "token_budget",
     "token_encoding",
     "max_output_buffer",

@@ -15,6 +15,7 @@ LOOP = {
     "denied_tools": Key(NAMES, "tools that the agent does not get"),
     "call_budget": Key(AMOUNT, "dollars after which the agent's CLI ends a call by itself; 0 = no limit"),
     "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none"),
+    "gates_from_commands": Key(FLAG, "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others"),
     "token_budget": Key(whole(0), "tokens in a prompt above which a warning is printed; 0 = no check"),
     "token_encoding": Key(word("o200k_base", "cl100k_base"), "the vocabulary tokens are counted with"),
     "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit"),

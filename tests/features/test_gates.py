@@ -144,3 +144,37 @@ def test_OA_17_a_signal_during_a_gate(ws: Workspace, number: int, code: int) -> 
     assert len(state["elapsed_per_iteration"]) == 2
     assert not alive(int(ws.read("gate")))
     assert not ws.exists("after")
+
+
+COMMANDS = """\
+## Build/Test/Lint Commands
+
+**Build:** Not required (`make` does nothing)
+- **Test:** `echo test >>ran`
+**Lint**: `echo lint >>ran; exit 3`
+**Format:** `echo format >>ran` (Manual verification)
+
+## Other
+
+**Deploy:** `echo deploy >>ran`
+"""
+
+
+def test_OA_15_command_lines_are_gates_only_if_asked(bare: Workspace) -> None:
+    """The Test and Lint lines of AGENTS.md run with the opt-in, not without, and never those for people."""
+    bare.write("AGENTS.md", COMMANDS)
+    bare.procedure("harden")
+    assert bare.rooda("harden", "-n", "1").code == 0
+    assert not bare.exists("ran")
+    bare.procedure("harden", loop={"gates_from_commands": True})
+    ran = bare.rooda("harden", "-n", "1")
+    assert bare.read("ran") == "test\nlint\n"
+    assert warnings(ran.lines) == ["WARNING: Quality gates failed: lint (exit 3), consecutive failures: 1/3"]
+
+
+def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:
+    """An AGENTS.md that has the section for gates is asked for nothing else."""
+    bare.write("AGENTS.md", f"## Quality Gates\n\n- own: `echo own >>ran`\n\n{COMMANDS}")
+    bare.procedure("harden", loop={"gates_from_commands": True})
+    assert bare.rooda("harden", "-n", "1").code == 0
+    assert bare.read("ran") == "own\n"
