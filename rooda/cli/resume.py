@@ -2,39 +2,44 @@
 
 import click
 
-from rooda.cli import options
+from rooda.cli import kinds, options
+from rooda.cli.kinds import Loop
 from rooda.cli.where import Where, a_name, relocated, where
-from rooda.errors import StateDamaged, Undecided, UsageProblem
-from rooda.policy import opening
-from rooda.stores import procedure_state
-from rooda.stores.procedure_state import Place
+from rooda.errors import Undecided, UsageProblem
 
 
 @click.pass_context
 def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
-    from rooda.cli.start import resume
-
     here = relocated(where(ctx), typed)
-    return resume(a_name(name) if name is not None else only_candidate(here), here, options.asked(typed))
+    loop = _named(here, a_name(name)) if name is not None else _only_candidate(here)
+    return kinds.tenant(loop.kind).resume(loop.name, here, typed)
 
 
-def only_candidate(here: Where) -> str:
-    """The one procedure that can be resumed."""
-    found = [name for name in procedure_state.names(here.workspace) if _can_resume(Place(here.workspace, name))]
+def _named(here: Where, name: str) -> Loop:
+    """What bears this name and can go on; else the procedure, which says what is the matter."""
+    found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
+    return _one(found) if found else Loop(kinds.OODA, name)
+
+
+def _only_candidate(here: Where) -> Loop:
+    """The one loop that can be resumed."""
+    found = [*kinds.resumable(here.workspace)]
     if not found:
         raise UsageProblem("Nothing to resume here.", "Start with `rooda build`, or see `rooda list`.")
+    return _one(found)
+
+
+def _one(found: list[Loop]) -> Loop:
     if len(found) > 1:
-        rows = "\n".join(f"  rooda resume {name}" for name in found)
+        rows = "\n".join(f"  {_command(loop)}" for loop in found)
         raise Undecided("Several runs can be resumed; name one.", rows)
     return found[0]
 
 
-def _can_resume(place: Place) -> bool:
-    try:
-        state = procedure_state.look(place)
-    except StateDamaged:
-        return False
-    return state is not None and opening.resume(state.status) == "resume"
+def _command(loop: Loop) -> str:
+    if loop.kind == kinds.OODA:
+        return f"rooda resume {loop.name}"
+    return "rooda goal continue" if loop.kind == "goal" else f"rooda {loop.kind} resume {loop.name}"
 
 
 resume = click.Command(

@@ -2,10 +2,10 @@
 
 import click
 
+from rooda.cli import kinds
+from rooda.cli.kinds import Loop
 from rooda.cli.where import a_name, where
 from rooda.errors import FAILED, OK, Undecided
-from rooda.stores import procedure_state
-from rooda.stores.procedure_state import Place
 from rooda.world import lock, signals
 
 
@@ -14,25 +14,35 @@ from rooda.world import lock, signals
 @click.pass_context
 def stop(ctx: click.Context, name: str | None) -> int:
     """End the run of NAME; without NAME the only one that runs here. Its state is saved, its agent ended."""
-    workspace = where(ctx).workspace
-    names = [a_name(name)] if name else procedure_state.locks(workspace)
-    running = [each for each in names if lock.is_held(Place(workspace, each).lock)]
+    wanted = a_name(name) if name else None
+    loops = [loop for loop in kinds.known(where(ctx).workspace) if wanted in (None, loop.name)]
+    running = [loop for loop in loops if lock.is_held(loop.lock)]
     if not running:
-        click.echo(f"Procedure '{name}' is not running." if name else "Nothing is running here.")
+        click.echo(f"{_called(loops, name)} is not running." if name else "Nothing is running here.")
         return OK
     if len(running) > 1:
-        rows = "\n".join(f"  rooda stop {each}" for each in running)
-        raise Undecided("Several procedures are running; name one.", rows)
-    return _end(Place(workspace, running[0]))
+        rows = "\n".join(f"  rooda stop {each.name}" for each in running)
+        raise Undecided("Several loops are running; name one.", rows)
+    return end(running[0])
 
 
-def _end(place: Place) -> int:
-    owner = lock.owner(place.lock)
+def _called(loops: list[Loop], name: str | None) -> str:
+    kind = loops[0].kind if loops else kinds.OODA
+    return f"{_noun(kind).capitalize()} '{name}'"
+
+
+def _noun(kind: str) -> str:
+    return "procedure" if kind == kinds.OODA else kind
+
+
+def end(loop: Loop) -> int:
+    """SIGTERM to its owner, and wait until it has gone."""
+    who, owner = f"{_noun(loop.kind)} '{loop.name}'", lock.owner(loop.lock)
     if not signals.terminate(owner):
-        click.echo(f"Procedure '{place.procedure}' is running, but which process it is can't be proved.", err=True)
+        click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    if not lock.await_free(place.lock):
-        click.echo(f"Asked procedure '{place.procedure}' (pid {owner['pid']}) to stop; it is still ending its agent.")
+    if not lock.await_free(loop.lock):
+        click.echo(f"Asked {who} (pid {owner['pid']}) to stop; it is still ending its agent.")
         return OK
-    click.echo(f"Stopped procedure '{place.procedure}'. Resume with: rooda resume {place.procedure}")
+    click.echo(f"Stopped {who}. Resume with: rooda resume {loop.name}")
     return OK

@@ -1,0 +1,78 @@
+"""What procedures tell of their runs: see `cli/kinds.py`."""
+
+from rooda.cli import options
+from rooda.cli.where import Where
+from rooda.errors import StateDamaged
+from rooda.loops import ooda
+from rooda.model import Json
+from rooda.policy import opening
+from rooda.policy.durations import seconds, whole
+from rooda.policy.statistics import timing, timing_text
+from rooda.stores import procedure_state
+from rooda.stores.procedure_state import Place
+from rooda.world import lock
+
+
+def locks(workspace: str) -> dict[str, str]:
+    return {name: Place(workspace, name).lock for name in procedure_state.locks(workspace)}
+
+
+def resumable(workspace: str) -> list[str]:
+    return [name for name in procedure_state.names(workspace) if _can_resume(Place(workspace, name))]
+
+
+def _can_resume(place: Place) -> bool:
+    try:
+        state = procedure_state.look(place)
+    except StateDamaged:
+        return False
+    return state is not None and opening.resume(state.status) == "resume"
+
+
+def facts(workspace: str, name: str | None) -> list[Json]:
+    names = [name] if name else procedure_state.names(workspace)
+    return [found for each in names if (found := _facts(Place(workspace, each)))]
+
+
+def _facts(place: Place) -> Json:
+    """What the state file and the lock say; {} when there is nothing."""
+    running = lock.is_held(place.lock)
+    pid = lock.owner(place.lock).get("pid") if running else None
+    try:
+        state = procedure_state.look(place)
+    except StateDamaged as problem:
+        return {"procedure_name": place.procedure, "status": "damaged", "problem": problem.why, "running": running}
+    if state is None:
+        return {"procedure_name": place.procedure, "status": "running", "running": True, "pid": pid} if running else {}
+    durations = map(seconds, state.elapsed_per_iteration)
+    return {**state._asdict(), "running": running, "pid": pid, "timing": timing(durations)}
+
+
+def lines(facts: Json) -> list[str]:
+    name, status = facts["procedure_name"], facts["status"]
+    if status == "damaged":
+        return [f"{name}: state file is damaged ({facts['problem']}); start over with: rooda {name}"]
+    if "iteration" not in facts:
+        return [f"{name}: running (pid {facts['pid']})"]
+    bound = f"/{facts['max_iterations']}" if facts["max_iterations"] else ""
+    spent = whole(sum(map(seconds, facts["elapsed_per_iteration"])))
+    rows = [f"{name}: {_word(facts)}, {facts['iteration']}{bound} iterations completed in {spent}"]
+    rows.append(f"  failures in a row: {facts['consecutive_failures']}/{facts['failure_threshold']}")
+    rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")
+    if facts["timing"]:
+        rows.append(f"  Iteration timing: {timing_text(facts['timing'])}")
+    if not facts["running"] and status != ooda.COMPLETED:
+        rows.append(f"  go on with: rooda resume {name}")
+    return rows
+
+
+def _word(facts: Json) -> str:
+    if facts["running"]:
+        return f"running (pid {facts['pid']})"
+    return "not ended cleanly" if facts["status"] == ooda.RUNNING else str(facts["status"])
+
+
+def resume(name: str, where: Where, typed: Json) -> int:
+    from rooda.cli.start import resume as go_on
+
+    return go_on(name, where, options.asked(typed))
