@@ -49,6 +49,12 @@ class PromptProblem(RoodaError):
     code = USAGE
 
 
+class LimitReached(RoodaError):
+    """A limit of cost, tokens or time: no further agent is started. The state is kept."""
+
+    code = UNFINISHED
+
+
 class AgentMissing(RoodaError):
     """The agent's program is not on this machine, or may not be run."""
 

@@ -65,6 +65,14 @@ class Agent(NamedTuple):
     version: str = ""  # option that makes it tell its version
 
 
+class Budget(NamedTuple):
+    """What a run may use over all its sessions; 0 = any."""
+
+    cost: float = 0.0  # dollars
+    tokens: int = 0
+    seconds: float = 0.0
+
+
 class Procedure(NamedTuple):
     """Everything one run of a procedure needs, resolved from all settings."""
 
@@ -86,6 +94,7 @@ class Procedure(NamedTuple):
     max_output_buffer: int = 10_485_760
     on_interrupted: str = "ask"
     retry_wait: float = 5.0
+    limits: Budget = Budget()
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
     gates_from_commands: bool = False  # then also what AGENTS.md calls commands
     promise_signals: bool = False
@@ -99,6 +108,7 @@ class Setup(NamedTuple):
     """What a reflex, flow or goal loop calls agents with, resolved from all settings."""
 
     agent: Agent | None  # None: nothing configured; only a run needs one
+    limits: Budget = Budget()
     token_budget: int = 0
     token_encoding: str = "o200k_base"
     iteration_timeout: float = 0.0
@@ -251,7 +261,7 @@ class Gates(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt, agent or signal."""
+    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt, agent, limit or signal."""
 
     kind: str
     code: int
@@ -269,6 +279,7 @@ class World(NamedTuple):
     seconds: Callable[[], float]  # the same as seconds since 1970
     elapsed: Callable[[], float]  # seconds since this session began
     signalled: Callable[[], int]  # the first signal received, 0 for none
+    enough: Callable[[], str]  # why no further call may be made: a limit of cost, tokens or time
     tell: Tell
     compose: Callable[[Procedure, int], Prompt]
     ask: Callable[[Call], Reply]

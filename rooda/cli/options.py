@@ -51,6 +51,15 @@ def _limit() -> list[click.Parameter]:
         _number("--token-budget", help="Warn of a prompt above N tokens; 0 = never."),
         _number("--iteration-timeout", help="End an agent call after N seconds; 0 = never."),
         _number("--idle-timeout", help="End it after N seconds without output."),
+        *_limits(),
+    ]
+
+
+def _limits() -> list[click.Parameter]:
+    return [
+        _number("--max-cost", help="Start no further agent after N dollars, resumes counted."),
+        _number("--max-tokens", help="… after N tokens."),
+        _number("--max-duration", help="… after N seconds, or a time such as 2h30m."),
     ]
 
 
@@ -112,7 +121,7 @@ def for_resume() -> list[click.Parameter]:
 def for_kind() -> list[click.Parameter]:
     """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
     times = [option for option in _limit() if option.name in ("iteration_timeout", "idle_timeout", "token_budget")]
-    return [*_agent(), *times, *(option for option in _way() if option.name != "no_gates")]
+    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name != "no_gates")]
 
 
 def asked(typed: Json) -> Asked:
@@ -151,6 +160,7 @@ _FLAGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max_iterations": ("default_iterations", _same),
     "unlimited": ("default_iterations", lambda _: 0),
     **{name: (name, _same) for name in ("failure_threshold", "token_budget", "iteration_timeout", "idle_timeout")},
+    **{name: (name, _same) for name in ("max_cost", "max_tokens", "max_duration")},
     **{name: (name, _same) for name in ("ai_cmd", "model", "preamble", "no_gates", "log_level")},
     "ai_cmd_alias": ("agent", _same),
     "agent": ("agent", _same),

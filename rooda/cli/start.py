@@ -16,7 +16,7 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import clock, compose, files, lock, person
+from rooda.world import accounts, clock, compose, files, lock, person
 from rooda.world.procedure_world import limits_of, world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
@@ -43,6 +43,8 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     require_saved(place)
     found, procedure = prepared(name, where, asked)
     procedure, screen = ready(found, procedure, where, asked)
+    if not any(procedure.limits) and not {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
+        procedure = procedure._replace(limits=accounts.last_limits(where.workspace, name))
     held = locked(place, screen)
     state = require_saved(place)
     if state.status == ooda.RUNNING:
@@ -145,12 +147,13 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     with Signals() as signals:
-        tenant = Tenant("ooda", procedure.name)
+        tenant = Tenant("ooda", procedure.name, procedure.limits, state.started_at if state else "")
         session = Session(where.workspace, tenant, limits_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)
         gates = [gate.name for gate in procedure.gates or ()]
         how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
+        how["limits"] = procedure.limits._asdict()
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
             ending = ooda.ooda(Run(store), began, procedure, world_of(session))
@@ -162,6 +165,8 @@ def go(
     if state is not None and 0 < began.max_iterations <= state.iteration:
         hint = f"The limit is reached already. Raise it: rooda resume {procedure.name} --max-iterations N"
         screen.line(Line("warn", hint, aside=True))
+    if ending.kind == "limit":
+        screen.hint(f"No further agent was started. Go on with a higher limit: rooda resume {procedure.name}")
     if ending.kind == "failures":
         screen.hint(f"What happened: rooda logs {procedure.name}. Go on with: rooda resume {procedure.name}")
     return ending.code

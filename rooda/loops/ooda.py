@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from rooda.errors import FAILED, OK, PromptProblem, code_of_signal
+from rooda.errors import FAILED, OK, UNFINISHED, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.model import Call, Ending, Gates, Procedure, Prompt, Reply, World
 from rooda.policy.durations import seconds, tenths
@@ -11,13 +11,14 @@ from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff, until_reset
 from rooda.policy.statistics import timing
 
-RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
+RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED = "running", "paused", "completed", "aborted", "interrupted"
 STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,
     "failures": ABORTED,
     "prompt": ABORTED,
     "agent": ABORTED,
+    "limit": PAUSED,
     "signal": INTERRUPTED,
 }
 
@@ -56,7 +57,7 @@ def reopened(state: OodaState, max_iterations: int | None, failure_threshold: in
 def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Ending:
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
     state = run.carry(start)
-    while (ending := why_stop(state, world.signalled())) is None:
+    while (ending := why_stop(state, world.signalled()) or at_limit(world.enough())) is None:
         world.tell("iteration.started", iteration=state.iteration, max_iterations=state.max_iterations)
         try:
             prompt = run.step("PROMPT", partial(world.compose, procedure, state.iteration))
@@ -111,6 +112,11 @@ def why_stop(state: OodaState, signal: int) -> Ending | None:
     if signal:
         return Ending("signal", code_of_signal(signal), signal)
     return None
+
+
+def at_limit(reached: str) -> Ending | None:
+    """No further call may be made: the state waits for a resume with a higher limit."""
+    return Ending("limit", UNFINISHED, note=reached) if reached else None
 
 
 def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:

@@ -1,12 +1,13 @@
 """Events to the lines that people read. Pure: facts in, text out."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rooda.model import Json
 from rooda.policy.durations import plain, tenths, whole
 from rooda.policy.statistics import timing_text
 
+OWN_WORDS = ("reflex", "flow")  # kinds of loops with a module NAME_lines, whose MAKERS come first
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
 
 
@@ -20,8 +21,18 @@ class Line(NamedTuple):
 
 def lines(record: Json) -> list[Line]:
     """What an event says on the screen; most events say nothing."""
-    maker = _MAKERS.get(record["event"])
+    maker = _of_kind(record.get("loop", "ooda")).get(record["event"]) or _MAKERS.get(record["event"])
     return maker(record) if maker else []
+
+
+def _of_kind(loop: str) -> "Makers":
+    """The makers of a kind of loop that says things of its own: `report/<kind>_lines.py`."""
+    if loop not in OWN_WORDS:
+        return {}
+    import importlib
+
+    makers: Makers = importlib.import_module(f"rooda.report.{loop}_lines").MAKERS
+    return makers
 
 
 def _run_started(record: Json) -> list[Line]:
@@ -111,6 +122,8 @@ def _run_ended(record: Json) -> list[Line]:
     elif reason == "failures":
         after = f"Aborting after {record['consecutive_failures']} consecutive failures"
         end = [Line("error", f"ERROR: {after} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "limit":
+        end = [_warn(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "agent":
         end = [Line("error", f"ERROR: Aborting: {record['note'].splitlines()[0][:400]}")]
     elif reason == "prompt":
@@ -153,7 +166,9 @@ def _warn(text: str) -> Line:
     return Line("warn", f"WARNING: {text}")
 
 
-_MAKERS: dict[str, Callable[[Json], list[Line]]] = {
+Makers: TypeAlias = dict[str, Callable[[Json], list[Line]]]
+
+_MAKERS: Makers = {
     "run.started": _run_started,
     "run.resumed": _run_resumed,
     "run.ended": _run_ended,

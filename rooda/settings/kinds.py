@@ -144,6 +144,23 @@ AMOUNT = simple("must be a number >= 0", _is_amount, float)
 NAMES = Kind("must be an array of texts", _names_faults, _read_names)
 
 
+def _read_duration(text: str) -> float:
+    from rooda.policy.durations import seconds
+
+    return float(text) if text.replace(".", "", 1).isdigit() else seconds(text)
+
+
+def _duration_faults(value: Any) -> list[Fault]:
+    try:
+        good = _is_seconds(_read_duration(value) if isinstance(value, str) else value)
+    except ValueError:
+        good = False
+    return [] if good else [Fault((), f"must be seconds, or a duration such as 2h30m, got {shown(value)}")]
+
+
+DURATION = Kind("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
+
+
 def free(value: Any) -> list[Fault]:
     return []
 

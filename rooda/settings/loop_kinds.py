@@ -2,12 +2,13 @@
 
 from rooda.settings.kinds import FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import Key
+from rooda.settings.shapes import WORDS, Key
 
 SHARED = {
     key: LOOP[key]
     for key in (
         *("agent", "ai_cmd", "ai_cmd_alias", "model", "allowed_tools", "denied_tools", "call_budget"),
+        *("max_cost", "max_tokens", "max_duration"),
         *("token_budget", "token_encoding", "iteration_timeout", "idle_timeout", "kill_grace", "retry_wait"),
         *("max_output_buffer", "show_ai_output", "log_level", "log_timestamp_format"),
     )
@@ -18,6 +19,9 @@ REFLEX = {
     "exec_checks": Key(word("run", "ask", "skip"), "what happens to shell commands that an agent wrote as checks"),
     "check_timeout": Key(SECONDS, "seconds one check may take; 0 = no limit"),
     "sequential": Key(FLAG, "one agent at a time"),
+    "extraction": Key(word("strict", "lenient"), "whether an answer may have words around its JSON"),
+    "phase_models": Key(WORDS, "models of single phases: plan, produce, prepare, evaluate, critique, refine"),
+    "read_only": LOOP["read_only"],
     **SHARED,
 }
 

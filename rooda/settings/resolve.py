@@ -7,6 +7,7 @@ from rooda.errors import UsageProblem
 from rooda.model import Gate, Procedure
 from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_agent_text
 from rooda.settings.kinds import nearest
+from rooda.settings.limits import limits
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
 from rooda.settings.prices import prices_of as prices
@@ -75,6 +76,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         description=table.get("description", ""),
         builtin=builtin,
         max_iterations=look.value("default_iterations", 0),
+        limits=limits(look),
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
         **{key: found.value for key in _PLAIN if (found := look.find(key))},

@@ -1,6 +1,6 @@
 """Every setting there is: its kind and what it means. Checks, comments of `rooda init` and suggestions read this."""
 
-from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
+from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
 from rooda.settings.shapes import AGENT_ENV, GATES, PARAMETERS, PHASE, TEXTS, Key
 
 LOOP = {
@@ -13,6 +13,9 @@ LOOP = {
     "read_only": Key(FLAG, "the agent may read and not change anything; an agent that can't be told so is refused"),
     "allowed_tools": Key(NAMES, "the only tools the agent has, by its own names for them; [] = all"),
     "denied_tools": Key(NAMES, "tools that the agent does not get"),
+    "max_cost": Key(AMOUNT, "dollars a run may cost, resumes counted; 0 = no limit"),
+    "max_tokens": Key(whole(0), "tokens its agents may use, read and written; 0 = no limit"),
+    "max_duration": Key(DURATION, "how long it may run, in seconds or as 2h30m; 0 = no limit"),
     "call_budget": Key(AMOUNT, "dollars after which the agent's CLI ends a call by itself; 0 = no limit"),
     "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none"),
     "gates_from_commands": Key(FLAG, "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others"),

@@ -31,6 +31,20 @@ def compact(seconds: float) -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
 
 
+def moment(text: str) -> float | None:
+    """A time as people type it: 2026-03-01, 2026-03-01T12:00 (UTC unless a zone is named), or 7d, 12h, 30m ago."""
+    import datetime
+
+    unit = {"d": 86_400.0, "h": 3600.0, "m": 60.0}.get(text[-1:])
+    if unit and text[:-1].isdecimal():
+        return max(now() - int(text[:-1]) * unit, 0.0)
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=datetime.UTC)).timestamp()
+
+
 def reset_in(text: str) -> float | None:
     """When a usage limit that is told of in these words ends, in seconds since 1970."""
     from rooda.policy import resets

@@ -24,9 +24,10 @@ def world_of(session: Session) -> World:
         seconds=clock.now,
         elapsed=session.elapsed,
         signalled=session.signalled,
+        enough=session.enough,
         tell=session.tell,
         compose=composed,
-        ask=session.ask,
+        ask=partial(session.ask, limited=False),
         check=session.check,
         rest=session.rest,
     )

@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
-from rooda.world import clock, kinship, memory, process
+from rooda.errors import TERMINATED, Interrupted, LimitReached
+from rooda.model import Budget, Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
+from rooda.policy.spending import Spent, enough, total, with_reply
+from rooda.world import accounts, clock, kinship, memory, process
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
@@ -26,6 +27,8 @@ class Tenant(NamedTuple):
 
     loop: str  # ooda | reflex | flow | goal
     name: str  # procedure, alias, run id
+    budget: Budget = Budget()
+    since: str = ""  # when the run began whose earlier sessions count; "": there are none
 
 
 class Session:
@@ -57,6 +60,10 @@ class Session:
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
+        self._tenant, self._spent, self._earlier = tenant, Spent(), 0.0
+        if any(tenant.budget) and tenant.since:
+            self._spent = total(accounts.used(workspace, tenant.name, tenant.loop, tenant.since))
+            self._earlier = self._spent.seconds
         signals.when_abandoned = self._ledger.abandon
 
     def elapsed(self) -> float:
@@ -69,6 +76,10 @@ class Session:
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
+
+    def enough(self) -> str:
+        """Why no further call may be made; "" while one may."""
+        return enough(self._tenant.budget, self._spent, self._earlier + self.elapsed())
 
     def tell(self, event: str, **facts: Any) -> None:
         """Into the journal first, then before the eyes."""
@@ -89,11 +100,13 @@ class Session:
             self.tell("budget.exceeded", phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget)
         return prompt
 
-    def ask(self, call: Call) -> Reply:
-        return self.ask_all((call,))[0]
+    def ask(self, call: Call, limited: bool = True) -> Reply:
+        return self.ask_all((call,), limited)[0]
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
-        """One agent call, or several at once."""
+    def ask_all(self, calls: Sequence[Call], limited: bool = True) -> list[Reply]:
+        """One agent call, or several at once. LimitReached instead, unless whoever asks has looked before its turn."""
+        if limited and (reason := self.enough()):
+            raise LimitReached(f"{reason}. No further agent is started; the state is kept.", "Resume with a higher limit.")
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
             about = {"agent": call.agent.name, "output": call.agent.output}
@@ -104,6 +117,7 @@ class Session:
         self.signalled()
         self._keep_the_lock()
         for call, reply in zip(calls, replies, strict=True):
+            self._spent = with_reply(self._spent, reply)
             self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
             if reply.truncated:
                 self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)

@@ -28,6 +28,7 @@ class Script:
         self.told: list[tuple[str, dict[str, Any]]] = []
         self.signal = 0
         self.signal_after = ""
+        self.poor = -1  # replies left when the money is spent
 
     def note(self, what: str) -> None:
         self.trace.append(what)
@@ -40,6 +41,7 @@ class Script:
             seconds=lambda: 1000.0,
             elapsed=lambda: 7.0,
             signalled=lambda: self.signal,
+            enough=lambda: "Cost limit reached" if len(self.replies) == self.poor else "",
             tell=lambda event, **facts: self.told.append((event, facts)),
             compose=self.compose,
             ask=self.ask,
@@ -204,6 +206,16 @@ def test_a_usage_limit_is_neither_an_iteration_nor_a_failure() -> None:
     assert script.trace.count("rest 615") == 1
     assert [step for step in script.trace if step.startswith("ask")] == ["ask 1", "ask 1"]
     assert script.states[-1].iteration == 1 and script.states[-1].consecutive_failures == 0
+
+
+def test_a_limit_pauses_before_the_next_turn() -> None:
+    """The turn that passed it is closed, no other is begun, and the state waits as paused."""
+    script = Script([good(), good(), good()])
+    script.poor = 1
+    assert play(script) == Ending("limit", 4, note="Cost limit reached")
+    assert [step for step in script.trace if step.startswith("ask")] == ["ask 1", "ask 2"]
+    assert (script.states[-1].status, script.states[-1].iteration) == ("paused", 2)
+    assert script.told[-1][0] == "run.ended"
 
 
 @pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow"])

@@ -1,0 +1,97 @@
+"""`rooda usage [NAME]`: what the agents of this workspace used, and what it cost."""
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from rooda.cli.where import a_name, where
+from rooda.errors import OK, UsageProblem
+from rooda.model import Json, Usage
+from rooda.policy.durations import whole
+from rooda.policy.spending import Used, dollars, total
+from rooda.world import accounts, clock
+
+_BY: dict[str, Callable[[Used], str]] = {
+    "iteration": lambda call: f"{call.run} {call.number}",
+    "run": lambda call: call.run,
+    "loop": lambda call: call.name if call.loop == "ooda" else f"{call.loop} {call.name}",
+    "agent": lambda call: f"{call.agent or 'command'}{f' {call.model}' if call.model else ''}",
+    "day": lambda call: call.ts[:10],
+}
+
+
+@click.command(short_help="Tokens, time and money, by loop, run, iteration, agent or day.")
+@click.argument("name", required=False)
+@click.option("--since", metavar="WHEN", help="Only calls from then on: 2026-03-01, 2026-03-01T12:00, 7d, 12h.")
+@click.option("--by", type=click.Choice([*_BY]), default="loop", help="What a row stands for.", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
+    """What the agents of this workspace used, failed and killed calls included. Times and days are UTC.
+
+    Cost is what the CLI reported, else tokens times the price of [prices], else unknown, which is not 0.
+    """
+    start = _start(since) if since else ""
+    calls = list(accounts.used(where(ctx).workspace, a_name(name) if name else None, since=start))
+    rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"by": by, "rows": rows, "total": _row("total", calls)}, indent=2))
+    elif rows:
+        click.echo(_table([*rows, _row("total", calls)] if len(rows) > 1 else rows, by))
+    else:
+        click.echo("No agent call is noted here.")
+    return OK
+
+
+def _start(text: str) -> str:
+    found = clock.moment(text)
+    if found is None:
+        raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00) or 7d.")
+    return clock.rfc3339(found)
+
+
+def _grouped(calls: Iterable[Used], key: Callable[[Used], str]) -> dict[str, list[Used]]:
+    groups: dict[str, list[Used]] = {}
+    for call in calls:
+        groups.setdefault(key(call), []).append(call)
+    return groups
+
+
+def _row(key: str, calls: list[Used]) -> Json:
+    spent = total(calls)
+    tokens = [sum(column) for column in zip(*(call.usage or Usage() for call in calls), strict=True)]
+    costs = {source: sum(call.cost or 0.0 for call in calls if call.source == source) for source in _sources(calls)}
+    return {
+        "name": key,
+        "calls": spent.calls,
+        "seconds": round(spent.seconds, 3),
+        **dict(zip(Usage._fields, tokens or Usage(), strict=True)),
+        "calls_without_usage": sum(call.usage is None for call in calls),
+        "cost": round(spent.cost, 6) if spent.unknown < spent.calls else None,
+        "cost_by_source": {source: round(cost, 6) for source, cost in costs.items()},
+        "calls_of_unknown_cost": spent.unknown,
+    }
+
+
+def _sources(calls: list[Used]) -> list[str]:
+    return sorted({call.source for call in calls if call.cost is not None})
+
+
+def _table(rows: list[Json], by: str) -> str:
+    head = (by, "calls", "time", "input", "cached", "output", "cost")
+    lines = [head, *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(cells))
+        for cells in (zip(line, widths, strict=True) for line in lines)
+    )
+
+
+def _cells(row: Json) -> tuple[str, ...]:
+    unknown = row["calls_of_unknown_cost"]
+    cost = "unknown" if row["cost"] is None else f"{dollars(row['cost'])}{f' + {unknown} unknown' if unknown else ''}"
+    known = row["calls"] > row["calls_without_usage"]
+    tokens = [f"{count:,}" if known else "?" for count in (row["input"] + row["written"], row["cached"], row["output"])]
+    return (row["name"], str(row["calls"]), whole(row["seconds"]), *tokens, cost)

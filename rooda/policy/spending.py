@@ -1,0 +1,75 @@
+"""What agent calls have used, and when it is enough."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rooda.model import Budget, Reply, Usage
+from rooda.policy.durations import whole
+
+
+class Used(NamedTuple):
+    """One agent call in the books."""
+
+    ts: str
+    run: str
+    loop: str
+    name: str
+    number: int  # 1-indexed iteration
+    call: str
+    agent: str
+    model: str
+    seconds: float
+    usage: Usage | None  # None: nobody said
+    cost: float | None  # dollars; None: unknown, which is not 0
+    source: str  # reported | computed | unknown
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.usage) if self.usage else 0
+
+
+class Spent(NamedTuple):
+    """A sum over calls."""
+
+    calls: int = 0
+    cost: float = 0.0
+    unknown: int = 0  # calls whose cost nobody knows
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+def total(calls: Iterable[Used]) -> Spent:
+    spent = Spent()
+    for call in calls:
+        spent = _plus(spent, call.cost, call.usage, call.seconds)
+    return spent
+
+
+def with_reply(spent: Spent, reply: Reply) -> Spent:
+    return _plus(spent, reply.cost, reply.usage, reply.seconds)
+
+
+def _plus(spent: Spent, cost: float | None, usage: Usage | None, seconds: float) -> Spent:
+    tokens = sum(usage) if usage else 0
+    unknown = spent.unknown + (cost is None)
+    return Spent(spent.calls + 1, spent.cost + (cost or 0.0), unknown, spent.tokens + tokens, spent.seconds + seconds)
+
+
+def enough(budget: Budget, spent: Spent, seconds: float) -> str:
+    """Why no further call may be made, as a sentence's beginning; "" while one may. `seconds`: run time so far."""
+    if 0 < budget.cost <= spent.cost:
+        return f"Cost limit reached: {dollars(spent.cost)} of {dollars(budget.cost)}{_doubt(spent)}"
+    if 0 < budget.tokens <= spent.tokens:
+        return f"Token limit reached: {spent.tokens:,} of {budget.tokens:,}"
+    if 0 < budget.seconds <= seconds:
+        return f"Time limit reached: {whole(seconds)} of {whole(budget.seconds)}"
+    return ""
+
+
+def dollars(amount: float) -> str:
+    """$1.25; small amounts with what is needed to tell them from nothing."""
+    return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
+
+
+def _doubt(spent: Spent) -> str:
+    return f" (the cost of {spent.unknown} calls is unknown)" if spent.unknown else ""

@@ -1,0 +1,137 @@
+"""What agents used is counted over all sessions, failed and killed calls included, and limits hold."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness import Workspace, until
+
+RESULT = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": "done",
+    "session_id": "s",
+    "total_cost_usd": 0.75,
+    "num_turns": 1,
+    "usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 1000},
+}
+
+
+def paid(ws: Workspace, after: str = "", **loop: object) -> None:
+    """An agent that reports $0.75 and 1,150 tokens a call."""
+    ws.write("agent.sh", f"cat <<'END'\n{json.dumps(RESULT)}\nEND\n{after}\n")
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine", **loop})
+
+
+def usage(ws: Workspace, *words: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(ws.rooda("usage", "--json", *words).out)
+    return found
+
+
+def calls(ws: Workspace) -> int:
+    logs = Path(ws.file(".rooda/runs")).glob("*/events.jsonl")
+    return sum(log.read_text().count('"event": "agent.ended"') for log in logs)
+
+
+def test_a_cost_limit_stops_before_the_next_call(ws: Workspace) -> None:
+    """Two calls stay below two dollars, the third passes them, a fourth is not made; exit 4, and the state waits."""
+    paid(ws)
+    ran = ws.rooda("build", "-n", "9", "--max-cost", "2")
+    assert ran.code == 4 and calls(ws) == 3
+    assert "WARNING: Cost limit reached: $2.25 of $2.00 (3 iterations completed, total: 0s)" in ran.lines[-1]
+    assert ws.state()["status"] == "paused" and ran.err == ""
+
+
+def test_a_resume_keeps_the_limit_it_was_started_with(ws: Workspace) -> None:
+    """Nothing more is spent by a resume that names no limit; one that names a higher goes on to that."""
+    paid(ws)
+    assert ws.rooda("build", "-n", "9", "--max-cost", "2").code == 4
+    assert ws.rooda("resume", "build").code == 4 and calls(ws) == 3
+    assert ws.rooda("resume", "build", "--max-cost", "4").code == 4 and calls(ws) == 6
+    assert ws.rooda("resume", "build").code == 4 and calls(ws) == 6
+    assert ws.rooda("resume", "build", "--max-cost", "0").code == 0 and calls(ws) == 9
+
+
+def test_a_token_limit_of_the_settings(ws: Workspace) -> None:
+    """Tokens read and written count, those from a cache too."""
+    paid(ws, max_tokens=2000)
+    ran = ws.rooda("build", "-n", "9")
+    assert ran.code == 4 and calls(ws) == 2
+    assert "Token limit reached: 2,300 of 2,000" in ran.lines[-1]
+
+
+def test_a_time_limit(ws: Workspace) -> None:
+    """No call begins once the time is over; the duration may be written as 0m0.2s."""
+    paid(ws, after="sleep 0.3")
+    ran = ws.rooda("build", "-n", "9", "--max-duration", "0m0.2s")
+    assert ran.code == 4 and calls(ws) == 1
+    assert "Time limit reached" in ran.lines[-1]
+
+
+def test_failed_calls_cost_too(ws: Workspace) -> None:
+    """A call that ends with exit 1 is in the books and counts for the limit."""
+    paid(ws, after="exit 1")
+    ran = ws.rooda("build", "-n", "9", "--max-cost", "1.5", "--failure-threshold", "9")
+    assert ran.code == 4 and calls(ws) == 2
+    assert usage(ws)["total"]["cost"] == 1.5  # type: ignore[index]
+
+
+def test_a_call_cut_off_by_a_crash_is_in_the_books(ws: Workspace) -> None:
+    """The loop is killed while its agent works: what the transcript tells by then is counted, and the call itself."""
+    paid(ws, after="touch said; sleep 1000")
+    running = ws.start("build", "-n", "2")
+    until(lambda: ws.exists("said"), what="the agent to have said its cost")
+    os.kill(running.pid, 9)
+    running.finish()
+    until(lambda: ws.leftovers() == [], what="everybody to be gone")
+    total = usage(ws)["total"]
+    assert (total["calls"], total["cost"], total["cached"]) == (1, 0.75, 1000)  # type: ignore[index]
+    assert ws.rooda("resume", "build", "--max-cost", "0.75").code == 4
+
+
+def test_a_raw_command_costs_an_unknown_amount(ws: Workspace) -> None:
+    """Unknown is said, and is not 0; the calls are counted."""
+    assert ws.rooda("build", "-n", "2").code == 0
+    total = usage(ws)["total"]
+    assert (total["calls"], total["cost"], total["calls_of_unknown_cost"]) == (2, None, 2)  # type: ignore[index]
+    assert "unknown" in ws.rooda("usage").lines[-1]
+
+
+@pytest.mark.parametrize(("by", "names"), [("loop", ["build", "other"]), ("agent", ["mine"]), ("iteration", None)])
+def test_rows(ws: Workspace, by: str, names: list[str] | None) -> None:
+    """Rows stand for what was asked for, and add up to the total."""
+    paid(ws)
+    paid(ws)
+    ws.procedure("other")
+    for name in ("build", "other"):
+        assert ws.rooda(name, "-n", "2").code == 0
+    found = usage(ws, "--by", by)
+    rows = found["rows"]
+    assert isinstance(rows, list)
+    assert names is None or [row["name"] for row in rows] == names
+    assert sum(row["calls"] for row in rows) == found["total"]["calls"] == 4  # type: ignore[index]
+
+
+def test_since(ws: Workspace) -> None:
+    """Calls before the time are left out; what is no time is refused."""
+    paid(ws)
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert usage(ws, "--since", "1h")["total"]["calls"] == 1  # type: ignore[index]
+    assert usage(ws, "--since", "2199-01-01")["total"]["calls"] == 0  # type: ignore[index]
+    ran = ws.rooda("usage", "--since", "yesterday")
+    assert ran.code == 2 and "--since 'yesterday' is no time." in ran.err
+
+
+def test_books_with_holes(ws: Workspace) -> None:
+    """Torn lines, foreign lines and an empty run folder are passed over."""
+    paid(ws)
+    assert ws.rooda("build", "-n", "1").code == 0
+    folder = next(Path(ws.file(".rooda/runs")).iterdir())
+    (folder.parent / "20260101T000000Z-build-1").mkdir()
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(b'{"event": "agent.ended", "usage": 3}\n[]\n{"event": "agent.ended"')
+    assert usage(ws)["total"]["cost"] == 0.75  # type: ignore[index]
