@@ -63,6 +63,8 @@ class Agent(NamedTuple):
     billing: Mapping[str, str] = {}  # variable to who pays, the first that is set counts
     account: str = ""  # who pays otherwise
     version: str = ""  # option that makes it tell its version
+    on_limit: str = "wait"  # wait | stop | switch, at a usage limit
+    fallback: tuple["Agent", ...] = ()  # whom to switch to
 
 
 class Budget(NamedTuple):
@@ -97,6 +99,7 @@ class Procedure(NamedTuple):
     limits: Budget = Budget()
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
     gates_from_commands: bool = False  # then also what AGENTS.md calls commands
+    safety: str = "off"  # off | snapshot
     promise_signals: bool = False
     preamble: bool = False
     show_ai_output: bool = False
@@ -276,7 +279,6 @@ class World(NamedTuple):
     """The effects a loop may cause. Loops get it as an argument and never import a door."""
 
     now: Callable[[], str]  # UTC, the form of the state files
-    seconds: Callable[[], float]  # the same as seconds since 1970
     elapsed: Callable[[], float]  # seconds since this session began
     signalled: Callable[[], int]  # the first signal received, 0 for none
     enough: Callable[[], str]  # why no further call may be made: a limit of cost, tokens or time

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import NamedTuple
 
-from rooda.errors import FAILED, OK, UNFINISHED, PromptProblem, code_of_signal
+from rooda.errors import FAILED, OK, UNFINISHED, LimitReached, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.model import Call, Ending, Gates, Procedure, Prompt, Reply, World
 from rooda.policy.durations import seconds, tenths
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
-from rooda.policy.patience import backoff, until_reset
+from rooda.policy.patience import backoff
 from rooda.policy.statistics import timing
 
 RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED = "running", "paused", "completed", "aborted", "interrupted"
@@ -61,15 +61,17 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
         world.tell("iteration.started", iteration=state.iteration, max_iterations=state.max_iterations)
         try:
             prompt = run.step("PROMPT", partial(world.compose, procedure, state.iteration))
+            if world.signalled():
+                continue
+            reply = run.step("AGENT", partial(world.ask, call_of(procedure, state, prompt)))
         except PromptProblem as problem:
             ending = Ending("prompt", FAILED, note=str(problem))
             break
-        if world.signalled():
-            continue
-        reply = run.step("AGENT", partial(world.ask, call_of(procedure, state, prompt)))
+        except LimitReached as limit:
+            ending = Ending("limit", UNFINISHED, note=limit.what)
+            break
         if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
             state = run.carry(state)
-            world.rest(until_reset(reply.reset_at, world.seconds()))
             continue
         gates = run.step("GATES", partial(world.check, procedure.gates or (), state.iteration)) if reply.ok else Gates()
         before, state = state, run.carry(settle(state, reply, gates, world.now()))

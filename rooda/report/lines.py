@@ -7,8 +7,8 @@ from rooda.model import Json
 from rooda.policy.durations import plain, tenths, whole
 from rooda.policy.statistics import timing_text
 
-OWN_WORDS = ("reflex", "flow")  # kinds of loops with a module NAME_lines, whose MAKERS come first
-LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
+OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops with a module NAME_lines, whose MAKERS come first
+LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # result: said even if quiet
 
 
 class Line(NamedTuple):
@@ -90,7 +90,8 @@ def _reason(record: Json) -> list[Line]:
 
 
 def _resting(record: Json) -> list[Line]:
-    text = f"Waiting {whole(record['seconds'])} before the next call (until {record['until']})"
+    who = f"Usage limit of {record['account']}: waiting" if record.get("account") else "Waiting"
+    text = f"{who} {whole(record['seconds'])} before the next call (until {record['until']})"
     return [Line("warn", f"WARNING: {text}", aside=True)]
 
 

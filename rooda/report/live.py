@@ -15,7 +15,8 @@ class Live:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._where = self._detail = ""
+        self._where = self._detail = self._reason = ""
+        self._waits = 0.0
         self._since = clock.monotonic()
         self._shown = False
 
@@ -30,14 +31,22 @@ class Live:
             self._detail = f"{'' if record['exact'] else '~'}{record['tokens']:,} tokens"
         elif event == "gate.started":
             self._detail = f"gate {record['gate']}"
+        elif event == "resting":
+            self._waits = clock.monotonic() + record["seconds"]
+            self._reason = f"waiting{f' for {account}' if (account := record.get('account')) else ''}"
+        elif event == "rested":
+            self._waits = 0.0
         elif event in ("iteration.ended", "run.ended"):
             self._where = ""
 
     def draw(self) -> None:
-        if not self._where:
+        if self._waits:
+            parts = [self._where, self._reason, f"{whole(self._waits - clock.monotonic())} left"]
+        elif self._where:
+            parts = [self._where, whole(clock.monotonic() - self._since), self._detail]
+        else:
             self.clear()
             return
-        parts = [self._where, whole(clock.monotonic() - self._since), self._detail]
         text = " · ".join(part for part in parts if part)
         self._write(f"{_CLEAR}{text[: _width(self._stream) - 1]}")
         self._shown = True

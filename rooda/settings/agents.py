@@ -17,7 +17,15 @@ def agent_of(look: Lookup) -> Agent | None:
     if found is None:
         return None
     agent = _raw(found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
-    return restricted(look, agent)._replace(model=_model(look, agent))
+    patience = {"on_limit": look.value("on_limit", "wait"), "fallback": _fallback(look)}
+    return restricted(look, agent)._replace(model=_model(look, agent), **patience)
+
+
+def _fallback(look: Lookup) -> tuple[Agent, ...]:
+    """Others that do the work while the account of the first may not be used, each with its own model."""
+    found = look.find("fallback")
+    named = [_named(look.settings, found._replace(value=name)) for name in found.value] if found else []
+    return tuple(restricted(look, agent)._replace(model=model_word(look.settings, agent.model)) for agent in named)
 
 
 def agents(settings: Settings) -> list[str]:

@@ -16,6 +16,13 @@ def rfc3339(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
+def rfc3339_local(seconds: float) -> str:
+    """Local time with its distance to UTC, for times in the future that people wait for."""
+    import datetime
+
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone().isoformat()
+
+
 def local(seconds: float) -> time.struct_time:
     """Local time, for lines that people read."""
     return time.localtime(seconds)

@@ -14,20 +14,24 @@ def limits_of(procedure: Procedure) -> Limits:
     return Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
 
 
-def world_of(session: Session) -> World:
+def world_of(session: Session, procedure: Procedure) -> World:
     def composed(procedure: Procedure, iteration: int) -> Prompt:
         measure = Measure(procedure.token_encoding, procedure.token_budget)
         return session.prompt(partial(compose.text, procedure, iteration + 1), f"{iteration + 1:04d}", measure)
 
-    return World(
+    world = World(
         now=lambda: clock.rfc3339(clock.now()),
-        seconds=clock.now,
         elapsed=session.elapsed,
         signalled=session.signalled,
         enough=session.enough,
         tell=session.tell,
         compose=composed,
-        ask=partial(session.ask, limited=False),
+        ask=session.ask,
         check=session.check,
         rest=session.rest,
     )
+    if procedure.safety == "snapshot":
+        from rooda.world.snapshots import guarded
+
+        return guarded(world, session, procedure.name)
+    return world

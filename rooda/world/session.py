@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rooda.errors import TERMINATED, Interrupted, LimitReached
+from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Budget, Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
-from rooda.policy.spending import Spent, enough, total, with_reply
-from rooda.world import accounts, clock, kinship, memory, process
+from rooda.policy.outcome import USAGE_LIMIT
+from rooda.world import clock, kinship, memory, process
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
@@ -18,7 +18,10 @@ from rooda.world.lock import Lock
 from rooda.world.process import Tick
 from rooda.world.runfolder import RunFolder, new_id
 from rooda.world.signals import Signals
+from rooda.world.turnstile import Turnstile
 
+NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
+LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
 DURABLE = ("iteration.ended", "run.started", "run.resumed", "run.ended")
 
 
@@ -60,10 +63,10 @@ class Session:
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
-        self._tenant, self._spent, self._earlier = tenant, Spent(), 0.0
-        if any(tenant.budget) and tenant.since:
-            self._spent = total(accounts.used(workspace, tenant.name, tenant.loop, tenant.since))
-            self._earlier = self._spent.seconds
+        self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
+        if tenant.since:
+            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.since)
+        self.enough = self._turnstile.enough
         signals.when_abandoned = self._ledger.abandon
 
     def elapsed(self) -> float:
@@ -76,10 +79,6 @@ class Session:
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
-
-    def enough(self) -> str:
-        """Why no further call may be made; "" while one may."""
-        return enough(self._tenant.budget, self._spent, self._earlier + self.elapsed())
 
     def tell(self, event: str, **facts: Any) -> None:
         """Into the journal first, then before the eyes."""
@@ -100,13 +99,23 @@ class Session:
             self.tell("budget.exceeded", phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget)
         return prompt
 
-    def ask(self, call: Call, limited: bool = True) -> Reply:
-        return self.ask_all((call,), limited)[0]
+    def ask(self, call: Call) -> Reply:
+        return self.ask_all((call,))[0]
 
-    def ask_all(self, calls: Sequence[Call], limited: bool = True) -> list[Reply]:
-        """One agent call, or several at once. LimitReached instead, unless whoever asks has looked before its turn."""
-        if limited and (reason := self.enough()):
-            raise LimitReached(f"{reason}. No further agent is started; the state is kept.", "Resume with a higher limit.")
+    def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
+        """One agent call, or several at once. Who meets a usage limit is asked again when it is over."""
+        replies: dict[int, Reply] = {}
+        left = [*range(len(calls))]
+        while left:
+            ready = [self._turnstile.passed(calls[place]) for place in left]
+            if self.signalled():  # before or while it was waited for
+                return [replies.get(place, NOT_ASKED) for place in range(len(calls))]
+            replies.update(zip(left, self._ask(ready), strict=True))
+            counted = [self._turnstile.counted(call, replies[place]) for place, call in zip(left, ready, strict=True)]
+            left = [place for place, limited in zip(left, counted, strict=True) if limited]
+        return [replies[place] for place in range(len(calls))]
+
+    def _ask(self, calls: Sequence[Call]) -> list[Reply]:
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
             about = {"agent": call.agent.name, "output": call.agent.output}
@@ -117,7 +126,6 @@ class Session:
         self.signalled()
         self._keep_the_lock()
         for call, reply in zip(calls, replies, strict=True):
-            self._spent = with_reply(self._spent, reply)
             self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
             if reply.truncated:
                 self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
@@ -146,10 +154,18 @@ class Session:
 
     def rest(self, seconds: float) -> None:
         """Wait, and say so; a signal ends it."""
-        self.tell("resting", seconds=round(seconds, 1), until=clock.rfc3339(clock.now() + seconds))
-        deadline = clock.monotonic() + seconds
-        while (left := deadline - clock.monotonic()) > 0 and not self.signalled():
-            self._signals.wait(left)
+        self._rest_until(clock.now() + seconds)
+
+    def _rest_until(self, moment: float, who: str = "") -> None:
+        """Until the clock shows it, even if it was set meanwhile or the machine slept; never longer than it seemed."""
+        left = max(moment - clock.now(), 0.0)
+        self.tell("resting", seconds=round(left, 1), until=clock.rfc3339(moment), account=who)
+        last, tick = clock.monotonic() + left, self.ground.tick
+        while (left := min(moment - clock.now(), last - clock.monotonic())) > 0 and not self.signalled():
+            if tick:
+                tick.work()
+            self._signals.wait(min(left, tick.every if tick else LOOK))
+        self.tell("rested")
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""

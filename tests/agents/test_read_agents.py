@@ -14,7 +14,7 @@ GOLDEN = Path(__file__).parent / "golden"
 @pytest.fixture
 def read(bare: Workspace) -> Workspace:
     """The procedure `ship` with the agent `scripted`, which prints claude's records."""
-    bare.procedure("ship", 'agent = "scripted"\nretry_wait = 0.05\n')
+    bare.procedure("ship", 'agent = "scripted"\nretry_wait = 0.1\n')
     settings = f'[agents.scripted]\ncommand = "{FAKE_AI}"\noutput = "claude"\n'
     bare.config(f"{bare.read('rooda.toml')}\n{settings}")
     return bare

@@ -1,0 +1,79 @@
+"""What every agent call passes: is there money left, may its account be asked? Waits, or takes another agent."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rooda.errors import LimitReached
+from rooda.model import Agent, Budget, Call, Reply
+from rooda.policy.outcome import USAGE_LIMIT
+from rooda.policy.patience import until_reset
+from rooda.policy.spending import Spent, enough, total, with_reply
+from rooda.world import accounts, clock, quota
+
+Rest = Callable[[float, str], None]  # until when, for whom
+
+
+class Turnstile:
+    """Counts what a run uses, over all its sessions, and minds the limits of accounts."""
+
+    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int]) -> None:
+        self._budget, self._rest, self._signalled = budget, rest, signalled
+        self._accounts: dict[str, str] = {}  # by the agent's name
+        self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
+
+    def count_earlier(self, workspace: str, name: str, loop: str, since: str) -> None:
+        """What the run used before this session."""
+        if any(self._budget):
+            self._spent = total(accounts.used(workspace, name, loop, since))
+            self._earlier = self._spent.seconds
+
+    def enough(self) -> str:
+        """Why no further call may be made; "" while one may."""
+        return enough(self._budget, self._spent, self._earlier + clock.monotonic() - self._began)
+
+    def passed(self, call: Call) -> Call:
+        """The call as it can be made now. LimitReached if it can't."""
+        if reason := self.enough():
+            raise LimitReached(reason, "No further agent is started. Resume with a higher limit.")
+        while call.agent.name and not self._signalled():
+            choices = [self._choice(agent) for agent in _agents(call.agent)]
+            first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
+            if first.free_at <= clock.now():
+                return call._replace(agent=first.agent)
+            if call.agent.on_limit == "stop":
+                raise _stopped(first.who, first.free_at)
+            self._rest(first.free_at, first.who)
+        return call
+
+    def _choice(self, agent: Agent) -> "Choice":
+        who = self._accounts.setdefault(agent.name, "") or quota.account(agent)
+        self._accounts[agent.name] = who
+        return Choice(agent, who, quota.until(who))
+
+    def counted(self, call: Call, reply: Reply) -> bool:
+        """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
+        self._spent = with_reply(self._spent, reply)
+        if reply.outcome != USAGE_LIMIT:
+            return False
+        now = clock.now()
+        quota.note(quota.account(call.agent), now + until_reset(reply.reset_at, now), reply.message)
+        return True
+
+
+class Choice(NamedTuple):
+    """An agent that could be asked, and from when on."""
+
+    agent: Agent
+    who: str
+    free_at: float
+
+
+def _agents(agent: Agent) -> tuple[Agent, ...]:
+    return (agent, *agent.fallback) if agent.on_limit == "switch" else (agent,)
+
+
+def _stopped(who: str, free_at: float) -> LimitReached:
+    return LimitReached(
+        f"Usage limit of {who} until {clock.rfc3339_local(free_at)}",
+        "No further agent is started. Resume then, or with another --agent.",
+    )

@@ -1,0 +1,123 @@
+"""A usage limit is waited for, stopped at, or got round; it outlives the run that met it."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import Workspace, until
+
+LIMITED = """\
+{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}
+{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your limit","session_id":"s","num_turns":1}
+"""
+DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","num_turns":1}'
+
+
+def agents(ws: Workspace, resets_at: int, **loop: object) -> None:
+    """`first` meets its limit at every call, `second` does the work."""
+    ws.write("first.out", LIMITED % resets_at)
+    ws.write("second.out", DONE)
+    ws.sections["agents"] = "".join(
+        f'\n[agents.{name}]\ncommand = "sh -c \'echo {name} >>calls; cat {name}.out\'"\noutput = "claude"\n'
+        for name in ("first", "second")
+    )
+    ws.procedure(loop={"ai_cmd": None, "agent": "first", "retry_wait": 0, **loop})
+
+
+def calls(ws: Workspace) -> list[str]:
+    return ws.read("calls").split() if ws.exists("calls") else []
+
+
+FAR = 4_000_000_000
+
+
+def test_stop(ws: Workspace) -> None:
+    """on_limit = "stop": the run pauses with exit 4 and says until when; no iteration, no failure."""
+    agents(ws, FAR, on_limit="stop")
+    ran = ws.rooda("build", "-n", "3")
+    assert ran.code == 4 and calls(ws) == ["first"]
+    assert "WARNING: Usage limit of first" in ran.lines[-1] and "2096-10-02" in ran.lines[-1]
+    state = ws.state()
+    assert (state["iteration"], state["consecutive_failures"], state["status"]) == (0, 0, "paused")
+
+
+def test_switch(ws: Workspace) -> None:
+    """on_limit = "switch": the next agent makes the same call, and those after it, while the first may not be used."""
+    agents(ws, FAR, on_limit="switch", fallback=["second"])
+    ran = ws.rooda("build", "-n", "3")
+    assert ran.code == 0, ran.both
+    assert calls(ws) == ["first", "second", "second", "second"]
+    assert ws.rooda("build", "-n", "1").code == 0 and calls(ws)[-1] == "second"
+
+
+def test_wait_outlives_a_restart(ws: Workspace) -> None:
+    """on_limit = "wait": after TERM and resume the run still waits and asks nobody."""
+    agents(ws, FAR)
+    running = ws.start("build", "-n", "3")
+    until(lambda: "resting" in [event["event"] for event in ws.events()], what="the wait")
+    running.process.terminate()
+    assert running.finish() == 143
+    assert ws.state()["iteration"] == 0 and calls(ws) == ["first"]
+    again = ws.start("resume", "build")
+    until(lambda: "resting" in [event["event"] for event in ws.events()] and len(runs(ws)) == 2, what="the second wait")
+    again.process.terminate()
+    assert again.finish() == 143
+    assert calls(ws) == ["first"]
+
+
+def runs(ws: Workspace) -> list[Path]:
+    return list(Path(ws.file(".rooda/runs")).iterdir())
+
+
+def test_a_limit_is_shared_by_the_user_s_workspaces(ws: Workspace) -> None:
+    """Another loop of the same account does not ask either."""
+    agents(ws, FAR, on_limit="stop")
+    other = Path(ws.root, "other")
+    shutil.copytree(ws.path, other)
+    assert ws.rooda("build").code == 4 and calls(ws) == ["first"]
+    ran = ws.rooda("build", cwd=str(other))
+    assert ran.code == 4 and "Usage limit of first" in ran.out
+    assert not (other / "calls").exists()
+
+
+def test_after_the_reset_it_goes_on(ws: Workspace) -> None:
+    """A limit whose time has come is none any more, and the record of it is no hindrance."""
+    agents(ws, FAR, on_limit="stop")
+    assert ws.rooda("build").code == 4
+    record = next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json"))
+    record.write_text(json.dumps({**json.loads(record.read_text()), "until": "2026-01-01T00:00:00+02:00"}))
+    ws.write("first.out", DONE)
+    assert ws.rooda("resume", "build", "-n", "2").code == 0
+    assert calls(ws) == ["first", "first", "first"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"until": 3}', '{"until": "soon"}'])
+def test_a_damaged_record_is_no_limit(ws: Workspace, text: str) -> None:
+    """What can't be understood does not keep anybody waiting."""
+    agents(ws, FAR, on_limit="stop")
+    assert ws.rooda("build").code == 4
+    next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json")).write_text(text)
+    ws.write("first.out", DONE)
+    assert ws.rooda("resume", "build", "-n", "1").code == 0
+
+
+def test_an_unknown_fallback_is_refused(ws: Workspace) -> None:
+    """Its name is wrong before anything begins."""
+    agents(ws, FAR, on_limit="switch", fallback=["secnod"])
+    ran = ws.rooda("build")
+    assert ran.code == 2 and "unknown agent 'secnod'" in ran.err and calls(ws) == []
+
+
+def test_a_short_wait_is_waited_out(ws: Workspace) -> None:
+    """The same iteration is made again when the limit is over, and counts once."""
+    agents(ws, int(time.time()) - 14)  # with the margin of 15 s: a second from now
+    ws.write("second.sh", "cp second.out first.out")
+    running = ws.start("build", "-n", "1")
+    until(lambda: "resting" in [event["event"] for event in ws.events()], what="the wait")
+    ws.write("first.out", DONE)
+    assert running.finish() == 0
+    assert calls(ws) == ["first", "first"]
+    assert [event["event"] for event in ws.events()].count("iteration.ended") == 1
