@@ -23,7 +23,7 @@ DOORS = {
     "time": {"world/clock.py"},
     "datetime": {"world/clock.py"},
     "fcntl": {"world/lock.py"},
-    "select": {"world/signals.py", "world/person.py"},
+    "select": {"world/signals.py", "world/person.py", "world/goal_asking.py"},
     "shutil": {"settings/detect.py"},  # which
     "socket": set(),
     "asyncio": set(),
@@ -35,8 +35,8 @@ WRITERS = {"world/files.py"}
 WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate",
            "ftruncate", "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
-STARTERS = {"world/process.py", "world/guardian.py"}
-SPEAKING = ("cli/", "report/", "world/person.py")
+STARTERS = {"world/process.py", "world/guardian.py", "world/background.py"}
+SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py")
 
 
 def name_of(path: Path) -> str:

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
+LOOPING = {  # modes of the other kinds of loops that run one
+    "reflex": ("new", "resume"),
+    "flow": ("run", "resume"),
+    "goal": ("run", "continue", "score"),
+}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The whole command: arguments in, exit code out. Start and end skip the search for garbage: there is none yet."""
     gc.disable()
@@ -27,10 +34,14 @@ def _answered(arguments: list[str] | None) -> int:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     _never_refuse_a_character(sys.stdout, sys.stderr)
+    if "_ROODA_COMPLETE" in os.environ:
+        from rooda.cli.tab import answer
+
+        return _print(answer(os.environ))
     words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a module here once it has been used
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    if "_ROODA_COMPLETE" not in os.environ and words in ([], ["--help"], ["-h"], ["--version"]):
+    if words in ([], ["--help"], ["-h"], ["--version"]):
         if words == ["--version"]:
             return _print(version_text())
         from rooda.cli.words import help_text
@@ -40,6 +51,8 @@ def _answered(arguments: list[str] | None) -> int:
     if guarded_loop:
         from rooda.world import guardian
 
+        if "--detach" in words:
+            _detach()
         guardian.stand()
     from rooda.cli.gate import guarded
 
@@ -47,6 +60,13 @@ def _answered(arguments: list[str] | None) -> int:
     if guarded_loop:
         _leave(code)
     return code
+
+
+def _detach() -> None:
+    """Only the child comes back, in a session of its own."""
+    from rooda.world import background
+
+    background.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
 
 
 def _leave(code: int) -> None:
@@ -60,18 +80,16 @@ def _leave(code: int) -> None:
 
 
 def _starts_a_loop(words: list[str]) -> bool:
-    """A procedure, `run` or `resume` that is going to do something."""
-    if "_ROODA_COMPLETE" in os.environ:
-        return False
+    """A procedure, `run`, `resume`, or a mode of another kind of loop that is going to do something."""
     from rooda.cli.words import WORDS
 
-    verb, skip = "", False
+    verbs, skip = [], False
     for word in words:
         if not skip and word[:1] != "-":
-            verb = word
-            break
+            verbs.append(word)
         skip = word in ("-C", "--config")
-    return verb in ("run", "resume") or (verb != "" and verb not in WORDS)
+    verb, mode = (*verbs, "", "")[:2]
+    return mode in LOOPING.get(verb, ()) or verb in ("run", "resume") or (verb != "" and verb not in WORDS)
 
 
 def version_text() -> str:
@@ -96,12 +114,13 @@ def _never_refuse_a_character(*streams: "TextIO") -> None:
             stream.reconfigure(errors="replace")
 
 
-def _print(text: str) -> int:
+def _print(text: str, stream: "TextIO | None" = None) -> int:
+    stream = stream or sys.stdout
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        stream.write(text)
+        stream.flush()
     except OSError:
         from rooda.report.screen import silence
 
-        silence(sys.stdout)
+        silence(stream)
     return 0

@@ -3,14 +3,18 @@
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
+from rooda.cli import kinds
+from rooda.cli.follow import follow, parsed, show
+from rooda.cli.follow import records as coming
 from rooda.cli.where import where
-from rooda.errors import OK
+from rooda.errors import OK, UsageProblem
 from rooda.model import Json
-from rooda.report.lines import LEVELS, lines
-from rooda.world import files, runfolder
+from rooda.report.lines import LEVELS
+from rooda.world import files, lock, runfolder
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
@@ -19,30 +23,54 @@ from rooda.world import files, runfolder
 @click.option("--agent", is_flag=True, help="What the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("-v", "--verbose", is_flag=True, help="Details too.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
 @click.pass_context
-def logs(
-    ctx: click.Context, name: str | None, as_json: bool, agent: bool, iteration: int | None, verbose: bool
-) -> int:
+def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
     """The latest run here, or the latest of NAME: its lines with their times, and where its transcripts lie."""
-    folder = runfolder.latest(where(ctx).workspace, name)
+    workspace = where(ctx).workspace
+    folder = runfolder.latest(workspace, name)
     if folder is None:
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
+    if following:
+        return _follow(workspace, folder, **how)
+    _all(folder, **how)
+    return OK
+
+
+def _all(folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
     records = [record for record in _records(folder) if iteration in (None, record.get("display"))]
     if as_json:
         for record in records:
             click.echo(json.dumps(record, ensure_ascii=False))
-        return OK
-    _show_agent(records) if agent else _show(records, LEVELS["debug" if verbose else "info"])
+        return
+    if agent:
+        _show_agent(records)
+    else:
+        for record in records:
+            show(record, LEVELS["debug" if verbose else "info"])
     click.echo(f"Prompts, transcripts and gate outputs: {folder}", err=True)
+
+
+def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> int:
+    """Ctrl+C ends the watching, not the loop."""
+    if iteration is not None:
+        raise UsageProblem("--follow and --iteration are mutually exclusive.")
+    try:
+        if as_json:
+            for record in coming(folder, lambda: _runs(workspace, folder)):
+                click.echo(json.dumps(record, ensure_ascii=False))
+        else:
+            follow(folder, LEVELS["debug" if verbose else "info"], agent, lambda: _runs(workspace, folder))
+    except KeyboardInterrupt:
+        pass
     return OK
 
 
-def _show(records: list[Json], least: int) -> None:
-    for record in records:
-        for line in lines(record):
-            if LEVELS[line.level] >= least:
-                click.echo(f"[{record['ts']}] {line.text}")
+def _runs(workspace: str, folder: str) -> bool:
+    """Is somebody there who may add to this run?"""
+    run = os.path.basename(folder)
+    return any(lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in kinds.known(workspace))
 
 
 def _show_agent(records: list[Json]) -> None:
@@ -71,13 +99,5 @@ def transcript(output: str, path: str) -> Iterator[str]:
 
 def _records(folder: str) -> list[Json]:
     """The events; a torn last line is passed over."""
-    found = []
     with open(os.path.join(folder, "events.jsonl"), "rb") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict) and "event" in record:
-                found.append(record)
-    return found
+        return [record for line in file if (record := parsed(line))]

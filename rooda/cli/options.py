@@ -20,6 +20,7 @@ class Asked(NamedTuple):
     json: bool = False
     verbose: bool = False
     quiet: bool = False
+    worktree: bool = False
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -93,10 +94,12 @@ def _prompt() -> list[click.Parameter]:
 def _way() -> list[click.Parameter]:
     return [
         click.Option(["--no-gates"], is_flag=True, help="Run no quality gates."),
+        click.Option(["--safety"], type=click.Choice(["snapshot", "off"]), help="Save the work tree or not."),
         click.Option(["-v", "--verbose"], is_flag=True, help="Show the agent's output and details."),
         click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
         click.Option(["--log-level"], type=click.Choice(["debug", "info", "warn", "error"]), help="How much is said."),
         click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
+        click.Option(["--detach"], is_flag=True, help="Run in the background; see status, logs -f, stop."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
         click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of the rooda.toml found."),
     ]
@@ -110,6 +113,7 @@ def for_start() -> list[click.Parameter]:
         click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
         click.Option(["--resume"], is_flag=True, help="Go on with an earlier run if there is one."),
         click.Option(["--fresh"], is_flag=True, help="Start over whatever was there."),
+        click.Option(["--worktree"], is_flag=True, help="Work in a new git worktree, on a new branch."),
         *_way(),
     ]
 
@@ -121,7 +125,7 @@ def for_resume() -> list[click.Parameter]:
 def for_kind() -> list[click.Parameter]:
     """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
     times = [option for option in _limit() if option.name in ("iteration_timeout", "idle_timeout", "token_budget")]
-    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name != "no_gates")]
+    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name not in ("no_gates", "safety"))]
 
 
 def asked(typed: Json) -> Asked:
@@ -130,6 +134,8 @@ def asked(typed: Json) -> Asked:
         raise UsageProblem("--verbose and --quiet are mutually exclusive.")
     if typed.get("resume") and typed.get("fresh"):
         raise UsageProblem("--resume and --fresh are mutually exclusive.")
+    if typed.get("resume") and typed.get("worktree"):
+        raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
     if typed.get("unlimited") and typed["max_iterations"] is not None:
         raise UsageProblem("--unlimited and --max-iterations are mutually exclusive.")
     flags: Json = {}
@@ -139,7 +145,8 @@ def asked(typed: Json) -> Asked:
         if not untyped:
             flags[take[0]] = take[1](value)
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
-    return Asked(flags, typed.get("dry_run", False), opening, typed["json"], typed["verbose"], typed["quiet"])
+    how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
+    return Asked(flags, typed.get("dry_run", False), opening, *how)
 
 
 def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -161,7 +168,7 @@ _FLAGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "unlimited": ("default_iterations", lambda _: 0),
     **{name: (name, _same) for name in ("failure_threshold", "token_budget", "iteration_timeout", "idle_timeout")},
     **{name: (name, _same) for name in ("max_cost", "max_tokens", "max_duration")},
-    **{name: (name, _same) for name in ("ai_cmd", "model", "preamble", "no_gates", "log_level")},
+    **{name: (name, _same) for name in ("ai_cmd", "model", "preamble", "no_gates", "safety", "log_level")},
     "ai_cmd_alias": ("agent", _same),
     "agent": ("agent", _same),
     **{name: (name, list) for name in (*PHASES, "context")},

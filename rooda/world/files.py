@@ -179,6 +179,13 @@ def tail(path: str, limit: int) -> bytes:
         return file.read(limit)
 
 
+def read_from(path: str, offset: int) -> bytes:
+    """All from there on."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read()
+
+
 def beginning(path: str, limit: int) -> bytes:
     """The first `limit` bytes."""
     with open(path, "rb") as file:

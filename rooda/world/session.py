@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Budget, Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
 from rooda.policy.outcome import USAGE_LIMIT
-from rooda.world import clock, kinship, memory, process
+from rooda.world import background, clock, kinship, memory, process
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
@@ -50,6 +50,7 @@ class Session:
         memory.settle()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(tenant.name))
+        background.begun(folder.run, folder.ready)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
         self._show, self._signals, self._limits = show, signals, limits

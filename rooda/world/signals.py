@@ -127,16 +127,33 @@ def suspend_ourselves() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+Act = Callable[[dict[str, object]], bool]  # upon a process, if it is provably the one that these facts were taken of
+
+
 def terminate(facts: dict[str, object]) -> bool:
-    """SIGTERM to a process, if it is provably the one that `facts` were taken of."""
+    """SIGTERM; one that sleeps by Ctrl+Z takes none, so it is woken."""
+    return _send(facts, signal.SIGTERM, signal.SIGCONT)
+
+
+def suspend(facts: dict[str, object]) -> bool:
+    """As Ctrl+Z would."""
+    return _send(facts, signal.SIGTSTP)
+
+
+def go_on(facts: dict[str, object]) -> bool:
+    """As `fg` would."""
+    return _send(facts, signal.SIGCONT)
+
+
+def _send(facts: dict[str, object], *numbers: int) -> bool:
     from rooda.world import identity
 
     pid = facts.get("pid")
     if not isinstance(pid, int) or not identity.is_alive(facts):
         return False
     try:
-        os.kill(pid, signal.SIGTERM)
-        os.kill(pid, signal.SIGCONT)  # one that sleeps by Ctrl+Z takes no TERM
+        for number in numbers:
+            os.kill(pid, number)
     except OSError:
         return False
     return True

@@ -302,14 +302,14 @@ def test_OA_38_an_agent_that_does_not_read(ws: Workspace) -> None:
 
 
 def test_a_prompt_too_long_for_an_argument(ws: Workspace) -> None:
-    """A prompt that outgrows an argument is a failed iteration with the reason in the log, not a crash."""
+    """A prompt that outgrows an argument ends the loop, with both sizes: the next one would be no shorter."""
     ws.side(1, f"printf 'words %.0s' $(seq 40000) >{ws.file('prompts/observe_build.md')}")
     agent(ws, f'command = "{FAKE_AI}"\nprompt = "argument"')
-    ran = ws.rooda("build", "-n", "2", "--token-budget", "0")
-    assert ran.code == 0 and "Traceback" not in ran.both
-    assert "[T] WARNING: AI CLI failed (exit 126), consecutive failures: 1/3" in masked(ran.lines)
+    ran = ws.rooda("build", "-n", "3", "--token-budget", "0")
+    assert ran.code == 1 and "Traceback" not in ran.both
+    assert "240,077 bytes" in ran.lines[-1] and "at most 131,071" in ran.lines[-1]
     ended = [event for event in ws.events() if event["event"] == "agent.ended"]
-    assert ended[0]["ended"] == "exit" and "Argument list too long" in ended[1]["note"]
+    assert [event["ended"] for event in ended] == ["exit", "not-started"]
 
 
 def test_OU_36_what_is_kept_of_a_failure(ws: Workspace) -> None:

@@ -1,0 +1,27 @@
+"""`rooda attach [NAME]`: watch a running loop as if it ran here."""
+
+import click
+
+from rooda.cli.follow import follow
+from rooda.cli.running import one_running
+from rooda.cli.where import where
+from rooda.errors import OK
+from rooda.report.lines import LEVELS
+from rooda.world import lock, runfolder
+
+
+@click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
+@click.argument("name", required=False)
+@click.pass_context
+def attach(ctx: click.Context, name: str | None) -> int:
+    """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""
+    workspace = where(ctx).workspace
+    loop = one_running(workspace, name, "attach")
+    folder = loop and runfolder.latest(workspace, loop.name)
+    if loop is None or folder is None:
+        return OK
+    try:
+        follow(folder, LEVELS["info"], True, lambda: lock.is_held(loop.lock))
+    except KeyboardInterrupt:
+        click.echo(f"\nNo longer watching; the loop goes on. End it with: rooda stop {loop.name}", err=True)
+    return OK

@@ -1,0 +1,70 @@
+"""Watching a run from outside: its lines as they come, and what its agent says."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import click
+
+from rooda.model import Json
+from rooda.report.lines import LEVELS, lines
+from rooda.report.tail import Tail
+from rooda.world import clock, files
+from rooda.world.journal import NAME
+
+PAUSE = 0.2  # seconds between looks at the file
+
+
+def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
+    """Until the run has ended, or nobody is left who could end it."""
+    tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
+    for record in records(folder, alive, tail.read if tail else None):
+        if tail:
+            tail.note({"output": "text", **record})
+        show(record, least)
+        sys.stdout.flush()
+
+
+def show(record: Json, least: int) -> None:
+    for line in lines(record):
+        if LEVELS[line.level] >= least:
+            click.echo(f"[{record['ts']}] {line.text}")
+
+
+def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
+    """The events that are there and those to come; the last look is made after nobody is alive any more."""
+    offset, path, last = 0, os.path.join(folder, NAME), False
+    while True:
+        data = _from(path, offset)
+        whole = data[: data.rfind(b"\n") + 1]
+        offset += len(whole)
+        for line in whole.splitlines():
+            record = parsed(line)
+            if record:
+                yield record
+            if record and record["event"] == "run.ended":
+                return
+        if last and not whole:
+            return
+        last = not alive()
+        if meanwhile:
+            meanwhile()
+        if not last:
+            clock.sleep(PAUSE)
+
+
+def parsed(line: bytes) -> Json | None:
+    """One event; None for a torn or foreign line."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and "event" in record else None
+
+
+def _from(path: str, offset: int) -> bytes:
+    try:
+        return files.read_from(path, offset)
+    except OSError:
+        return b""

@@ -1,0 +1,39 @@
+"""`rooda pause [NAME]` and `rooda continue [NAME]`: a loop and its agent stand still, and go on."""
+
+import click
+
+from rooda.cli.running import noun_of, one_running
+from rooda.cli.where import where
+from rooda.errors import FAILED, OK
+from rooda.world import lock, signals
+
+
+@click.command(short_help="Make a running loop and its agent stand still.")
+@click.argument("name", required=False)
+@click.pass_context
+def pause(ctx: click.Context, name: str | None) -> int:
+    """As Ctrl+Z would: the loop, its agent and all below it stop where they are; time limits stand still too.
+
+    A service that the agent talks to may not wait that long: for a long pause take `rooda stop` and `rooda resume`.
+    """
+    return _signal(ctx, name, "pause", signals.suspend, "Paused", "Go on with: rooda continue")
+
+
+@click.command("continue", short_help="Let a paused loop go on.")
+@click.argument("name", required=False)
+@click.pass_context
+def continue_(ctx: click.Context, name: str | None) -> int:
+    """Let a loop go on that `rooda pause` or Ctrl+Z has stopped."""
+    return _signal(ctx, name, "continue", signals.go_on, "Continued", "Watch it with: rooda attach")
+
+
+def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", done: str, hint: str) -> int:
+    loop = one_running(where(ctx).workspace, name, verb)
+    if loop is None:
+        return OK
+    who = f"{noun_of(loop.kind)} '{loop.name}'"
+    if not act(lock.owner(loop.lock)):
+        click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
+        return FAILED
+    click.echo(f"{done} {who}. {hint} {loop.name}")
+    return OK

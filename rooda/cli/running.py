@@ -1,0 +1,28 @@
+"""The loop that runs here, for the commands that do something to it."""
+
+import click
+
+from rooda.cli import kinds
+from rooda.cli.kinds import Loop
+from rooda.cli.where import a_name
+from rooda.errors import Undecided
+from rooda.world import lock
+
+
+def one_running(workspace: str, name: str | None, verb: str = "stop") -> Loop | None:
+    """The one that runs, or the one of this name; None if there is none, which has been said."""
+    wanted = a_name(name) if name else None
+    loops = [loop for loop in kinds.known(workspace) if wanted in (None, loop.name)]
+    running = [loop for loop in loops if lock.is_held(loop.lock)]
+    if not running:
+        noun = noun_of(loops[0].kind if loops else kinds.OODA).capitalize()
+        click.echo(f"{noun} '{name}' is not running." if name else "Nothing is running here.")
+        return None
+    if len(running) > 1:
+        rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)
+        raise Undecided("Several loops are running; name one.", rows)
+    return running[0]
+
+
+def noun_of(kind: str) -> str:
+    return "procedure" if kind == kinds.OODA else kind

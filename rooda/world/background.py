@@ -1,0 +1,66 @@
+"""`--detach`: the loop goes on in a session of its own, and whoever started it is told how it began."""
+
+import json
+import os
+from collections.abc import Callable
+
+from rooda.world import files
+
+_teller = -1  # in the detached process: the end that its starter listens to
+_console = ""  # where it speaks until its run has a folder
+
+
+def leave(speak: Callable[[str, bool], object]) -> None:
+    """Fork. The parent waits until the run has begun, or failed to, says so and exits; the child goes on alone."""
+    import tempfile
+
+    global _teller, _console
+    descriptor, _console = tempfile.mkstemp(prefix="rooda-", suffix=".log")
+    listen, _teller = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(_teller)
+        os._exit(_wait(child, listen, speak))
+    os.close(listen)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (descriptor, 1), (descriptor, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    os.close(descriptor)
+
+
+def begun(run: str, folder: Callable[[], str]) -> None:
+    """The run has a folder: speak into that, and tell the starter. Nothing if nobody detached us."""
+    global _teller  # noqa: PLW0603
+    if _teller < 0:
+        return
+    said = files.read(_console)
+    files.remove(_console)
+    path = os.path.join(folder(), "console.log")
+    try:
+        descriptor = files.open_append(path)
+    except OSError:
+        descriptor, path = os.open(os.devnull, os.O_WRONLY), ""
+    files.write_all(descriptor, said)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    files.write_all(_teller, json.dumps({"run": run, "console": path}).encode() + b"\n")
+    os.close(_teller)
+    _teller = -1
+
+
+def _wait(child: int, listen: int, speak: Callable[[str, bool], object]) -> int:
+    """The exit code of the starter: 0 once the run has begun, else that of the failed start."""
+    with os.fdopen(listen, "rb") as file:
+        line = file.readline()
+    if line:
+        told = json.loads(line)
+        speak(f"Started in the background: {told['run']}\nIt speaks to {told['console']}", False)
+        return 0
+    _, status = os.waitpid(child, 0)
+    speak(files.text(_console).rstrip("\n"), True)
+    files.remove(_console)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code

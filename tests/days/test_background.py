@@ -1,0 +1,153 @@
+"""A loop in the background: started, watched, paused, stopped, and never in the way of a terminal."""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import Workspace, until
+
+STAYS = "touch began; while [ ! -e go ]; do read -t 0.05 x <>pipe || true; done; echo worked"
+
+
+def background(ws: Workspace, *words: str) -> str:
+    """Start `rooda build` with an agent that works until the file `go` is there; the run's name."""
+    os.mkfifo(ws.file("pipe"))
+    ws.write("agent.sh", STAYS)
+    ran = ws.rooda("build", "-n", "1", "--ai-cmd", "bash agent.sh", "--detach", *words)
+    assert ran.code == 0, ran.both
+    until(lambda: ws.exists("began"), what="the agent")
+    return ran.lines[0].rpartition(" ")[2]
+
+
+def test_detach_returns_at_once_and_the_loop_goes_on(ws: Workspace) -> None:
+    """The starter ends with the run's name while the agent works; the loop ends by itself and says so in its file."""
+    run = background(ws)
+    status = ws.rooda("status").lines
+    assert status[0].startswith("build: running (pid ")
+    ws.write("go", "")
+    until(lambda: ws.state() is None, what="the end of the run")
+    until(lambda: ws.leftovers() == [], what="everybody to be gone")
+    assert "Reached max iterations: 1" in ws.read(f".rooda/runs/{run}/console.log")
+
+
+def test_the_terminal_may_go(ws: Workspace) -> None:
+    """Closing the terminal that it was started on, with a hang-up for everybody there, leaves the loop alone."""
+    os.mkfifo(ws.file("pipe"))
+    ws.write("agent.sh", STAYS)
+    terminal = ws.terminal("build", "-n", "1", "--ai-cmd", "bash agent.sh", "--detach")
+    until(lambda: ws.exists("began"), what="the agent")
+    assert terminal.finish() == 0
+    terminal.stop()
+    assert ws.rooda("status").lines[0].startswith("build: running")
+    ws.write("go", "")
+    until(lambda: ws.state() is None, what="the end of the run")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--ai-cmd", "no-such-agent"], 2, "AI command binary not found: no-such-agent"),
+        (["--max-iterations", "x"], 2, "--max-iterations"),
+        (["--observe", "./gone.md"], 2, "gone.md"),
+    ],
+)
+def test_a_start_that_fails_is_told_to_whoever_started_it(
+    ws: Workspace, words: list[str], code: int, said: str
+) -> None:
+    """The exit code and the sentence are those of a start in the foreground."""
+    ran = ws.rooda("build", "--detach", *words)
+    assert ran.code == code and said in ran.err, ran.both
+    assert ws.leftovers() == []
+
+
+def test_a_second_start_is_refused(ws: Workspace) -> None:
+    """The lock holds for loops in the background too."""
+    background(ws)
+    ran = ws.rooda("build", "--ai-cmd", "true", "--detach")
+    assert ran.code == 3 and "is running here already" in ran.err
+    assert ws.rooda("stop").code == 0
+
+
+def test_stop_now_gives_no_grace(ws: Workspace) -> None:
+    """An agent that ignores TERM is killed at once; the state is saved."""
+    ws.write("agent.sh", "trap '' TERM; touch began; while :; do sleep 1; done")
+    ws.procedure(loop={"kill_grace": 100})
+    assert ws.rooda("build", "--ai-cmd", "sh agent.sh", "--detach").code == 0
+    until(lambda: ws.exists("began"), what="the agent")
+    ran = ws.rooda("stop", "--now")
+    assert ran.code == 0 and "Stopped procedure 'build'" in ran.out
+    assert ws.state()["status"] == "interrupted"
+    assert ws.leftovers() == []
+
+
+def states(ws: Workspace) -> set[str]:
+    """The process states of loop and agent."""
+    pids = ",".join(map(str, ws.leftovers()))
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", pids], capture_output=True, text=True).stdout
+    return {line.strip()[:1] for line in shown.splitlines()}
+
+
+def test_pause_and_continue(ws: Workspace) -> None:
+    """Everybody stands still, then goes on to the end."""
+    background(ws)
+    assert "Paused procedure 'build'" in ws.rooda("pause").out
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    ws.write("go", "")
+    assert "Continued procedure 'build'" in ws.rooda("continue").out
+    until(lambda: ws.state() is None, what="the end of the run")
+
+
+def test_a_paused_loop_can_be_stopped(ws: Workspace) -> None:
+    """TERM reaches it although it sleeps."""
+    background(ws)
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    assert ws.rooda("stop").code == 0
+    assert ws.state()["status"] == "interrupted"
+    assert ws.leftovers() == []
+
+
+@pytest.mark.parametrize("words", [("attach",), ("logs", "-f", "--agent"), ("attach", "build")])
+def test_a_watcher_sees_all_and_ends_with_the_run(ws: Workspace, words: tuple[str, ...]) -> None:
+    """What was said before, what the agent prints, and the end."""
+    background(ws)
+    watcher = ws.start(*words)
+    until(lambda: "Iteration 1/1 starting" in watcher.out, what="the first lines")
+    ws.write("go", "")
+    assert watcher.finish() == 0
+    assert "worked" in watcher.out and "Reached max iterations: 1" in watcher.out
+
+
+def test_a_watcher_s_ctrl_c_leaves_the_loop_alone(ws: Workspace) -> None:
+    """It says how to end the loop, and the loop goes on."""
+    background(ws)
+    watcher = ws.start("attach")
+    until(lambda: "Iteration 1/1 starting" in watcher.out, what="the first lines")
+    os.kill(watcher.pid, signal.SIGINT)
+    assert watcher.finish() == 0
+    assert "rooda stop build" in watcher.err
+    assert ws.rooda("status").lines[0].startswith("build: running")
+    ws.rooda("stop")
+
+
+def test_a_watcher_of_a_killed_run_ends(ws: Workspace) -> None:
+    """Nobody writes the last event of a run that was killed; the watcher does not wait for it."""
+    background(ws)
+    watcher = ws.start("logs", "-f", "--json")
+    until(lambda: "agent.started" in watcher.out, what="the events")
+    for pid in ws.leftovers():
+        if pid != watcher.pid:
+            with contextlib.suppress(ProcessLookupError):  # the guardian was quicker
+                os.kill(pid, signal.SIGKILL)
+    assert watcher.finish() == 0
+    assert '"event": "run.ended"' not in watcher.out
+
+
+@pytest.mark.parametrize("verb", ["pause", "continue", "attach", "stop"])
+def test_nothing_runs(ws: Workspace, verb: str) -> None:
+    """It is said, and that is all."""
+    ran = ws.rooda(verb)
+    assert (ran.code, ran.out) == (0, "Nothing is running here.\n")
