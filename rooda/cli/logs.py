@@ -39,7 +39,7 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
 
 
 def _all(folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
-    records = [record for record in _records(folder) if iteration in (None, record.get("display"))]
+    records = [record for record in events(folder) if iteration in (None, record.get("display"))]
     if as_json:
         for record in records:
             click.echo(json.dumps(record, ensure_ascii=False))
@@ -97,7 +97,7 @@ def transcript(output: str, path: str) -> Iterator[str]:
         yield f"({path} can't be read: {problem.strerror})"
 
 
-def _records(folder: str) -> list[Json]:
+def events(folder: str) -> list[Json]:
     """The events; a torn last line is passed over."""
     with open(os.path.join(folder, "events.jsonl"), "rb") as file:
         return [record for line in file if (record := parsed(line))]

@@ -37,6 +37,7 @@ _CONFIG = re.compile(
     r"|unexpected argument|unrecognized|invalid model|not supported|no such (?:option|file)|not trusted",
     re.I,
 )
+_DENIED = re.compile(r"insufficient permission to proceed", re.I)
 _BUSY = re.compile(r"rate.?limit|too many requests|overloaded|high demand|at capacity|try again later|temporar", re.I)
 _NETWORK = re.compile(
     r"connection|could not connect|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I
@@ -78,7 +79,7 @@ def _waited(facts: Facts) -> Outcome:
     """We ended it, since it took too long. What it was waiting for is why, if it said so and nothing came after."""
     if facts.limited or _USAGE.search(facts.message):
         return Outcome(USAGE_LIMIT, facts.message)
-    if not facts.message:
+    if not facts.message or facts.error.startswith("aborted"):  # that is what our signal came to
         return Outcome(TIMEOUT)
     found = _error(facts.message, facts.error, facts.status or _status(facts.message))
     return found if found.kind in (AUTH, CONTEXT, RATE_LIMIT) else Outcome(TIMEOUT, facts.message, found.retryable)
@@ -89,6 +90,8 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
     words = f"{message} {error}"
     if _CONTEXT.search(words):
         return Outcome(CONTEXT, message)
+    if _DENIED.search(words):
+        return Outcome(DENIED, message)
     if status in (401, 403) or _BILLING.search(words):
         return Outcome(AUTH, message)
     if status in (429, 503, 529) or (status != 500 and _BUSY.search(words)):

@@ -75,7 +75,7 @@ def _truncated(record: Json) -> list[Line]:
 def _iteration_ended(record: Json) -> list[Line]:
     if record["outcome"] == "interrupted":
         return []
-    found = [*_reason(record), *(_warn(f"{what}, consecutive failures: {_count(record)}") for what in _faults(record))]
+    found = [*_reason(record), *(_warn(f"{what}, consecutive failures: {_count(record)}") for what in faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
         found.append(_info(f"Iteration {_number(record)} completed in {tenths(record['elapsed'])}"))
     return found
@@ -99,7 +99,7 @@ def _count(record: Json) -> str:
     return f"{record['consecutive_failures']}/{record['failure_threshold']}"
 
 
-def _faults(record: Json) -> list[str]:
+def faults(record: Json) -> list[str]:
     """What made the iteration a failed one."""
     if record["ended"] == "timeout":
         return [f"AI CLI timed out after {plain(record['limit'])}s"]
@@ -126,13 +126,20 @@ def _run_ended(record: Json) -> list[Line]:
     elif reason == "limit":
         end = [_warn(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "agent":
-        end = [Line("error", f"ERROR: Aborting: {record['note'].splitlines()[0][:400]}")]
+        end = [Line("error", f"ERROR: Aborting: {record['note'].splitlines()[0][:400]}"), *_cure(record)]
     elif reason == "prompt":
         end = [Line("error", f"ERROR: {line}") for line in record["note"].splitlines()[:1]]
     else:
         end = [Line("warn", _interrupted(record))]
     timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
     return [*end, *timing]
+
+
+def _cure(record: Json) -> list[Line]:
+    """What a person can do about a fault that would only repeat."""
+    cure = _CURES.get(record["note"].partition(":")[0])
+    go_on = f"then: rooda resume {record['procedure']}"
+    return [Line("warn", f"{cure}; {go_on}", aside=True)] if cure else []
 
 
 def _interrupted(record: Json) -> str:
@@ -167,6 +174,11 @@ def _warn(text: str) -> Line:
     return Line("warn", f"WARNING: {text}")
 
 
+_CURES = {
+    "auth": "Log in with the agent's own program, or set its key (`rooda agents` shows who would be billed)",
+    "config": "Correct what the agent's program refuses: command, model or options (rooda config show agents)",
+    "context_overflow": "Shorten the prompt, let the agent read less at once, or give it a model with a larger window",
+}
 Makers: TypeAlias = dict[str, Callable[[Json], list[Line]]]
 
 _MAKERS: Makers = {

@@ -36,7 +36,8 @@ class Checker:
                 return Gates(tuple(results), interrupted=True)
             result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), done.output)
             said = result.verdict or "pass"
-            self._note("gate.ended", {"gate": gate.name, "elapsed": result.seconds, "verdict": said})
+            facts = {"gate": gate.name, "elapsed": result.seconds, "verdict": said, "output": result.output}
+            self._note("gate.ended", facts)
             results.append(result)
         return Gates(tuple(results))
 

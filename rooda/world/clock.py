@@ -78,6 +78,6 @@ def _next(moment: "resets.Moment", present: float) -> float | None:
         return None
     if moment.month and not moment.year and shown.timestamp() < present - 86_400:
         shown = shown.replace(year=today.year + 1)
-    elif not moment.month and shown.timestamp() <= present:
+    elif not moment.month and shown.timestamp() + 60 <= present:  # this minute is the one that is meant
         shown += datetime.timedelta(days=1)
     return shown.timestamp()

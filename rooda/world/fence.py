@@ -7,6 +7,7 @@ from rooda.world import clock, descent, files
 
 LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
 BUSY = 0.02  # share of a processor that counts as work
+LEAST = 0.05  # seconds of it; below that a short look tells nothing
 CAP_LOOK = 1.0  # seconds between looks at a capped file
 
 
@@ -70,7 +71,8 @@ class Fence:
             self._drop()
         if self._idle:
             cpu = descent.cpu_seconds([self._pid, *descent.descendants(os.getpid())])
-            if cpu - self._cpu > BUSY * max(now - self._looked, 0.01):
+            passed = max(now - self._looked, 0.01)
+            if cpu - self._cpu > max(BUSY * passed, min(LEAST, passed / 20)):
                 self._worked = now
             self._cpu = cpu
         self._looked = now

@@ -133,6 +133,9 @@ def _refused(cli: str, repo: str) -> dict[str, Case]:
         given = {"file_path": f"{repo}/made.txt", "content": "from the model\n"}
         calls: list[Json] = [{"tool": "write_file", "input": given}, {"text": "I may not."}]
         found["denied_call"] = Case(calls, skip_permissions=False)
+    if cli == "droid":  # what is of low risk it does anyhow
+        given = {"command": "git push --force", "summary": "x", "riskLevelReason": "x", "riskLevel": "high"}
+        found["denied_call"] = Case([{"tool": "Execute", "input": given}, DONE], skip_permissions=False)
     if cli in SKIP_FLAG:
         found["denied"] = Case([write, {"shell": "echo hi > shell.txt"}, DONE], skip_permissions=False)
     return found
@@ -198,6 +201,11 @@ def _codex_older(now: int) -> Case:
     return Case([{"say": "I look.", "shell": "echo hi > shell.txt"}, DONE], model="gpt-5")
 
 
+def _opencode_overflow_once(now: int) -> Case:
+    """Too full a context that it sums up, and then goes on with."""
+    return Case([OVERFLOW["anthropic"], {"shell": "echo hi > shell.txt"}, DONE])
+
+
 def _gemini_daily(now: int) -> Case:
     violation = {
         "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
@@ -235,6 +243,7 @@ SPECIAL: dict[str, dict[str, Callable[[int], Case]]] = {
         "not_logged_in": _codex_not_logged_in,
     },
     "droid": {"not_logged_in": _droid_not_logged_in},
+    "opencode": {"overflow_once": _opencode_overflow_once},
     "gemini": {"usage_limit": _gemini_daily, "usage_limit_wait": _gemini_wait},
 }
 # Seconds until a CLI has given up by itself, where that takes long but comes; "" is for its other cases.

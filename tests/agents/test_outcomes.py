@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rooda.model import Facts, Usage
 from rooda.policy.outcome import judge
-from rooda.world.agents import reading
+from rooda.world.agents import ender, reading
 from rooda.world.agents.understanding import STATUS_OF_EXIT
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -23,13 +23,19 @@ OUTCOMES = {
     "older_model": "ok", "usage_warning": "ok", "rate_limit": "rate_limit", "rate_limit_wait": "rate_limit",
     "overloaded": "rate_limit", "usage_limit": "usage_limit", "usage_limit_weekly": "usage_limit",
     "context_overflow": "context_overflow", "unknown_model": "config", "bad_flag": "config",
+    "denied_call": "permission_denied", "overflow_once": "ok", "server_error": "agent_error",
+    "cut_always": "agent_error", "stream_error": "agent_error", "no_network": "agent_error",
 }  # fmt: skip
 DIFFERENT = {
     "droid/no_key": "ok",  # a custom model needs no key of its own
     "opencode/no_key": "agent_error",  # an "Unexpected server error", like the next
     "opencode/unknown_model": "agent_error",
     "opencode/bad_flag": "agent_error",  # it prints its help, and no word on why
+    "opencode/overflow_once": "agent_error",  # it went on and finished, and exits with 1 all the same
     "aider/no_credit": "rate_limit",  # its library calls it that
+    "codex/server_error": "rate_limit",  # "high demand", it says, and no status
+    "claude/stream_error": "ok",  # it asks again, for an answer in one piece
+    **dict.fromkeys(("codex/stream_error", "copilot/stream_error"), "rate_limit"),  # an overloaded server
 }
 CASES = sorted(path.relative_to(GOLDEN).as_posix()[:-4] for path in GOLDEN.glob("*/*.out"))
 
@@ -64,6 +70,43 @@ def test_what_ended_before_its_time_is_no_success(name: str) -> None:
     assert outcome(name) != "ok" or facts_of(name).ended
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("codex/rate_limit_wait", "rate_limit"),
+        ("gemini/rate_limit_wait", "rate_limit"),
+        ("gemini/overloaded", "rate_limit"),
+        ("gemini/usage_limit_wait", "usage_limit"),
+        ("gemini/no_credit", "auth"),
+        ("gemini/server_error", "timeout"),
+        ("opencode/context_overflow", "context_overflow"),
+        ("opencode/rate_limit_wait", "timeout"),
+        ("claude/tool_int", "timeout"),
+        ("claude/stall_int", "timeout"),
+    ],
+)
+def test_what_it_waited_for(name: str, expected: str) -> None:
+    """A call that rooda ends since it takes too long has the outcome that its CLI said it waits for, if it did."""
+    found = judge(facts_of(name), "idle", 143)
+    assert found.kind == expected
+    assert found.retryable == (expected == "rate_limit" or name == "gemini/server_error")
+
+
+def test_what_came_to_an_end_is_not_waited_for() -> None:
+    """A try that failed long ago is no reason any more once the model has answered."""
+    for cli in ("claude", "codex", "opencode"):
+        facts = facts_of(f"{cli}/cut_once")
+        assert (facts.message, facts.error) == ("", "") and judge(facts, "timeout", 143) == ("timeout", "", False)
+
+
+def test_a_circle_is_seen() -> None:
+    """opencode that finds its context too full again and again goes round in circles; once is none."""
+    assert ender.in_circles("opencode", str(GOLDEN / "opencode/context_overflow.out"))
+    assert not ender.in_circles("opencode", str(GOLDEN / "opencode/overflow_once.out"))
+    assert not ender.in_circles("opencode", str(GOLDEN / "opencode/success.out"))
+    assert not ender.in_circles("opencode", "/nowhere")
+
+
 @pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "qwen"])
 def test_usage_has_one_meaning(cli: str) -> None:
     """Three calls of 1,300 tokens each, 200 of them from a cache: fresh and cached input never overlap."""
@@ -86,7 +129,22 @@ def test_edits_and_tools_are_seen() -> None:
     assert [Path(path).name for path in facts_of("claude/success").edited] == ["made.txt"]
     assert facts_of("codex/success").tools == 2
     assert facts_of("claude/denied").denied == ("Write", "Bash")
-    assert outcome("claude/denied") == "permission_denied"
+    assert facts_of("copilot/denied").denied == ("create", "bash")
+    assert facts_of("opencode/denied").denied == ("write",)
+    assert facts_of("droid/denied_call").denied == ("Execute",)
+    assert {outcome(f"{cli}/denied") for cli in ("claude", "copilot", "opencode")} == {"permission_denied"}
+
+
+def test_tries_are_counted() -> None:
+    """Where a CLI tells that it tries again, it is on record how often."""
+    names = ("claude/rate_limit", "codex/auth", "copilot/rate_limit", "gemini/rate_limit", "pi/rate_limit")
+    assert [facts_of(name).retries for name in names] == [1, 1, 6, 10, 3]
+
+
+def test_usage_is_told_by_model() -> None:
+    """gemini's small model for the way, and the one that does the work: each has its own price."""
+    shares = reading.gathered("gemini", str(GOLDEN / "gemini/success.out")).shares
+    assert shares == {"gemini-3.5-flash-lite": Usage(1100, 50, 200), "gemini-3.8-flash": Usage(3300, 150, 600)}
 
 
 def test_reset_times() -> None:

@@ -66,7 +66,8 @@ def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> pro
 def refused(problem: str) -> Reply:
     """A prompt that has grown: the agent would refuse it, or could not be started with it."""
     what = f"the prompt is too long by now: it has {problem}. The agent was not started"
-    return Reply(process.NOT_RUNNABLE, 0.0, "not-started", note=what, outcome=CONTEXT, message=what)
+    reply = Reply(process.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
+    return reply._replace(outcome=CONTEXT, message=what)
 
 
 def _reply(call: Call, done: process.Done, spec: process.Spec) -> Reply:

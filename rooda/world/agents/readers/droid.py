@@ -17,8 +17,11 @@ def take(record: Json, into: Gathered) -> None:
         given, name = inner(record, "parameters"), record.get("toolName") or record.get("toolId")
         path = given.get("file_path")
         into.tool(name, given.get("command") or path, path if name in EDITING else None)
+        into.memory[str(record.get("id"))] = name
     elif kind == "tool_result" and record.get("isError"):
         into.tool_failed()
+        if "insufficient permission" in str(inner(record, "error").get("message")):
+            into.deny(into.memory.get(str(record.get("id"))) or "tool")
     elif kind == "completion":
         _completion(record, into)
     elif kind == "error" and not (into.error and record.get("source") == "cli"):  # its own says less than the first

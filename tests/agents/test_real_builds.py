@@ -1,0 +1,33 @@
+"""Whole runs of `rooda build` with the installed CLIs: right outcome, right cost, and nobody left alive."""
+
+from collections.abc import Callable
+
+import build_cases
+import builds
+import pytest
+from model_server import ModelServer
+
+from harness import Workspace
+
+USUAL = ("codex", "gemini")
+OTHERS = ("claude", "opencode", "copilot", "qwen", "droid", "pi")
+
+
+def rows() -> list[object]:
+    """Every case of every CLI; all but the usual ones by `-m real`."""
+    return [
+        pytest.param(cli, name, id=f"{cli}-{name}", marks=() if cli in USUAL else pytest.mark.real)
+        for cli in (*USUAL, *OTHERS)
+        for name in build_cases.cases(cli, "/")
+    ]
+
+
+@pytest.mark.parametrize(("cli_name", "case_name"), rows())
+def test_a_whole_build(
+    bare: Workspace, cli: Callable[[str], str], server: ModelServer, cli_name: str, case_name: str
+) -> None:
+    """The run ends as the case says: outcome, exit code, words, cost; never two agents at once, nobody left."""
+    cli(cli_name)
+    case = build_cases.cases(cli_name, bare.path)[case_name]
+    built = builds.build(bare, cli_name, server, case)
+    builds.check(bare, cli_name, case, built)

@@ -1,0 +1,58 @@
+"""`rooda why`: the rule behind each decision, and the line of the file that shows it."""
+
+import json
+from typing import Any
+
+from harness import Workspace
+
+
+def reasons(ws: Workspace, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(ws.rooda("why", "--json", *words).out)
+    return found
+
+
+def test_each_decision_has_its_rule_and_its_line(ws: Workspace) -> None:
+    """A red gate, a failed call and a good iteration, each with the place that shows it; then why the run ended."""
+    ws.procedure(gates={"tests": 'echo compiling; echo; [ "$ROODA_ITERATION" != 1 ] || { echo 3 failed; exit 2; }'})
+    ws.exits(0, 7, 0)
+    ws.out(2, "first\nsecond: boom\n")
+    assert ws.rooda("build", "-n", "3").code == 0
+    found = reasons(ws)
+    assert [(row["iteration"], row["decision"]) for row in found] == [
+        (0, "began"), (1, "failed"), (1, "failed"), (2, "failed"), (3, "went on"), (0, "ended"),
+    ]  # fmt: skip
+    began, count, gate, call, good, ended = found
+    assert began["rule"] == "at most 3 iterations; gates: tests; 0 were completed before"
+    assert count["rule"] == "Quality gates failed: tests (exit 2); failures in a row: 1 of 3"
+    assert (gate["rule"], gate["line"], gate["text"]) == ("gate tests: exit 2", 3, "3 failed")
+    assert gate["evidence"].endswith("/0001-gate-1.out")
+    assert call["rule"] == "AI CLI failed (exit 7); failures in a row: 2 of 3"
+    assert (call["line"], call["text"]) == (2, "second: boom")
+    assert good["rule"] == "the agent exited with 0, and every gate passed"
+    assert ended["rule"].startswith("Reached max iterations: 3") and ended["rule"].endswith("(exit 0)")
+
+
+def test_one_iteration_in_words(ws: Workspace) -> None:
+    """`--iteration` leaves out the rest; the evidence stands below its rule as FILE:LINE."""
+    ws.exits(3)
+    ws.out(1, "broken pipe\n")
+    ws.rooda("build", "-n", "2")
+    lines = ws.rooda("why", "build", "--iteration", "1").lines
+    assert "Iteration 1 failed: AI CLI failed (exit 3); failures in a row: 1 of 3" in lines[0]
+    assert lines[1].endswith("0001-iteration.out:1") and lines[2] == "    > broken pipe"
+    assert len(lines) == 3
+
+
+def test_a_signal(ws: Workspace) -> None:
+    """Why an interrupted run ended, and that its failures did not change."""
+    ws.signal_at(1, "TERM")
+    assert ws.rooda("build", "-n", "2").code == 143
+    rules = [row["rule"] for row in reasons(ws)]
+    assert rules[1] == "a signal ended its agent; the call counts, failures in a row do not change"
+    assert "a signal ends the loop; the state is kept (exit 143)" in rules[-1]
+
+
+def test_nothing_to_tell(bare: Workspace) -> None:
+    """No run, no reasons."""
+    ran = bare.rooda("why")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No run is noted here.\n")
