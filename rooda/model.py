@@ -1,7 +1,4 @@
-"""Frozen records that all rooms share. Imports nothing of rooda; holds no behaviour worth a test.
-
-They are NamedTuples, not dataclasses: as immutable, and an import of this module costs a fifth.
-"""
+"""Frozen records that all rooms share, as NamedTuples: an import costs a fifth of dataclasses'. Imports nothing."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -75,6 +72,14 @@ class Budget(NamedTuple):
     seconds: float = 0.0
 
 
+class Hook(NamedTuple):
+    """Who is told of an event: a shell command or an address."""
+
+    command: str
+    url: str = ""
+    timeout: float = 10.0
+
+
 class Procedure(NamedTuple):
     """Everything one run of a procedure needs, resolved from all settings."""
 
@@ -97,6 +102,7 @@ class Procedure(NamedTuple):
     on_interrupted: str = "ask"
     retry_wait: float = 5.0
     limits: Budget = Budget()
+    hooks: Mapping[str, Hook] = {}  # by moment
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
     gates_from_commands: bool = False  # then also what AGENTS.md calls commands
     safety: str = "off"  # off | snapshot
@@ -112,6 +118,7 @@ class Setup(NamedTuple):
 
     agent: Agent | None  # None: nothing configured; only a run needs one
     limits: Budget = Budget()
+    hooks: Mapping[str, Hook] = {}
     token_budget: int = 0
     token_encoding: str = "o200k_base"
     iteration_timeout: float = 0.0

@@ -9,8 +9,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 
 from rooda.cli import options
+from rooda.settings.hooks import HOOKS
 from rooda.settings.loop_kinds import KINDS, SHARED
-from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, flag_of, variable_of
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, flag_of, variable_of
 from rooda.settings.shapes import FRAGMENT, GATE, Key
 from rooda.settings.toml_text import toml_value
 
@@ -114,8 +115,13 @@ Each has the keys of `[loop]` that its agent calls are made with ({shared}), whi
 | `[models]` | `word = "name"`: what the agent is told when a model is called by this word; other words pass unchanged |
 | `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]` with nothing but a command |
 
-{free} is kept for what is to come: nothing reads it yet.
+## `[hooks]`
 
+A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, 10 when left out). It gets the
+event ([events.md](events.md)) with the field `moment` added, on stdin or as the body of a POST. A hook that fails is
+said, and changes nothing.
+
+{hooks}
 Older names are accepted with a notice: {older}.
 
 These names are commands or are kept for commands, and can't be procedures:
@@ -127,7 +133,6 @@ def page() -> str:
     rows = [(f"`{key}`", _kind(row), _default(key), _flag(key), _what(row)) for key, row in LOOP.items()]
     own = {key: row for key, row in PROCEDURE.items() if key not in LOOP}
     agent = {key: row for key, row in AGENT.items() if row.what}
-    free = ", ".join(f"`[{name}]`" for name in FREE)
     older = ", ".join(f"`{old}` for `{new}`" for old, new in OLDER.items())
     return (
         HEAD.replace("{variable}", variable_of("default_iterations"))
@@ -148,7 +153,7 @@ def page() -> str:
             kinds=_kinds(),
             shared=", ".join(f"`{key}`" for key in SHARED),
             older=older,
-            free=free,
+            hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )
     )

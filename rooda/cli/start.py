@@ -25,6 +25,8 @@ from rooda.world.signals import Signals
 def start(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
     procedure, screen = ready(found, procedure, where, asked)
+    if asked.worktree:
+        return _apart(procedure, where, screen, asked)
     place = Place(where.workspace, procedure.name)
     held = locked(place, screen)
     state = earlier(place, screen)
@@ -35,6 +37,17 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, asked:
         assert state is not None
         way = _ask(state)
     return go(procedure, where, screen, held, state if way == "resume" else None, asked)
+
+
+def _apart(procedure: Procedure, where: Where, screen: Screen, asked: Asked) -> int:
+    from rooda.cli import apart
+
+    where = apart.moved(where, procedure.name, screen)
+    held = locked(Place(where.workspace, procedure.name), screen)
+    try:
+        return go(procedure, where, screen, held, None, asked)
+    finally:
+        apart.say_end(where, procedure.name, screen)
 
 
 def resume(name: str, where: Where, asked: Asked) -> int:
@@ -147,7 +160,8 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     with Signals() as signals:
-        tenant = Tenant("ooda", procedure.name, procedure.limits, state.started_at if state else "")
+        since = state.started_at if state else ""
+        tenant = Tenant("ooda", procedure.name, procedure.limits, procedure.hooks, since)
         session = Session(where.workspace, tenant, limits_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)
@@ -156,7 +170,7 @@ def go(
         how["limits"] = procedure.limits._asdict()
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
-            ending = ooda.ooda(Run(store), began, procedure, world_of(session))
+            ending = ooda.ooda(Run(store), began, procedure, world_of(session, procedure))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:

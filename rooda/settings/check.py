@@ -6,7 +6,7 @@ from typing import Any
 from rooda.settings.kinds import Fault, Kind, meant, shown
 from rooda.settings.lines import Lines, Path, Tree
 from rooda.settings.loop_kinds import KINDS
-from rooda.settings.schema import AGENT, FREE, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TABLES
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, TABLES
 from rooda.settings.shapes import COMMANDS, WORDS, named, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -19,7 +19,7 @@ def faults_of(tree: Tree) -> list[Fault]:
             faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name)}", warning=True))
         elif not isinstance(value, dict):
             faults.append(Fault((name,), f"must be a table, got {shown(value)}"))
-        elif name not in FREE:
+        else:
             faults += [fault.under(name) for fault in _table(name, value)]
     return faults
 
@@ -44,6 +44,10 @@ def _table(name: str, value: Tree) -> list[Fault]:
         return named(_AGENT, "agents").faults(value)
     if name == "prices":
         return named(_PRICE, "prices").faults(value)
+    if name == "hooks":
+        from rooda.settings.hooks import HOOKS
+
+        return table_faults(value, HOOKS)
     if name in KINDS:
         return table_faults(value, KINDS[name])
     return (WORDS if name == "models" else COMMANDS).faults(value)

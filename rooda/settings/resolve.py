@@ -6,6 +6,7 @@ from typing import Any
 from rooda.errors import UsageProblem
 from rooda.model import Gate, Procedure
 from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_agent_text
+from rooda.settings.hooks import hooks
 from rooda.settings.kinds import nearest
 from rooda.settings.limits import limits
 from rooda.settings.lookup import Lookup, lookup
@@ -35,6 +36,7 @@ _PLAIN = (
     "token_encoding",
     "max_output_buffer",
     "on_interrupted",
+    "safety",
     "preamble",
     "show_ai_output",
     "log_level",
@@ -77,6 +79,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         builtin=builtin,
         max_iterations=look.value("default_iterations", 0),
         limits=limits(look),
+        hooks=hooks(settings),
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
         **{key: found.value for key in _PLAIN if (found := look.find(key))},

@@ -85,8 +85,7 @@ PRICE = {
     "written": Key(AMOUNT, "tokens that are written into a cache; the price of input when left out"),
 }
 
-FREE = ("hooks",)
-TABLES = ("loop", "procedures", "reflex", "flow", "goal", "agents", "models", "prices", "ai_cmd_aliases", *FREE)
+TABLES = ("loop", "procedures", "reflex", "flow", "goal", "agents", "models", "prices", "ai_cmd_aliases", "hooks")
 
 OLDER = {"default_max_iterations": "default_iterations"}
 

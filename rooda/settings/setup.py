@@ -5,6 +5,7 @@ from typing import Any
 
 from rooda.model import Setup
 from rooda.settings.agents import agent_of
+from rooda.settings.hooks import hooks
 from rooda.settings.limits import limits
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.prices import prices_of
@@ -22,4 +23,4 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setu
         agent = agent._replace(prices=prices_of(settings))
     plain: dict[str, Any] = {key: found.value for key in _PLAIN if (found := look.find(key))}
     seconds: dict[str, Any] = {key: float(found.value) for key in _SECONDS if (found := look.find(key))}
-    return Setup(agent, limits(look), **plain, **seconds), look
+    return Setup(agent, limits(look), hooks(settings), **plain, **seconds), look

@@ -1,13 +1,13 @@
 """One session of a loop: run folder, journal, ledger, signals, and the effects that every kind of loop shares."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Budget, Call, Command, Gate, Gates, Json, Prompt, Ran, Reply
+from rooda.model import Budget, Call, Command, Gate, Gates, Hook, Json, Prompt, Ran, Reply
 from rooda.policy.outcome import USAGE_LIMIT
-from rooda.world import background, clock, kinship, memory, process
+from rooda.world import background, clock, hooks, kinship, memory, process
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, Limits
 from rooda.world.ground import Ground
@@ -31,6 +31,7 @@ class Tenant(NamedTuple):
     loop: str  # ooda | reflex | flow | goal
     name: str  # procedure, alias, run id
     budget: Budget = Budget()
+    hooks: Mapping[str, Hook] = {}  # by moment
     since: str = ""  # when the run began whose earlier sessions count; "": there are none
 
 
@@ -64,6 +65,7 @@ class Session:
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
+        self._tenant = tenant
         self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
         if tenant.since:
             self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.since)
@@ -88,6 +90,8 @@ class Session:
         record = self._journal.record(event, {**turn, **facts})
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
+        if self._tenant.hooks and (problem := hooks.told(self._tenant.hooks, record, *self.ground[:2])):
+            self.tell("problem", text=problem)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure) -> Prompt:
         """A prompt's file and its facts. `stem` begins the file's name."""

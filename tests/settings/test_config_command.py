@@ -28,9 +28,9 @@ def test_OU_26_show_origin(bare: Workspace) -> None:
 
 def test_show_json(bare: Workspace) -> None:
     """--json is one object; with --origin each value has its origin beside it."""
-    bare.config("[loop]\ntoken_budget = 7\n[hooks]\nsince = 2026-01-01\n")
+    bare.config("[loop]\ntoken_budget = 7\n[hooks]\ndone = \"true\"\n")
     plain = json.loads(bare.rooda("config", "show", "--json").out)
-    assert (plain["loop.token_budget"], plain["hooks.since"]) == (7, "2026-01-01")
+    assert (plain["loop.token_budget"], plain["hooks.done"]) == (7, "true")
     with_origin = json.loads(bare.rooda("config", "show", "--json", "--origin").out)
     assert with_origin["loop.log_level"] == {"value": "info", "origin": "built-in"}
 

@@ -166,15 +166,15 @@ class TestOrigins:
         assert ("default_iterations", 4, "flag (--max-iterations)") in decided
 
     def test_tables_of_other_loops_are_kept(self, tiers: Tiers) -> None:
-        """[reflex], [flow], [goal] are checked and keep their origins, [hooks] takes anything."""
-        tiers.write('[reflex]\nmax_iterations = 3\n[flow]\nsensor = "native"\n[goal]\n[hooks]\nend = ["x"]\n')
+        """[reflex], [flow], [goal] and [hooks] are checked and keep their origins."""
+        tiers.write('[reflex]\nmax_iterations = 3\n[flow]\nsensor = "native"\n[goal]\n[hooks]\ndone = "x"\n')
         tiers.user("[reflex]\nmax_iterations = 9\nkill_grace = 1\n")
         found = tiers.load()
         assert found.warnings == (f"{tiers.workspace_file}:4: flow.sensor: unknown key; did you mean 'sensors'?",)
         assert {"max_iterations": 3, "kill_grace": 1}.items() <= found.table("reflex").items()
         assert found.origin(("reflex", "max_iterations")) == f"workspace config ({tiers.workspace_file}:2)"
         assert found.origin(("reflex", "nothing")) == ""
-        assert found.table("hooks") == {"end": ["x"]}
+        assert found.table("hooks") == {"done": "x"}
 
 
 def test_the_shipped_files_are_without_fault() -> None:

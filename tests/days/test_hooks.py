@@ -1,0 +1,113 @@
+"""[hooks]: who is told when a run ends or waits."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+import tomli_w
+
+from harness import Workspace
+
+
+def hooked(ws: Workspace, **hooks: object) -> None:
+    """`append` puts the event into the file `told`."""
+    ws.sections["hooks"] = "\n" + tomli_w.dumps({"hooks": hooks})
+    ws.procedure()
+
+
+def told(ws: Workspace) -> list[dict[str, object]]:
+    return [json.loads(line) for line in ws.read("told").splitlines()] if ws.exists("told") else []
+
+
+ALL = dict.fromkeys(("done", "failed", "paused", "stopped", "limit"), "cat >>told")
+
+
+@pytest.mark.parametrize(
+    ("words", "exits", "moment", "code"),
+    [
+        (("-n", "1"), (0,), "done", 0),
+        (("-n", "9"), (1, 1, 1), "failed", 1),
+        (("-n", "9", "--max-duration", "0.001"), (0,), "paused", 4),
+    ],
+)
+def test_the_end_of_a_run(
+    ws: Workspace, words: tuple[str, ...], exits: tuple[int, ...], moment: str, code: int
+) -> None:
+    """The event stands on stdin, with the moment; one hook for one run."""
+    hooked(ws, **ALL)
+    ws.exits(*exits)
+    assert ws.rooda("build", *words).code == code
+    assert [(event["event"], event["moment"], event["exit_code"]) for event in told(ws)] == [
+        ("run.ended", moment, code)
+    ]
+
+
+def test_a_signal(ws: Workspace) -> None:
+    """Ctrl+C is a moment too, and the run still ends with 130."""
+    hooked(ws, **ALL)
+    ws.signal_at(1)
+    assert ws.rooda("build", "-n", "2").code == 130
+    assert [event["moment"] for event in told(ws)] == ["stopped"]
+
+
+def test_a_failing_hook_changes_nothing(ws: Workspace) -> None:
+    """It is said with its last words; the exit code is the run's."""
+    hooked(ws, done="echo no such channel >&2; exit 3")
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0
+    assert "the hook 'done' failed (exit 3): no such channel" in ran.err
+
+
+def test_a_hook_that_hangs_is_ended(ws: Workspace) -> None:
+    """After its own timeout; nobody is left."""
+    hooked(ws, done={"command": "sleep 1000", "timeout": 0.2})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and "the hook 'done' failed (exit 124)" in ran.err
+    assert ws.leftovers() == []
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[bytes]]]:
+    """A web server that keeps what is posted."""
+    posted: list[bytes] = []
+
+    class Keeper(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keeper) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{found.server_port}/", posted
+        found.shutdown()
+
+
+def test_a_web_hook(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
+    """The event is the body of a POST."""
+    address, posted = server
+    hooked(ws, done={"url": address})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and ran.err == ""
+    assert [json.loads(body)["moment"] for body in posted] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("done = 3", "hooks.done: must be a command, or a table with command or url, got 3"),
+        ("done = { timeout = 3 }", "hooks.done: must have exactly one of command and url"),
+        ('done = { url = "ftp://x" }', "hooks.done.url: must be an http or https address"),
+        ('doen = "true"', "hooks.doen: unknown key; did you mean 'done'?"),
+    ],
+)
+def test_a_wrong_hook_is_told_with_its_line(ws: Workspace, toml: str, said: str) -> None:
+    """File, line, key, and what was expected."""
+    ws.config(f"[hooks]\n{toml}\n")
+    ran = ws.rooda("config", "show")
+    assert f"rooda.toml:2: {said}" in ran.err
