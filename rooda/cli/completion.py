@@ -1,21 +1,178 @@
-"""`rooda completion SHELL`: the script that makes TAB work."""
+"""`rooda completion SHELL`: the script that makes TAB work; `rooda completion install` puts it in its place."""
+
+import os
+from typing import NamedTuple
 
 import click
 
-from rooda.errors import OK
+from rooda.errors import OK, RoodaError, UsageProblem
 
-_SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish")
+
+_BASH = """\
+# TAB for rooda in bash.
+_rooda_tab() {
+    local kind value
+    COMPREPLY=()
+    while IFS=, read -r kind value; do
+        case $kind in
+            plain) COMPREPLY+=("$value") ;;
+            dir) compopt -o dirnames 2>/dev/null ;;
+            file) compopt -o default 2>/dev/null ;;
+        esac
+    done < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD="$COMP_CWORD" _ROODA_COMPLETE=bash_complete \\
+        "$1" 2>/dev/null)
+}
+complete -o nosort -F _rooda_tab rooda 2>/dev/null || complete -F _rooda_tab rooda
+"""
+
+_ZSH = """\
+#compdef rooda
+# TAB for rooda in zsh.
+_rooda() {
+    local kind value about
+    local -a said plain
+    said=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT - 1)) _ROODA_COMPLETE=zsh_complete \\
+        ${words[1]} 2>/dev/null)}")
+    for kind value about in "${said[@]}"; do
+        case $kind in
+            plain)
+                [[ $about == _ ]] && about= || about=":$about"
+                plain+=("${value//:/\\\\:}$about") ;;
+            dir) _path_files -/ ;;
+            file) _path_files -f ;;
+        esac
+    done
+    (( ${#plain} )) && _describe -V rooda plain
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _rooda "$@"
+else
+    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+    compdef _rooda rooda
+fi
+"""
+
+_FISH = """\
+# TAB for rooda in fish.
+function _rooda_tab
+    set -l line (commandline -cp)
+    set -l word (commandline -ct)
+    for said in (env COMP_WORDS="$line" COMP_CWORD="$word" _ROODA_COMPLETE=fish_complete rooda 2>/dev/null)
+        set -l part (string split -m 1 , -- $said)
+        switch $part[1]
+            case plain
+                echo $part[2]
+            case dir
+                __fish_complete_directories $word
+            case file
+                __fish_complete_path $word
+        end
+    end
+end
+complete --command rooda --no-files --arguments '(_rooda_tab)'
+"""
+
+_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+class Place(NamedTuple):
+    """Where a shell finds the script: the file, and what reads it at the start if the shell does not by itself."""
+
+    path: str
+    start_up: str = ""
 
 
 @click.command(short_help="Shell completion for bash, zsh or fish.")
-@click.argument("shell", type=click.Choice(_SHELLS))
-def completion(shell: str) -> int:
-    """Print the completion script of SHELL. For bash: rooda completion bash > ~/.rooda-complete.bash; source that."""
-    from click.shell_completion import get_completion_class
+@click.argument("what", type=click.Choice([*SHELLS, "install"]), metavar="bash|zsh|fish|install")
+@click.argument("shell", type=click.Choice(SHELLS), required=False, metavar="[SHELL]")
+def completion(what: str, shell: str | None) -> int:
+    """Print the script of a shell, or install it for SHELL; without SHELL for the one that $SHELL names.
 
-    from rooda.cli.app import app
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    click.echo(kind(app, {}, "rooda", "_ROODA_COMPLETE").source())
+    Installing writes the script where the shell looks for it, and, where it does not look by itself, one line into
+    its start-up file. A second time changes nothing.
+    """
+    if what != "install":
+        if shell:
+            raise UsageProblem(f"One shell at a time, got: {what} {shell}.")
+        click.echo(script(what), nl=False)
+        return OK
+    _install(shell or _shell_of_the_person())
     return OK
+
+
+def script(shell: str) -> str:
+    return _SCRIPTS.get(shell, "")
+
+
+def _shell_of_the_person() -> str:
+    name = os.path.basename(os.environ.get("SHELL", ""))
+    if name not in SHELLS:
+        what = f"$SHELL is {name!r}; there is completion for {', '.join(SHELLS)}." if name else "$SHELL is not set."
+        raise UsageProblem(what, "Name the shell: rooda completion install bash")
+    return name
+
+
+def place_of(shell: str) -> Place:
+    home = os.path.expanduser("~")
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    if shell == "fish":
+        config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        return Place(os.path.join(config, "fish", "completions", "rooda.fish"))
+    if shell == "zsh":
+        folder = os.environ.get("ZDOTDIR") or home
+        return Place(os.path.join(data, "rooda", "completion.zsh"), os.path.join(folder, ".zshrc"))
+    own = os.environ.get("BASH_COMPLETION_USER_DIR") or os.path.join(data, "bash-completion")
+    path = os.path.join(own, "completions", "rooda")
+    return Place(path) if _loads_by_itself() else Place(path, os.path.join(home, ".bashrc"))
+
+
+def _loads_by_itself() -> bool:
+    """Is the bash-completion package here, which reads that folder?"""
+    roots = ("/usr/share", "/usr/local/share", "/opt/homebrew/share")
+    return any(os.path.exists(os.path.join(root, "bash-completion", "bash_completion")) for root in roots)
+
+
+def _install(shell: str) -> None:
+    from rooda.world import files
+
+    place = place_of(shell)
+    data = files.to_bytes(script(shell))
+    done = []
+    try:
+        if _bytes(place.path) != data:
+            files.folder(os.path.dirname(place.path))
+            files.replace(os.path.realpath(place.path), data)
+            done.append(f"Wrote {place.path}")
+        if place.start_up and place.path not in files.to_text(_bytes(place.start_up)):
+            _append(place)
+            done.append(f"Added a line to {place.start_up}")
+    except OSError as problem:
+        hint = f"Do it by hand: rooda completion {shell} prints the script."
+        raise RoodaError(f"{problem.filename or place.path} can't be written: {problem.strerror}", hint) from None
+    for line in done or [f"It is installed already: {place.path}"]:
+        click.echo(line)
+    if done:
+        click.echo(f"Open a new {shell}, type `rooda ` and press TAB.")
+
+
+def _append(place: Place) -> None:
+    import shlex
+
+    from rooda.world import files
+
+    path = shlex.quote(place.path)
+    descriptor = files.open_append(os.path.realpath(place.start_up))  # it may be a link into somebody's dotfiles
+    try:
+        files.write_all(descriptor, files.to_bytes(f"[ -r {path} ] && . {path}  # TAB for rooda\n"))
+    finally:
+        os.close(descriptor)
+
+
+def _bytes(path: str) -> bytes:
+    from rooda.world import files
+
+    try:
+        return files.read(path)
+    except FileNotFoundError:
+        return b""

@@ -28,7 +28,7 @@ _TAIL = """
 # command = "my-agent --model {model}"
 """
 
-_LEFT_OUT = ("agent", "ai_cmd", "ai_cmd_alias", "quality_gates", "model")
+_LEFT_OUT = ("agent", "ai_cmd", "ai_cmd_alias", "quality_gates", "model", "safety")
 
 
 class Findings(NamedTuple):
@@ -40,7 +40,8 @@ class Findings(NamedTuple):
 
 
 def text(found: Findings, defaults: dict[str, Any]) -> str:
-    return _HEAD + "\n[loop]\n" + _agent(found) + "\n" + _gates(found) + "\n" + _others(defaults) + _TAIL
+    parts = (_agent(found), _gates(found), _safety(), _others(defaults))
+    return _HEAD + "\n[loop]\n" + "\n".join(parts) + _TAIL
 
 
 def _agent(found: Findings) -> str:
@@ -59,6 +60,11 @@ def _gates(found: Findings) -> str:
         return f'{_comment("quality_gates")}. {none}\n# quality_gates = ["make test"]\n'
     gates = "".join(f"    {toml_value(gate)},\n" for gate in found.gates)
     return f"{_comment('quality_gates')}. From: {', '.join(found.because)}.\nquality_gates = [\n{gates}]\n"
+
+
+def _safety() -> str:
+    more = "# What one changed: rooda diff. Back to before it: rooda undo. Needs a git repository."
+    return f'{_comment("safety")}.\n{more}\nsafety = "snapshot"  # or "off"\n'
 
 
 def _comment(key: str) -> str:

@@ -34,6 +34,7 @@ WORDS = {
     "config": Word("rooda.cli.config:config", "The settings in force, and where each comes from."),
     "agents": Word("rooda.cli.agents:agents", "The agent CLIs: installed or not, version, what rooda knows of them."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
+    "doctor": Word("rooda.cli.doctor:doctor", "Can a loop run here, who pays for it, what to put right."),
     "completion": Word("rooda.cli.completion:completion", "Shell completion for bash, zsh or fish."),
     "version": Word("rooda.cli.version:version", "The version of rooda and of what it stands on."),
 }

@@ -28,6 +28,7 @@ REFLEX = {
 FLOW = {
     "sensors": Key(word("agent", "native"), "who runs the sensors' commands: an agent, or rooda itself"),
     "sensor_timeout": Key(SECONDS, "seconds one sensor command may take; 0 = no limit"),
+    "no_verify": Key(FLAG, "commits pass over git's pre-commit and commit-msg hooks"),
     **SHARED,
 }
 

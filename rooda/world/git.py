@@ -42,7 +42,8 @@ def run(
 ) -> Captured:
     """One git command in `cwd`. `index` names another index file; 127 if there is no git."""
     inherited = os.environ if env is None else env
-    mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK} | ENVIRONMENT
+    mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK}
+    mine |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
     if index:
         mine["GIT_INDEX_FILE"] = index
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]

@@ -54,7 +54,7 @@ class Session:
         background.begun(folder.run, folder.ready)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
-        self._show, self._signals, self._limits = show, signals, limits
+        self._tenant, self._show, self._signals, self._limits = tenant, show, signals, limits
         self._iteration = 0
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
@@ -65,7 +65,6 @@ class Session:
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
-        self._tenant = tenant
         self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
         if tenant.since:
             self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.since)

@@ -144,8 +144,37 @@ def step() -> None:
         promise("FAILURE")
 
 
+def _text(prompt: bytes) -> str:
+    return prompt.decode("utf-8", "surrogateescape")
+
+
+def _put(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write(path, text)
+
+
+def answered(prompt: bytes) -> bool:
+    """The phases of other kinds of loops want an answer and nothing else."""
+    loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
+    text = None
+    if loop == "reflex":
+        from rooda.world.agents.demo_reflex import answer
+
+        text = answer(kind, words)
+    elif loop == "goal":
+        from rooda.world.agents.demo_goal import act
+
+        text = act(kind, words, _put)
+    if text is not None:
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
+    return text is not None
+
+
 def main() -> int:
-    size = 0 if sys.stdin is None or sys.stdin.isatty() else len(sys.stdin.buffer.read())
+    prompt = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+    if answered(prompt):
+        return 0
+    size = len(prompt)
     say("I am the scripted demo agent: no model, no network, no cost.")
     say(f"Read a prompt of {size:,} bytes. A real agent would follow it; I do the next step of my script.")
     kind = os.environ.get("ROODA_CALL", "iteration")
