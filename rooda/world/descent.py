@@ -50,14 +50,14 @@ def descendants(pid: int) -> list[int]:
 
 def is_zombie(pid: int) -> bool:
     """Dead but not reaped, or gone altogether."""
-    kin = _kin(pid)
+    kin = kin_of(pid)
     return kin is None or kin.state in (b"Z", b"X")
 
 
 def everyone() -> Iterator[Kin]:
     """All processes of the machine that can be seen."""
     for entry in os.listdir("/proc") if PROC else ():
-        if entry.isdigit() and (kin := _kin(int(entry))):
+        if entry.isdigit() and (kin := kin_of(int(entry))):
             yield kin
 
 
@@ -109,14 +109,14 @@ def ourselves() -> set[int]:
     found, pid = {os.getpid()}, os.getppid()
     while pid > 0 and pid not in found:
         found.add(pid)
-        kin = _kin(pid)
+        kin = kin_of(pid)
         pid = kin.parent if kin else 0
     return found
 
 
-def _kin(pid: int) -> Kin | None:
+def kin_of(pid: int) -> Kin | None:
     if not PROC:
-        return _psutil_kin(pid)
+        return _psutilkin_of(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent, group, session = file.read().rpartition(b")")[2].split()[:4]
@@ -125,7 +125,7 @@ def _kin(pid: int) -> Kin | None:
     return Kin(pid, state, int(parent), int(group), int(session))
 
 
-def _psutil_kin(pid: int) -> Kin | None:
+def _psutilkin_of(pid: int) -> Kin | None:
     import psutil
 
     try:

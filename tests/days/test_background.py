@@ -1,6 +1,7 @@
 """A loop in the background: started, watched, paused, stopped, and never in the way of a terminal."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -151,3 +152,33 @@ def test_nothing_runs(ws: Workspace, verb: str) -> None:
     """It is said, and that is all."""
     ran = ws.rooda(verb)
     assert (ran.code, ran.out) == (0, "Nothing is running here.\n")
+
+
+def now(ws: Workspace) -> dict[str, object]:
+    """What the running loop is doing."""
+    found: dict[str, object] = json.loads(ws.rooda("status", "--json").out)[0]["now"]
+    return found
+
+
+def test_status_tells_what_it_is_doing(ws: Workspace) -> None:
+    """The phase, how many calls were made, what they cost as far as known, and that it stands still."""
+    background(ws)
+    found = now(ws)
+    assert (found["phase"], found["calls"], found["cost"], found["suspended"]) == ("agent", 1, None, False)
+    assert "agent for" in ws.rooda("status").out and "cost unknown" in ws.rooda("status").out
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    assert now(ws)["suspended"] is True
+    assert "standing still" in ws.rooda("status").out
+    ws.rooda("stop")
+
+
+def test_status_goes_on_watching(ws: Workspace) -> None:
+    """Each look replaces the one before; Ctrl+C ends it with 0, and the loop goes on."""
+    background(ws)
+    terminal = ws.terminal("status", "--watch")
+    until(lambda: "agent for" in terminal.out, what="the first look")
+    ws.write("go", "")
+    until(lambda: "Nothing runs here" in terminal.out, what="a look after the end")
+    terminal.type("\x03")
+    assert terminal.finish() == 0
