@@ -8,7 +8,9 @@ from rooda.model import Context, Fragment, Phase, Procedure
 from rooda.prompting.assemble import assemble, from_file
 from rooda.prompting.preamble import preamble
 from rooda.prompting.substitute import substitute
-from rooda.world import files
+from rooda.world import clock, files
+
+TICK = 0.1  # seconds; file systems' clocks are finer
 
 
 def text(procedure: Procedure, iteration: int) -> str:
@@ -19,6 +21,16 @@ def text(procedure: Procedure, iteration: int) -> str:
     }
     context = [_context(item) for item in procedure.context]
     return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "")
+
+
+def marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
+    """What changes whenever one of the files could have. Empty if that can't be told: a file is gone, or was touched
+    so lately that the clock of the file system might not show the next touch."""
+    paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
+    paths += [item.path for item in procedure.context if item.path]
+    found = [files.mark(path) for path in paths]
+    latest = max((mark[-1] for mark in found if mark), default=0)
+    return tuple(found) if all(found) and latest < (clock.now() - TICK) * 1e9 else ()
 
 
 def _fragment(fragment: Fragment, phase: Phase, procedure: Procedure) -> str:

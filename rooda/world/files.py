@@ -171,6 +171,15 @@ def rename(old: str, new: str) -> None:
     sync_folder(os.path.dirname(new) or ".")
 
 
+def mark(path: str) -> tuple[int, ...]:
+    """Changes whenever the file's content could have; () if it is not there. The last number is when it did."""
+    try:
+        facts = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    return (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+
+
 def tail(path: str, limit: int) -> bytes:
     """The last `limit` bytes."""
     with open(path, "rb") as file:

@@ -1,6 +1,5 @@
 """The prompts' files of a run."""
 
-import os
 from typing import NamedTuple
 
 from rooda.model import Prompt
@@ -23,22 +22,17 @@ class KeptPrompt:
         self._text = ""  # what it stands for, not a long text itself: it would be kept while the agent works
         self._kept: tuple[Prompt, tuple[int, ...]] | None = None
 
+    def again(self) -> Prompt | None:
+        """The last one, if its file is as it was."""
+        return self._kept[0] if self._kept and files.mark(self._kept[0].path) == self._kept[1] else None
+
     def keep(self, text: str, stem: str, measure: Measure) -> Prompt:
         told = files.told(text)
-        if self._kept and told == self._text and _mark(self._kept[0].path) == self._kept[1]:
-            return self._kept[0]
+        if told == self._text and (same := self.again()):
+            return same
         data = files.to_bytes(text)
         path = self._folder.write(f"{stem}-prompt.md", data)
         count, exact = tokens.count(text, measure.encoding)
         prompt = Prompt(path, files.sha256(data), len(data), count, exact, measure.budget)
-        self._text, self._kept = told, (prompt, _mark(path))
+        self._text, self._kept = told, (prompt, files.mark(path))
         return prompt
-
-
-def _mark(path: str) -> tuple[int, ...]:
-    """Changes whenever the file's content could have."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return ()
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)

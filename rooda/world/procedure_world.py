@@ -14,18 +14,29 @@ def limits_of(procedure: Procedure) -> Limits:
     return Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
 
 
-def world_of(session: Session, procedure: Procedure) -> World:
-    def composed(procedure: Procedure, iteration: int) -> Prompt:
-        measure = Measure(procedure.token_encoding, procedure.token_budget)
-        return session.prompt(partial(compose.text, procedure, iteration + 1), f"{iteration + 1:04d}", measure)
+class Composer:
+    """The prompt of each iteration. Its files are looked at every time, and read again if one may have changed."""
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._marks: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, procedure: Procedure, iteration: int) -> Prompt:
+        marks = () if procedure.preamble else compose.marks(procedure)  # a preamble tells the iteration
+        same, self._marks = bool(marks) and marks == self._marks, marks
+        measure = Measure(procedure.token_encoding, procedure.token_budget)
+        text = partial(compose.text, procedure, iteration + 1)
+        return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+
+
+def world_of(session: Session, procedure: Procedure) -> World:
     world = World(
         now=lambda: clock.rfc3339(clock.now()),
         elapsed=session.elapsed,
         signalled=session.signalled,
         enough=session.enough,
         tell=session.tell,
-        compose=composed,
+        compose=Composer(session),
         ask=session.ask,
         check=session.check,
         rest=session.rest,

@@ -92,10 +92,10 @@ class Session:
         if self._tenant.hooks and (problem := hooks.told(self._tenant.hooks, record, *self.ground[:2])):
             self.tell("problem", text=problem)
 
-    def prompt(self, text: Callable[[], str], stem: str, measure: Measure) -> Prompt:
-        """A prompt's file and its facts. `stem` begins the file's name."""
+    def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
+        """A prompt's file and its facts. `stem` begins the file's name; `same`: nothing it is made of has changed."""
         began = clock.monotonic()
-        prompt = self._prompt.keep(text(), stem, measure)
+        prompt = (self._prompt.again() if same else None) or self._prompt.keep(text(), stem, measure)
         self._say_problem()
         facts = {"phase": "assemble", "elapsed": round(clock.monotonic() - began, 6), **prompt._asdict()}
         self.tell("prompt.assembled", **facts)

@@ -1,0 +1,281 @@
+"""`rooda doctor`: can a loop run here, who pays for it, and what should be put right."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import click
+
+from rooda import settings
+from rooda.cli import version_text
+from rooda.cli.where import Where, where
+from rooda.errors import FAILED, OK, RoodaError
+from rooda.model import Agent, Json
+from rooda.report.screen import is_terminal
+from rooda.world import descent, files, git, guardian, kinship, tokens
+from rooda.world.agents import preflight
+from rooda.world.snapshots import Unsaved, look
+
+GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
+_SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
+ROOM, LITTLE_ROOM, FEW_FILES = 1 << 30, 50 << 20, 10_000  # bytes; files that may still be made
+WATCHES, INSTANCES, PROCESSES, MEMORY = 8192, 128, 256, 1 << 30
+FS_NOTIFY, CGROUP = "/proc/sys/fs/inotify/max_user_", "/sys/fs/cgroup"
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at. `fail`: a loop can't run; `warn`: it can, with less."""
+
+    what: str
+    status: str
+    detail: str
+    do: str = ""
+
+
+Look = Callable[["Patient"], Iterator[Finding]]
+
+
+class Patient(NamedTuple):
+    """The place that is examined; no settings where they can't be read."""
+
+    where: Where
+    settings: settings.Settings | None
+    problem: str = ""
+
+
+@click.command(short_help="Can a loop run here, who pays for it, what to put right.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> int:
+    """Look at Python, git, the settings, the agents and who is billed, terminal, disk, and what the system grants.
+
+    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written and nobody is charged.
+    """
+    patient = _patient(where(ctx))
+    found = [finding for look in _LOOKS for finding in look(patient)]
+    good = all(finding.status != BAD for finding in found)
+    if as_json:
+        import json
+
+        rows: list[Json] = [finding._asdict() for finding in found]
+        click.echo(json.dumps({"ok": good, "checks": rows, "agents": list(_agents(patient))}, indent=2))
+    else:
+        _show(found, good)
+    return OK if good else FAILED
+
+
+def _show(found: list[Finding], good: bool) -> None:
+    width = max(len(finding.what) for finding in found)
+    for finding in found:
+        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {finding.detail}".rstrip())
+        for line in finding.do.splitlines():
+            click.echo(f"      {'':<{width}}  {line}")
+    click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
+
+
+def _patient(here: Where) -> Patient:
+    try:
+        return Patient(here, settings.load(here.workspace, here.config))
+    except RoodaError as problem:
+        return Patient(here, None, str(problem))
+
+
+def _python(patient: Patient) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("rooda", GOOD, version_text().split()[1])
+    yield Finding("python", GOOD, f"{version} ({sys.executable}), {sys.platform}")
+    _, exact = tokens.count("How many are these?", "o200k_base")
+    do = "" if exact else "Install tiktoken again: pip install --force-reinstall tiktoken"
+    yield Finding("tokens", GOOD if exact else WARN, "counted exactly" if exact else "can only be estimated", do)
+
+
+def _git(patient: Patient) -> Iterator[Finding]:
+    said = git.run(["--version"], patient.where.workspace)
+    if said.code:
+        do = "Install git: without it there are no snapshots, no --worktree and no rooda flow."
+        yield Finding("git", WARN, "is not on this machine", do)
+        return
+    yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
+    try:
+        yield Finding("repository", GOOD, look(patient.where.workspace).top)
+    except Unsaved as problem:
+        do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
+        yield Finding("repository", WARN, problem.what, do)
+
+
+def _settings(patient: Patient) -> Iterator[Finding]:
+    if patient.settings is None:
+        yield Finding("settings", BAD, patient.problem.partition("\n")[0], patient.problem.partition("\n")[2])
+        return
+    files_read = [layer.path for layer in patient.settings.written if layer.path]
+    status = WARN if patient.settings.warnings else GOOD
+    yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(patient.settings.warnings))
+    for name in _written(patient.settings):
+        try:
+            settings.resolve.procedure(patient.settings, name, {})
+        except RoodaError as problem:
+            yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
+
+
+def _written(found: settings.Settings) -> list[str]:
+    """The procedures that a person wrote or changed."""
+    return sorted({name for layer in found.written for name in layer.table("procedures")})
+
+
+def _chosen(patient: Patient) -> Iterator[Finding]:
+    """The agents that the settings choose: they must be able to start."""
+    if patient.settings is None:
+        return
+    chosen: dict[str, Agent] = {}
+    for name in [*_written(patient.settings), "build"]:
+        try:
+            agent = settings.resolve.procedure(patient.settings, name, {}).agent
+        except RoodaError as problem:
+            if name == "build":
+                yield Finding("agent", BAD, problem.what, problem.hint)
+            continue
+        if agent:
+            chosen.setdefault(agent.command, agent)
+    for agent in chosen.values():
+        yield _startable(agent, patient.where.workspace)
+    if not chosen:
+        yield _none_chosen(patient)
+
+
+def _startable(agent: Agent, workspace: str) -> Finding:
+    what = f"agent {agent.name}" if agent.name else "ai_cmd"
+    try:
+        program = preflight.require(agent, workspace)
+        preflight.check(agent, "")
+    except RoodaError as problem:
+        return Finding(what, BAD, problem.what, problem.hint)
+    warnings = preflight.warnings(agent)
+    return Finding(what, WARN if warnings else GOOD, f"chosen; {program}", "\n".join(warnings))
+
+
+def _none_chosen(patient: Patient) -> Finding:
+    here = [row["name"] for row in _agents(patient) if row["name"] != "demo"]
+    if here:
+        do = f"Choose one: rooda build --agent {here[0]}, or write it into [loop] of rooda.toml (rooda init does)."
+        return Finding("agent", WARN, "none is chosen", do)
+    do = "Install one (rooda agents lists them), or look at a loop without an AI: rooda build --agent demo"
+    return Finding("agent", BAD, "none is chosen, and none is on this machine", do)
+
+
+def _installed(patient: Patient) -> Iterator[Finding]:
+    """Each agent that is here: version, and whose money it would be."""
+    for row in _agents(patient):
+        version = row["version"] or "installed"
+        yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
+
+
+def _agents(patient: Patient) -> Iterator[Json]:
+    found = patient.settings
+    for name in settings.resolve.agents(found) if found else ():
+        agent = settings.resolve.agent_named(found, name) if found else None
+        try:
+            program = preflight.require(agent, patient.where.workspace) if agent else ""
+        except RoodaError:
+            continue
+        if agent and program:
+            billed = preflight.who_pays(agent, preflight.environ(agent))
+            yield {"name": name, "program": program, "version": preflight.version_of(agent, program), "billed": billed}
+
+
+def _terminal(patient: Patient) -> Iterator[Finding]:
+    encoding = (getattr(sys.stdout, "encoding", "") or "unknown").lower()
+    shown = f"TERM={os.environ.get('TERM') or 'not set'}, {encoding}"
+    if not sys.stdout.isatty():
+        yield Finding("terminal", INFO, f"not one: plain lines ({encoding})")
+    elif not is_terminal(sys.stdout):
+        yield Finding("terminal", WARN, shown, "For a status line it must be able to more: export TERM=xterm-256color")
+    elif "utf" not in encoding:
+        yield Finding("terminal", WARN, shown, "Some characters are shown as ?: export LANG=C.UTF-8")
+    else:
+        yield Finding("terminal", GOOD, shown)
+
+
+def _disk(patient: Patient) -> Iterator[Finding]:
+    workspace = patient.where.workspace
+    facts = os.statvfs(workspace)
+    free, inodes = facts.f_bavail * facts.f_frsize, facts.f_favail
+    few = free < ROOM or (facts.f_files > 0 and inodes < FEW_FILES)
+    status = BAD if free < LITTLE_ROOM else WARN if few else GOOD
+    do = "" if status == GOOD else "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc"
+    yield Finding("disk", status, f"{free / 1e9:.1f} GB free at {workspace}", do)
+    home = os.path.join(workspace, ".rooda")
+    place = home if os.path.lexists(home) else workspace
+    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+        yield Finding("state", GOOD, f"{home} can be written")
+    else:
+        do = f"Make it a folder that you may write: a run's state would be lost, no resume. ls -ld {place}"
+        yield Finding("state", BAD, f"{home} can't be written", do)
+
+
+def _inotify(patient: Patient) -> Iterator[Finding]:
+    """Dev servers and test watchers of agents need it; rooda itself does not."""
+    counts = {name: _number(f"{FS_NOTIFY}{name}") for name in ("watches", "instances")}
+    if None in counts.values():
+        return
+    few = (counts["watches"] or 0) < WATCHES or (counts["instances"] or 0) < INSTANCES
+    do = "Watchers that agents start may fail: sysctl fs.inotify.max_user_watches=524288" if few else ""
+    shown = f"{counts['watches']} watches, {counts['instances']} instances"
+    yield Finding("inotify", WARN if few else GOOD, shown, do)
+
+
+def _processes(patient: Patient) -> Iterator[Finding]:
+    """What lets rooda end whatever an agent starts."""
+    if not sys.platform.startswith("linux"):
+        yield Finding("processes", INFO, "ended by group and by descent; orphans that leave both are not found")
+        return
+    yield _granted(
+        "subreaper", kinship.adopt_orphans(), "orphans come to rooda",
+        "What an agent leaves behind may go on after a run: this container forbids PR_SET_CHILD_SUBREAPER.",
+    )  # fmt: skip
+    yield _granted(
+        "marks", kinship.mark("doctor"), "processes carry their run's mark",
+        "Survivors of a killed run are found by their environment only: somebody has set RLIMIT_RTTIME.",
+    )  # fmt: skip
+    yield _granted("proc", descent.PROC, "/proc is there", "Mount /proc: descendants can't be found without it.")
+    yield Finding("guardian", INFO, f"ends what is left within {guardian.GRACE:g}s of a loop's death")
+
+
+def _granted(what: str, granted: bool, detail: str, do: str) -> Finding:
+    return Finding(what, GOOD, detail) if granted else Finding(what, WARN, "not granted", do)
+
+
+def _cgroup(patient: Patient) -> Iterator[Finding]:
+    """What a container or a service allows agents to use."""
+    memory, pids = _limit("memory.max"), _limit("pids.max")
+    little = [f"{memory / 1e9:.1f} GB of memory"] if memory is not None and memory < MEMORY else []
+    little += [f"{pids} processes"] if pids is not None and pids < PROCESSES else []
+    shown = f"memory {f'{memory / 1e9:.1f} GB' if memory else 'without limit'}, processes {pids or 'without limit'}"
+    do = f"Agents that build and test need more than {', '.join(little)}: raise the limits." if little else ""
+    yield Finding("cgroup", WARN if little else GOOD, shown, do)
+
+
+def _limit(name: str) -> int | None:
+    """The narrowest limit from our own group up to the root; None without one."""
+    try:
+        rows = files.to_text(files.of_kernel("/proc/self/cgroup")).splitlines()
+    except OSError:
+        return None
+    parts = next((row[3:] for row in rows if row.startswith("0::")), "/").split("/")
+    groups = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    found = [number for group in groups if (number := _number(f"{CGROUP}{group.rstrip('/')}/{name}")) is not None]
+    return min(found, default=None)
+
+
+def _number(path: str) -> int | None:
+    """What a file of the kernel says; None without the file, or for `max`."""
+    try:
+        return int(files.of_kernel(path))
+    except (OSError, ValueError):
+        return None
+
+
+_LOOKS: tuple[Look, ...] = (
+    *(_python, _git, _settings, _chosen, _installed, _terminal, _disk, _inotify, _processes),
+    _cgroup,
+)

@@ -1,0 +1,145 @@
+"""`rooda snapshots [NAME]`: what of the work tree is saved; and which iteration a person means, for diff and undo."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from rooda.cli.where import a_name, where
+from rooda.errors import OK, UsageProblem
+from rooda.model import Json
+from rooda.policy.snapshots import UNDO, Snapshot, Turn, turns
+from rooda.world import clock
+from rooda.world import snapshots as world
+from rooda.world.snapshots import Unsaved, WorkTree
+
+HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with: rooda build --safety snapshot'
+
+
+class Run(NamedTuple):
+    """The snapshots of one run."""
+
+    snapshots: list[Snapshot]  # newest first
+    turns: list[Turn]
+
+    @property
+    def tip(self) -> Snapshot:
+        return self.snapshots[0]
+
+
+@click.command(short_help="The snapshots of the work tree, iteration by iteration.")
+@click.argument("name", required=False)
+@click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="N iterations a run; 0 = all.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
+    """What is saved of the work tree here, newest run first: what each iteration changed."""
+    tree = tree_of(where(ctx).workspace)
+    tips = runs(tree, name and a_name(name))
+    if as_json:
+        import json
+
+        found = [_facts(each) for tip in tips for each in world.history(tree, tip, 2 * limit)]
+        click.echo(json.dumps(found, indent=2))
+        return OK
+    for tip in tips:
+        for line in _lines(tree, tip, limit):
+            click.echo(line)
+    if not tips:
+        click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
+    return OK
+
+
+def tree_of(workspace: str) -> WorkTree:
+    """The work tree; UsageProblem when there is none, since without one there are no snapshots."""
+    try:
+        return world.look(workspace)
+    except Unsaved as problem:
+        raise UsageProblem(f"There are no snapshots: {problem.what}.", problem.hint) from None
+
+
+def runs(tree: WorkTree, loop: str | None, run: str | None = None) -> list[Snapshot]:
+    """The newest snapshot of each run, newest run first."""
+    return [tip for tip in world.tips(tree) if loop in (None, tip.loop) and run in (None, tip.run)]
+
+
+def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
+    """`[N] [NAME]` as typed, in either order."""
+    rest = [*words]
+    number = next((word for word in rest if word.isdecimal()), None)
+    if number is not None:
+        rest.remove(number)
+    if len(rest) > 1:
+        raise UsageProblem(f"One iteration and one name at most, got: {' '.join(words)}.")
+    return None if number is None else int(number), a_name(rest[0]) if rest else None
+
+
+def require(tips: Sequence[Snapshot], loop: str | None) -> None:
+    if not tips:
+        raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
+
+
+def run_with(tree: WorkTree, tips: Sequence[Snapshot], number: int | None) -> Run:
+    """The newest run that has this iteration; the newest that has any, if none is named."""
+    last = 0
+    for tip in tips:
+        all_ = world.history(tree, tip)
+        found = turns(all_)
+        if found and (number is None or any(turn.before.iteration == number for turn in found)):
+            return Run(all_, found)
+        last = max(last, found[-1].before.iteration) if found else last
+    what = f"There is no snapshot of iteration {number}; the last one of {tips[0].loop!r} here is {last}."
+    raise UsageProblem(what, f"See them with: rooda snapshots {tips[0].loop}")
+
+
+def turn_of(run: Run, number: int) -> Turn:
+    return next(turn for turn in run.turns if turn.before.iteration == number)
+
+
+def _facts(snapshot: Snapshot) -> Json:
+    facts = snapshot._asdict()
+    facts["procedure"] = facts.pop("loop")
+    facts["at"] = clock.rfc3339(facts.pop("seconds"))
+    del facts["place"]
+    return {"name": snapshot.name, "ref": snapshot.ref, **facts}
+
+
+def _lines(tree: WorkTree, tip: Snapshot, limit: int) -> list[str]:
+    found = world.history(tree, tip)
+    shown = turns(found)[-limit:]
+    did = _changes(tree, shown)
+    rows = [(turn.before.number, str(turn.before.iteration), turn.before.seconds, _did(turn, did)) for turn in shown]
+    undos = [each for each in found if each.moment == UNDO]
+    rows += [(each.number, each.name, each.seconds, "the work tree before an undo") for each in undos]
+    lines = [f"{tip.loop}, run {tip.run}"]
+    for _, name, seconds, text in sorted(rows):
+        lines.append(f"  {name:>7}  {stamp(seconds)}  {text}")
+    return lines
+
+
+def _changes(tree: WorkTree, shown: Sequence[Turn]) -> dict[str, str]:
+    """`BEFORE AFTER` trees to git's words about how they differ, all asked at once."""
+    pairs = [f"{turn.before.tree} {turn.after.tree}\n" for turn in shown if turn.after]
+    text = tree.must("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
+    found: dict[str, str] = {}
+    pair = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            found[pair] = line.strip()
+        elif line:
+            pair = line
+    return found
+
+
+def _did(turn: Turn, did: dict[str, str]) -> str:
+    if turn.after is None:
+        return "was cut off, or goes on: only its beginning is saved"
+    return did.get(f"{turn.before.tree} {turn.after.tree}", "nothing changed")
+
+
+def stamp(seconds: int) -> str:
+    moment = clock.local(seconds)
+    return (
+        f"{moment.tm_year:04d}-{moment.tm_mon:02d}-{moment.tm_mday:02d} "
+        f"{moment.tm_hour:02d}:{moment.tm_min:02d}:{moment.tm_sec:02d}"
+    )

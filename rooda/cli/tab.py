@@ -1,0 +1,225 @@
+"""The TAB key: what may stand at the cursor. Words and names come from tables and folders; click only for options."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from rooda.cli.words import WORDS
+
+
+class Item(NamedTuple):
+    """One word that may stand there; of kind `file` or `dir` the shell knows which."""
+
+    value: str
+    about: str = ""
+    kind: str = "plain"
+
+
+class Line(NamedTuple):
+    """The command line up to the cursor."""
+
+    words: list[str]  # behind `rooda`, whole ones
+    word: str  # what has been typed of the one at the cursor
+
+
+class Found(NamedTuple):
+    """What the whole words say."""
+
+    verbs: list[str]
+    workspace: str
+    config: str | None
+    wants: str  # the option whose value is typed now, if it's one of VALUES
+
+
+Names = Callable[[Found], Iterable[Item]]
+
+
+def answer(environ: Mapping[str, str]) -> str:
+    """What the shell's script reads. A mistake on the command line is no matter for TAB: then there is nothing."""
+    shell, _, what = environ["_ROODA_COMPLETE"].partition("_")
+    if what == "source":
+        from rooda.cli.completion import script
+
+        return script(shell)
+    from rooda.errors import RoodaError
+
+    try:
+        items = _items(line_of(environ, shell), shell)
+    except (RoodaError, OSError, ValueError):
+        items = []
+    return "".join(f"{_FORMS.get(shell, _FORMS['bash'])(item)}\n" for item in items)
+
+
+def line_of(environ: Mapping[str, str], shell: str) -> Line:
+    """bash and zsh tell which word the cursor is on, fish what that word is."""
+    words, at = _split(environ.get("COMP_WORDS", "")), environ.get("COMP_CWORD", "")
+    if shell == "fish":
+        return Line((words[1:-1] if at and words[1:] else words[1:]), at)
+    number = int(at) if at.isdecimal() else len(words)
+    words, word = words[1:number], words[number] if number < len(words) else ""
+    if shell == "bash" and (word == "=" or words[-1:] == ["="]):  # to bash it is a word of its own
+        words, word = words[:-1] if words[-1:] == ["="] else words, "" if word == "=" else word
+    return Line(words, word)
+
+
+def _split(text: str) -> list[str]:
+    if not set(text) & set("'\"\\"):
+        return text.split()
+    import shlex
+
+    for end in ("", "'", '"'):  # what is being typed may not be closed yet
+        try:
+            return shlex.split(text + end)
+        except ValueError:
+            continue
+    return text.split()
+
+
+def _items(line: Line, shell: str) -> list[Item]:
+    option, equals, value = line.word.partition("=")
+    if equals and option in VALUES:
+        found = _read(line.words)
+        return [item._replace(value=f"{option}={item.value}") for item in _begun(VALUES[option](found), value)]
+    found = _read(line.words)
+    if found.wants:
+        return _begun(VALUES[found.wants](found), line.word)
+    if line.word[:1] == "-":
+        return _options(line) if found.verbs and found.verbs[0] not in WORDS else _thorough(line)
+    if line.words and line.words[-1][:1] == "-" and line.words[-1] not in _SWITCHES:  # its value, perhaps
+        return _thorough(line)
+    if not found.verbs:
+        return _begun(_first(found), line.word)
+    if names := NAMES.get(" ".join(found.verbs)):
+        return _begun(names(found), line.word)
+    return _thorough(line) if found.verbs[0] in WORDS and found.verbs[0] not in NAMES else []
+
+
+def _begun(items: Iterable[Item], word: str) -> list[Item]:
+    return [item for item in items if item.kind != "plain" or item.value.startswith(word)]
+
+
+def _read(words: list[str]) -> Found:
+    verbs: list[str] = []
+    values = {"-C": os.getcwd(), "--config": ""}
+    wants = ""
+    for word in words:
+        if wants:
+            values[wants] = word
+            wants = ""
+        elif word in VALUES:
+            wants = word
+        elif word[:1] != "-":
+            verbs.append(word)
+    return Found(verbs, os.path.abspath(os.path.expanduser(values["-C"])), values["--config"] or None, wants)
+
+
+def _first(found: Found) -> list[Item]:
+    return [*(Item(name, word.help) for name, word in WORDS.items()), *_procedures(found)]
+
+
+def _procedures(found: Found) -> list[Item]:
+    from rooda import settings
+
+    known = settings.load(found.workspace, found.config)
+    return [Item(name, settings.resolve.summary(known, name)) for name in settings.resolve.names(known)]
+
+
+def _agents(found: Found) -> list[Item]:
+    from rooda import settings
+
+    known = settings.load(found.workspace, found.config)
+    tables = known.table("agents")
+    return [Item(name, tables.get(name, {}).get("summary", "")) for name in settings.resolve.agents(known)]
+
+
+def _models(found: Found) -> list[Item]:
+    from rooda import settings
+
+    known = settings.load(found.workspace, found.config).table("models")
+    return [Item(name, str(full)) for name, full in known.items()]
+
+
+def _loops(found: Found) -> list[Item]:
+    """Every loop that has left something here, of any kind."""
+    states = {name.partition(".")[0]: "a procedure" for name in _listed(found, ".rooda", "state")}
+    reflex = dict.fromkeys(_folders(found, ".ai-factory", "evolution"), "a reflex loop")
+    flow = dict.fromkeys(_folders(found, ".ai-loop", "runs"), "a flow run")
+    goal = {"goal": "the goal"} if _listed(found, ".loop") else {}
+    return [Item(name, about) for name, about in sorted({**flow, **reflex, **goal, **states}.items())]
+
+
+def _resumable(found: Found) -> list[Item]:
+    names = {name.removesuffix(".json") for name in _listed(found, ".rooda", "state") if name.endswith(".json")}
+    return [item for item in _loops(found) if item.about != "a procedure" or item.value in names]
+
+
+def _running(found: Found) -> list[Item]:
+    from rooda.world import lock
+
+    def held(folder: str, name: str) -> bool:
+        return name.endswith(".lock") and lock.is_held(os.path.join(found.workspace, ".rooda", folder, name))
+
+    names = [name for name in _listed(found, ".rooda", "state") if held("state", name)]
+    names += [name.partition("-")[2] for name in _listed(found, ".rooda", "locks") if held("locks", name)]
+    return [Item(name.removesuffix(".lock"), "running") for name in names]
+
+
+def _listed(found: Found, *path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(os.path.join(found.workspace, *path)))
+    except OSError:
+        return []
+
+
+def _folders(found: Found, *path: str) -> list[str]:
+    place = os.path.join(found.workspace, *path)
+    return [name for name in _listed(found, *path) if os.path.isdir(os.path.join(place, name))]
+
+
+def _options(line: Line) -> list[Item]:
+    """Those of a procedure: they are the same for all, so no settings are read."""
+    import click
+
+    from rooda.cli import options
+
+    known = [option for option in options.for_start() if isinstance(option, click.Option) and not option.hidden]
+    typed = {word for word in line.words if word[:1] == "-"}
+    free = (option for option in known if option.multiple or not typed & {*option.opts, *option.secondary_opts})
+    items = [Item(name, option.help or "") for option in free for name in (*option.opts, *option.secondary_opts)]
+    return _begun((item for item in items if item.value[:2] == "--" or line.word == "-"), line.word)
+
+
+def _thorough(line: Line) -> list[Item]:
+    """What only the commands themselves know: options, their values, and the words of groups."""
+    from click.shell_completion import ShellComplete
+
+    from rooda.cli.app import app
+
+    found = ShellComplete(app, {}, "rooda", "_ROODA_COMPLETE").get_completions(line.words, line.word)
+    return [Item(str(item.value), item.help or "", item.type) for item in found]
+
+
+NAMES: dict[str, Names] = {
+    **dict.fromkeys(("run", "info"), _procedures),
+    "agents test": _agents,
+    **dict.fromkeys(("status", "logs", "why", "events", "usage", "snapshots", "diff", "undo", "prune"), _loops),
+    **dict.fromkeys(("stop", "pause", "attach"), _running),
+    **dict.fromkeys(("resume", "continue"), _resumable),
+}
+VALUES: dict[str, Names] = {
+    "-C": lambda _: [Item("", kind="dir")],
+    "--config": lambda _: [Item("", kind="file")],
+    "--agent": _agents,
+    "--ai-cmd-alias": _agents,
+    "--model": _models,
+}
+_SWITCHES = (
+    *("-u", "--unlimited", "--preamble", "--no-preamble", "-d", "--dry-run", "--resume", "--fresh", "--worktree"),
+    *("--detach", "--no-gates", "-v", "--verbose", "-q", "--quiet", "--json", "-y", "--yes", "--redo", "--stat"),
+    *("--name-only", "--watch", "--all", "--now", "-f", "--follow"),
+)
+_FORMS: dict[str, Callable[[Item], str]] = {
+    "bash": lambda item: f"{item.kind},{item.value}",
+    "zsh": lambda item: f"{item.kind}\n{item.value}\n{item.about or '_'}",
+    "fish": lambda item: f"{item.kind},{item.value}" + (f"\t{item.about}" if item.about else ""),
+}

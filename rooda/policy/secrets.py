@@ -1,0 +1,95 @@
+"""Values of variables that look like keys: which they are, and texts without them. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+HIDDEN = "***"
+SHORTEST = 8  # what is shorter stands in every other sentence by chance
+SHORTEST_LINE = 16  # of a key of several lines
+_TELLING = (
+    *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
+    *("AUTHORIZATION", "COOKIE", "PRIVATE", "_PASS", "_PAT", "_PWD", "_DSN", "_AUTH"),
+)
+_MISLEADING = ("KEYBOARD", "KEYMAP", "TOKENIZER", "MAX_", "KEY_REPEAT")
+_ABOUT = (  # endings of names that hold something about a key, not the key
+    *("_FILE", "_PATH", "_DIR", "_HOME", "_SOCK", "_BUDGET", "_ENCODING", "_LIMIT", "_COUNT", "_TIMEOUT", "_TTL"),
+    *("_TYPE", "_NAME", "_TOKENS", "_ALGORITHM", "_LENGTH", "_SIZE", "_EXPIRES", "_EXPIRY", "_HELPER", "_BACKEND"),
+)
+
+
+def values(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
+    """What must not be seen, longest first. What is part of an `ordinary` text (a path that everybody sees) may be."""
+    seen = [*ordinary]
+    found: set[str] = set()
+    for name, value in environ.items():
+        for each in _forms(value.strip()) if looks_secret(name) else _passwords(value):
+            if len(each) >= SHORTEST and not any(each in text for text in seen) and not _is_plain(each):
+                found.add(each)
+    return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def looks_secret(name: str) -> bool:
+    """Does a variable of this name hold a key?"""
+    name = name.upper()
+    if name.startswith("ROODA_") or name.endswith(_ABOUT) or any(word in name for word in _MISLEADING):
+        return False
+    return any(word in name for word in _TELLING)
+
+
+def hidden(text: str, values: Iterable[str]) -> str:
+    """The text with stars in their place."""
+    for value in values:
+        if value in text:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+def without(facts: Any, values: tuple[str, ...]) -> Any:
+    """JSON-like facts of any depth with stars in the place of secrets; what has none is given back as it is."""
+    if not values:
+        return facts
+    if isinstance(facts, str):
+        return hidden(facts, values)
+    if isinstance(facts, Mapping):
+        return {hidden(key, values): without(value, values) for key, value in facts.items()}
+    if isinstance(facts, list | tuple):
+        return [without(value, values) for value in facts]
+    return facts
+
+
+def held_back(text: str, values: Iterable[str]) -> int:
+    """How many characters at the end may be the beginning of a secret: who shows text in pieces shows them later."""
+    most = 0
+    for value in values:
+        length = min(len(text), len(value) - 1)
+        while length > most and not value.startswith(text[-length:]):
+            length -= 1
+        most = max(most, length)
+    return most
+
+
+def _forms(value: str) -> list[str]:
+    """As it is, as JSON writes it, and line by line: transcripts are JSON, and screens are lines."""
+    lines = [line.strip() for line in value.splitlines()]
+    return [value, _in_json(value), *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
+
+
+def _in_json(value: str) -> str:
+    if value.isascii() and value.isprintable() and not set(value) & set('"\\'):
+        return value
+    import json
+
+    return json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+def _passwords(value: str) -> list[str]:
+    """`scheme://person:password@host`: under any name."""
+    _, scheme, rest = value.partition("://")
+    person, at, _ = rest.partition("/")[0].rpartition("@")
+    _, colon, password = person.partition(":")
+    return [password] if scheme and at and colon else []
+
+
+def _is_plain(value: str) -> bool:
+    """A count, a switch or one long number of seconds is no secret."""
+    return value.isdecimal() and len(value) < SHORTEST_LINE

@@ -1,0 +1,129 @@
+"""Putting a work tree back to a snapshot. What git ignores, now or then, is not touched; what can't be done is told."""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rooda.world import files, git
+from rooda.world.snapshots import Unsaved, WorkTree, listing
+
+_GITLINK = "160000"
+
+
+class Change(NamedTuple):
+    """One path that differs between the present and what is wanted."""
+
+    status: str  # A: to be brought back, D: to be removed, M or T: another content
+    path: str  # as the repository names it
+    mode: str  # the present one
+    blob: str
+
+
+class Plan(NamedTuple):
+    """What would be done, and what not."""
+
+    present: str  # tree
+    wanted: str  # tree
+    changes: tuple[Change, ...]
+    ignored: tuple[str, ...] = ()  # left alone: git ignores them now, or did then
+    nested: tuple[str, ...] = ()  # repositories of their own, which no snapshot holds
+
+
+def plan(tree: WorkTree, present: str, target: str) -> Plan:
+    """From the present tree to the target. `present` is what the work tree holds, but for ignored files."""
+    rows = changes(tree, present, target)
+    nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
+    rows = [row for row in rows if row not in nested]
+    spared = [*_in_the_way(tree, rows), *_ignored_then(tree, rows, target)]
+    kept = [*nested, *spared]
+    wanted = _without(tree, target, kept) if kept else target
+    done = tuple(row for row in rows if row not in spared)
+    return Plan(present, wanted, done, tuple(row.path for row in spared), tuple(row.path for row in nested))
+
+
+def carry_out(tree: WorkTree, index: str, plan: Plan) -> None:
+    """Do it. Unsaved if a file was changed since the plan was made; then nothing has been touched."""
+    done = tree.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
+    if done.code:
+        said = files.to_text(done.err).strip().replace("\n", "; ")
+        raise Unsaved(f"git refuses: {said}", "Does something change files right now? End that, and try again.")
+
+
+def changes(tree: WorkTree, old: str, new: str) -> list[Change]:
+    """The paths that differ, renames as what they are: one gone, one come."""
+    if old == new:
+        return []
+    words = tree.must("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
+    found = []
+    for facts, path in zip(words[::2], words[1::2], strict=False):
+        mode, there, blob, _, status = facts.lstrip(":").split(" ")
+        found.append(Change(status + "!" * (there == _GITLINK), path, mode, blob))
+    return found
+
+
+def _in_the_way(tree: WorkTree, rows: list[Change]) -> list[Change]:
+    """Paths to bring back at whose place something lies that git ignores."""
+    leaving = {row.path for row in rows if row.status == "D"}
+    return [row for row in rows if row.status == "A" and _occupied(tree.top, row.path, leaving)]
+
+
+def _occupied(top: str, path: str, leaving: set[str]) -> bool:
+    parts = path.split("/")
+    above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+    if any(_is_file(os.path.join(top, each)) and each not in leaving for each in above):
+        return True
+    place = os.path.join(top, path)
+    if not os.path.isdir(place) or os.path.islink(place):
+        return os.path.lexists(place)
+    inside = (os.path.relpath(os.path.join(at, name), top) for at, name in _files_below(place))
+    return any(each not in leaving for each in inside)
+
+
+def _is_file(path: str) -> bool:
+    return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
+
+
+def _files_below(folder: str) -> Iterable[tuple[str, str]]:
+    for at, folders, names in os.walk(folder):
+        links = (name for name in folders if os.path.islink(os.path.join(at, name)))
+        yield from ((at, name) for name in (*names, *links))
+
+
+def _ignored_then(tree: WorkTree, rows: list[Change], target: str) -> list[Change]:
+    """Files that the target lacks because git ignored them then: they were there, and are not ours to remove."""
+    leaving = [row for row in rows if row.status == "D"]
+    if not leaving or not any(os.path.basename(row.path) == ".gitignore" for row in rows):
+        return []  # the same rules as now, and by those nothing is ignored that a snapshot has
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+        index, rules = os.path.join(folder, "index"), os.path.join(folder, "rules")
+        files.folder(rules)
+        tree.must("read-tree", target, index=index)
+        listed = tree.must("ls-files", "-z", index=index).split("\0")
+        wanted = listing(path for path in listed if os.path.basename(path) == ".gitignore")
+        tree.must("checkout-index", "-z", "--stdin", f"--prefix={rules}/", index=index, stdin=wanted)
+        return _by_rules(tree, rules, leaving)
+
+
+def _by_rules(tree: WorkTree, rules: str, rows: list[Change]) -> list[Change]:
+    """Those that the .gitignore files in this folder speak of."""
+    words = [f"--git-dir={tree.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
+    question = listing(f"./{row.path}" for row in rows)  # with ./ no name has a meaning; it knows no literal ones
+    said = git.run(words, rules, stdin=question, hooks=True)
+    if said.code not in (0, 1):
+        raise Unsaved(f"it can't be told what was ignored then: {git.said(said)}")
+    ignored = set(files.to_text(said.out).split("\0"))
+    return [row for row in rows if f"./{row.path}" in ignored]
+
+
+def _without(tree: WorkTree, target: str, kept: list[Change]) -> str:
+    """The target with these paths as they are now."""
+    import tempfile
+
+    rows = [f"{'0' if row.status[:1] == 'A' else row.mode} {row.blob}\t{row.path}" for row in kept]
+    with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+        index = os.path.join(folder, "index")
+        tree.must("read-tree", target, index=index)
+        tree.must("update-index", "-z", "--index-info", index=index, stdin=listing(rows))
+        return tree.must("write-tree", index=index)

@@ -1,0 +1,218 @@
+"""TAB in bash, zsh and fish: what is offered, and how it gets into the shell."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import Terminal, Workspace, until
+
+SHELLS = ("bash", "zsh", "fish")
+HEAVY = {"rich", "tiktoken", "yaml", "psutil", "asyncio", "click"}
+
+
+ASK = "import sys\nfrom rooda.cli import main\ncode = main([])\nprint(*sys.modules, file=sys.stderr)\nsys.exit(code)"
+
+
+def asked(ws: Workspace, line: str, shell: str) -> tuple[list[str], set[str]]:
+    """What is offered at the end of the line, and the modules that were loaded for it."""
+    words = line.split(" ")
+    at = words[-1] if shell == "fish" else str(len(words) - 1)
+    env = ws.env | {"_ROODA_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": at}
+    ran = subprocess.run([sys.executable, "-c", ASK], env=env, cwd=ws.path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines(), {module.partition(".")[0] for module in ran.stderr.split()}
+
+
+def tab(ws: Workspace, line: str, shell: str = "bash") -> list[str]:
+    """What is offered at the end of the line."""
+    return asked(ws, line, shell)[0]
+
+
+def values(ws: Workspace, line: str) -> list[str]:
+    """The same without what kind each is."""
+    return [item.partition(",")[2] for item in tab(ws, line)]
+
+
+def test_first_words(ws: Workspace) -> None:
+    """Commands and procedures, the person's own too; with what they do in shells that show it."""
+    ws.procedure("brew", 'summary = "Make tea: green"\n')
+    assert {"build", "bootstrap", "brew"} <= set(values(ws, "rooda b"))
+    assert values(ws, "rooda und") == ["undo"]
+    assert tab(ws, "rooda bre", "zsh") == ["plain", "brew", "Make tea: green"]
+    assert tab(ws, "rooda bre", "fish") == ["plain,brew\tMake tea: green"]
+
+
+@pytest.mark.parametrize(
+    "line", ["rooda b", "rooda stop ", "rooda logs ", "rooda build --agent c", "rooda resume ", "rooda info a"]
+)
+def test_tab_stays_cheap(ws: Workspace, line: str) -> None:
+    """Names and agents need neither click nor anything heavier."""
+    assert not asked(ws, line, "bash")[1] & HEAVY
+
+
+def test_names_of_loops(ws: Workspace) -> None:
+    """stop offers what runs, resume what was left, status and logs all of it, of every kind of loop."""
+    for name in ("done", "left", "busy"):
+        ws.procedure(name)
+    assert ws.rooda("done", "-n", "1").code == 0
+    ws.signal_at(2)
+    assert ws.rooda("left").code == 130
+    ws.side(3, "touch $FAKE/on; sleep 30 & wait")
+    run = ws.start("busy")
+    until(lambda: os.path.exists(f"{ws.fake}/on"))
+    ws.write(".ai-factory/evolution/course/run.json", "{}")
+    ws.write(".ai-factory/evolution/current.json", "{}")
+    ws.write(".ai-loop/runs/20260206-fix/x", "")
+    ws.write(".loop/state.json", "{}")
+    assert values(ws, "rooda stop ") == ["busy"]
+    assert set(values(ws, "rooda resume ")) == {"left", "busy", "course", "20260206-fix", "goal"}
+    for verb in ("status", "logs"):
+        assert set(values(ws, f"rooda {verb} ")) == {"done", "left", "busy", "course", "20260206-fix", "goal"}
+    assert values(ws, "rooda logs le") == ["left"]
+    assert values(ws, "rooda logs left ") == []
+    run.signal(15)
+    assert run.finish() == 143
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rooda build --agent clau", ["claude"]),
+        ("rooda build --agent=clau", ["--agent=claude"]),
+        ("rooda build --agent = clau", ["claude"]),
+        ("rooda build -n 3 --agent clau", ["claude"]),
+        ("rooda build --json --agent clau", ["claude"]),
+        ("rooda agents test clau", ["claude"]),
+        ("rooda build --max-it", ["--max-iterations"]),
+        ("rooda build --json --js", []),
+        ("rooda build --log-level de", ["debug"]),
+        ("rooda build --safety ", ["snapshot", "off"]),
+        ("rooda resume --fail", ["--failure-threshold"]),
+        ("rooda config sh", ["show"]),
+        ("rooda completion ", ["bash", "zsh", "fish", "install"]),
+        ("rooda run buil", ["build"]),
+        ("rooda info buil", ["build"]),
+        ("rooda build --model fas", ["fast"]),
+        ("rooda build ", []),
+        ("rooda --vers", ["--version"]),
+        ("rooda 'quo", []),
+        ("rooda nonsense --ag", ["--agent"]),
+    ],
+)
+def test_words_of_commands(ws: Workspace, line: str, expected: list[str]) -> None:
+    """Options, their values, names of agents, models and procedures."""
+    ws.config(ws.read("rooda.toml") + '[models]\nfast = "small-1"\n')
+    assert values(ws, line) == expected
+
+
+def test_another_place(ws: Workspace) -> None:
+    """-C and --config count: the names are those of that place; their own values are folders and files."""
+    ws.write("sub/rooda.toml", '[procedures.inner]\nobserve = "a"\norient = "b"\ndecide = "c"\nact = "d"\n')
+    assert values(ws, "rooda -C sub inn") == ["inner"]
+    assert values(ws, "rooda --config sub/rooda.toml inn") == ["inner"]
+    assert tab(ws, "rooda -C ") == ["dir,"] and tab(ws, "rooda build --config x") == ["file,"]
+
+
+def test_broken_settings_are_no_matter(ws: Workspace) -> None:
+    """TAB never shows an error: where nothing can be offered, there is nothing."""
+    ws.config("[loop\n")
+    assert tab(ws, "rooda b") == [] and tab(ws, "rooda build --agent c") == []
+
+
+def test_the_scripts_are_sound(ws: Workspace) -> None:
+    """Each shell reads its script without a word, and offers what rooda says."""
+    for shell in SHELLS:
+        ws.write(f"script.{shell}", ws.rooda("completion", shell).out)
+        if shutil.which(shell):
+            checked = subprocess.run([shell, "-n", ws.file(f"script.{shell}")], capture_output=True, text=True)
+            assert (checked.returncode, checked.stderr) == (0, ""), shell
+
+
+def test_bash_offers_it(ws: Workspace) -> None:
+    """The function of the script fills COMPREPLY."""
+    script = ws.write("script", ws.rooda("completion", "bash").out)
+    words = f"source {script}; COMP_WORDS=(rooda bootst); COMP_CWORD=1; _rooda_tab rooda; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", words], cwd=ws.path, env=ws.env, capture_output=True, text=True)
+    assert done.stdout == "bootstrap\n", done.stderr
+
+
+def typed(ws: Workspace, argv: list[str], env: dict[str, str]) -> Terminal:
+    """A shell on a terminal."""
+    terminal = Terminal(argv, ws.env | {"TERM": "xterm", "PS1": "ready> "} | env, ws.path, 24, 100)
+    ws.running.append(terminal)
+    return terminal
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not here")
+def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
+    """fish finds the installed script by itself."""
+    assert ws.rooda("completion", "install", "fish").code == 0
+    asked = 'complete -C "rooda bootst"; complete -C "rooda build --agent clau"; complete -C "rooda stop "'
+    done = subprocess.run(["fish", "-c", asked], cwd=ws.path, env=ws.env, capture_output=True, text=True)
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["bootstrap", "claude"], done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str) -> None:
+    """In a new shell `rooda boots` and TAB makes `rooda bootstrap`."""
+    program = shutil.which(shell)
+    if not program:
+        pytest.skip(f"{shell} is not here")
+    env = {"SHELL": program}
+    assert ws.rooda("completion", "install", env=env).code == 0
+    if shell == "bash" and not Path(ws.home, ".bashrc").exists():  # the bash-completion package does it
+        Path(ws.home, ".bashrc").write_text(". /usr/share/bash-completion/bash_completion\n")
+    with open(f"{ws.home}/.{shell}rc", "a") as file:
+        file.write("PS1='ready> '\n")
+    terminal = typed(ws, [program, "-i"], env)
+    until(lambda: "ready> " in terminal.out)
+    terminal.type("rooda boots\t")
+    until(lambda: "rooda bootstrap" in "\n".join(terminal.screen), what=f"the completed word: {terminal.out!r}")
+    terminal.stop()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_installed_never_twice(ws: Workspace, shell: str) -> None:
+    """A second install changes nothing, byte by byte; an older script is replaced; a person's own lines stay."""
+    rc = Path(ws.home, f".{shell}rc")
+    rc.write_text("alias mine=ls")  # without an end of line
+    first = ws.rooda("completion", "install", shell)
+    assert first.code == 0 and "Wrote " in first.out
+    kept = everything(ws.home)
+    again = ws.rooda("completion", "install", shell)
+    assert again.code == 0 and "installed already" in again.out
+    assert everything(ws.home) == kept
+    assert rc.read_text().startswith("alias mine=ls") and rc.read_text().count("# TAB for rooda") <= 1
+    path = next(name for name, data in kept.items() if b"_ROODA_COMPLETE" in data)
+    Path(path).write_text("an older one\n")
+    assert ws.rooda("completion", "install", shell).code == 0
+    assert everything(ws.home) == kept
+
+
+def everything(folder: str) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def test_a_start_up_file_that_is_a_link_stays_one(ws: Workspace) -> None:
+    """Dotfiles that live elsewhere are written where they live."""
+    real = Path(ws.home, "dotfiles", "zshrc")
+    real.parent.mkdir()
+    real.write_text("mine\n")
+    os.symlink(real, f"{ws.home}/.zshrc")
+    assert ws.rooda("completion", "install", "zsh").code == 0
+    assert os.path.islink(f"{ws.home}/.zshrc") and "# TAB for rooda" in real.read_text()
+
+
+def test_which_shell(ws: Workspace) -> None:
+    """Without a word $SHELL decides; one that is not known is told, exit 2."""
+    assert ws.rooda("completion", "install", env={"SHELL": "/usr/bin/fish"}).code == 0
+    assert os.path.exists(f"{ws.home}/.config/fish/completions/rooda.fish")
+    for env in ({"SHELL": "/bin/tcsh"}, {"SHELL": ""}):
+        done = ws.rooda("completion", "install", env=env)
+        assert done.code == 2 and "rooda completion install bash" in done.err
+    assert ws.rooda("completion", "bash", "zsh").code == 2
+    assert ws.rooda("completion", "tcsh").code == 2

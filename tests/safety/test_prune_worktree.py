@@ -1,0 +1,184 @@
+"""`rooda prune` and `--worktree`: what may go goes, and work that is nowhere else never does."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from safety_kit import SAFE, moments, refs, repository
+
+from harness import Workspace, until
+
+
+def runs(ws: Workspace) -> set[str]:
+    return {ref.split("/")[2] for ref in refs(ws)}
+
+
+def test_prune_keeps_the_last_runs(ws: Workspace) -> None:
+    """The newest K of each procedure stay; --dry-run says what would go; another procedure is not touched by NAME."""
+    repository(ws, {"a": "1\n"})
+    ws.procedure("other", loop=SAFE)
+    for name in ("build", "build", "other", "build"):
+        assert ws.rooda(name, "-n", "1").code == 0
+    before = runs(ws)
+    assert len(before) == 4
+    would = ws.rooda("prune", "--keep", "1", "--dry-run")
+    assert would.out.count("Would forget 2 snapshots of build") == 2 and runs(ws) == before
+    done = ws.rooda("prune", "build", "--keep", "1")
+    assert (done.code, done.out.count("Forgot 2 snapshots of build")) == (0, 2)
+    assert runs(ws) == {max(run for run in before if "build" in run), *(run for run in before if "other" in run)}
+    assert "No snapshots to forget" in ws.rooda("prune", "--keep", "1").out
+    assert ws.rooda("prune", "--keep", "0").code == 0 and refs(ws) == []
+    ws.git("gc", "-q", "--prune=now")
+    assert ws.rooda("build", "-n", "1").code == 0 and len(moments(ws)) == 2
+    assert ws.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_old_runs_go_by_themselves(ws: Workspace) -> None:
+    """After many runs only the last twenty have snapshots."""
+    repository(ws, {"a": "1\n"})
+    for _ in range(22):
+        assert ws.rooda("build", "-n", "1").code == 0
+    assert len(runs(ws)) == 20
+
+
+def apart(ws: Workspace, *words: str) -> tuple[str, str]:
+    """Run a loop in a worktree: its folder, and what was said."""
+    run = ws.rooda("build", "--worktree", *words)
+    assert run.code == 0, run.both
+    found = re.search(r"Worktree: (\S+) on the new branch (\S+)", run.err)
+    assert found, run.err
+    return found[1], run.err
+
+
+def test_a_loop_in_its_own_worktree(ws: Workspace) -> None:
+    """The agent works in a new worktree on a new branch; the person's files and branch stay as they are."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, "echo 2 >a; git commit -qam 'made apart'")
+    ws.write("mine", "not committed\n")
+    folder, said = apart(ws, "-n", "1")
+    assert folder == ws.file(".rooda/worktrees/build-1")
+    assert ws.calls[0].cwd == folder
+    assert ws.read("a") == "1\n" and ws.git("status", "--porcelain").split() == ["??", "mine"]
+    assert "not in it: 1 uncommitted change" in said
+    assert ws.git("log", "-1", "--format=%s", "rooda/build-1").strip() == "made apart"
+    assert "git merge rooda/build-1" in said
+    assert not ws.exists(".rooda/state/build.json")
+    assert apart(ws, "-n", "1")[0].endswith("build-2")
+
+
+def test_settings_that_are_not_committed_hold_in_the_worktree(ws: Workspace) -> None:
+    """The rooda.toml of the place where the command was typed decides, also on the resume that is proposed."""
+    ws.git("init", "-q")
+    ws.git("commit", "-q", "--allow-empty", "-m", "nothing but a beginning")
+    ws.procedure("build", loop=SAFE)
+    ws.signal_at(1)
+    run = ws.rooda("build", "--worktree", "-n", "2")
+    assert run.code == 130
+    words = re.search(r"It can go on: rooda (.*)$", run.err, re.MULTILINE)
+    assert words, run.err
+    assert ws.rooda(*words[1].split()).code == 0
+    assert len(ws.calls) == 2
+    assert {call.cwd for call in ws.calls} == {ws.file(".rooda/worktrees/build-1")}
+
+
+def test_worktrees_side_by_side(ws: Workspace) -> None:
+    """The same procedure runs here and in a worktree at once: each has a lock of its own."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, "touch $FAKE/one; sleep 30 & wait")
+    ws.side(2, "touch $FAKE/two; sleep 30 & wait")
+    first = ws.start("build", "-n", "1")
+    until(lambda: os.path.exists(f"{ws.fake}/one"))
+    second = ws.start("build", "--worktree", "-n", "1")
+    until(lambda: os.path.exists(f"{ws.fake}/two"))
+    kept = ws.rooda("prune")
+    assert "build-1: a loop works in it" in kept.out
+    for run in (first, second):
+        run.signal(15)
+        assert run.finish() == 143
+
+
+SAFE_TO_GO = {
+    "nothing done": "true",
+    "merged": "echo 2 >a; git commit -qam work; git -C $(git rev-parse --git-common-dir)/.. merge -q rooda/build-1",
+    "in another branch": "echo 2 >a; git commit -qam work; git branch kept",
+}
+MUST_STAY = {
+    "changed": "echo 2 >a",
+    "untracked": "echo 1 >new",
+    "staged": "echo 2 >a; git add a",
+    "commits": "echo 2 >a; git commit -qam work",
+    "commits on another HEAD": "git checkout -q --detach; echo 2 >a; git commit -qam work",
+    "commits on its branch, another one checked out": "echo 2 >a; git commit -qam work; git checkout -q -b side HEAD~1",
+}
+
+
+@pytest.mark.parametrize("name", SAFE_TO_GO)
+def test_prune_removes_a_worktree_whose_work_is_elsewhere(ws: Workspace, name: str) -> None:
+    """Worktree and branch go, and nothing of the person's does."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, SAFE_TO_GO[name])
+    folder, _ = apart(ws, "-n", "1")
+    assert f"Would remove the worktree {folder}" in ws.rooda("prune", "--dry-run").out and os.path.isdir(folder)
+    assert f"Removed the worktree {folder}" in ws.rooda("prune").out
+    assert not os.path.exists(folder)
+    assert "rooda/build-1" not in ws.git("branch", "--all")
+    assert refs(ws) == []
+    assert ws.git("fsck", "--strict", "--no-dangling") == ""
+
+
+@pytest.mark.parametrize("name", MUST_STAY)
+def test_prune_never_removes_work(ws: Workspace, name: str) -> None:
+    """What is not committed, or not merged, is kept, and why is said."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, MUST_STAY[name])
+    folder, _ = apart(ws, "-n", "1")
+    said = ws.rooda("prune", "--keep", "0").out
+    assert f"Kept the worktree {folder}: it has" in said
+    assert os.path.isdir(folder) and "rooda/build-1" in ws.git("branch", "--all")
+
+
+def test_prune_keeps_a_worktree_with_a_waiting_run(ws: Workspace) -> None:
+    """A run that can be resumed there needs its place."""
+    repository(ws, {"a": "1\n"})
+    ws.signal_at(1)
+    assert ws.rooda("build", "--worktree").code == 130
+    assert "a run waits in it" in ws.rooda("prune").out
+    assert ws.exists(".rooda/worktrees/build-1")
+
+
+def test_a_folder_that_is_no_worktree_is_not_touched(ws: Workspace) -> None:
+    """Only what git knows as a worktree can be one; a name that is taken is passed over."""
+    repository(ws, {"a": "1\n"})
+    ws.write(".rooda/worktrees/build-1/precious", "mine\n")
+    ws.git("branch", "rooda/build-2")
+    assert apart(ws, "-n", "1")[0].endswith("build-3")
+    assert ws.rooda("prune").code == 0
+    assert ws.read(".rooda/worktrees/build-1/precious") == "mine\n"
+
+
+def test_worktree_needs_a_commit_and_a_repository(ws: Workspace) -> None:
+    """Without them it is said what to do, and nothing is started."""
+    none = ws.rooda("build", "--worktree")
+    assert none.code == 2 and "git init" in none.err
+    ws.git("init", "-q")
+    empty = ws.rooda("build", "--worktree")
+    assert empty.code == 2 and "no commit yet" in empty.err
+    ws.git("commit", "-q", "--allow-empty", "-m", "x")
+    both = ws.rooda("build", "--worktree", "--resume")
+    assert both.code == 2 and "mutually exclusive" in both.err
+    ws.git("branch", "rooda")
+    taken = ws.rooda("build", "--worktree")
+    assert taken.code == 2 and "can't be made" in taken.err
+    assert ws.calls == []
+
+
+def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
+    """What ran in a worktree is undone there; the main work tree does not offer it."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, "echo 2 >a")
+    folder, _ = apart(ws, "-n", "1")
+    assert "No snapshot is here" in ws.rooda("snapshots").out
+    assert ws.rooda("-C", folder, "undo", "--yes").code == 0
+    text = subprocess.run(["cat", f"{folder}/a"], capture_output=True, text=True).stdout
+    assert text == "1\n" and ws.read("a") == "1\n"

@@ -1,0 +1,106 @@
+"""What looks like a key, and texts without it."""
+
+import json
+
+import pytest
+
+from rooda.policy import secrets
+
+KEY = "sk-ant-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "my_password"),
+        *("MYSECRET", "GITHUBTOKEN", "SSH_PASSPHRASE", "APP_CREDENTIALS", "SESSION_COOKIE", "PRIVATE_STUFF", "DB_PASS"),
+        *("NPM_CONFIG__AUTH", "GITLAB_PAT", "KEY", "TOKEN", "MYSQL_PWD", "SENTRY_DSN", "HTTP_AUTHORIZATION"),
+    ],
+)
+def test_names_that_hold_keys(name: str) -> None:
+    """The value of such a variable is a secret."""
+    assert secrets.values({name: KEY}) == (KEY,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "HOME", "PWD", "OLDPWD", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "LANG"),
+        *("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "ROODA_LOOP_TOKEN_BUDGET", "ROODA_LOOP_TOKEN_ENCODING", "SSH_KEY_FILE"),
+        *("AWS_WEB_IDENTITY_TOKEN_FILE", "KEYS_DIR", "TOKEN_LIMIT", "PYTHON_KEYRING_BACKEND"),
+    ],
+)
+def test_names_that_hold_none(name: str) -> None:
+    """Settings about keys, and words that only contain the letters, are left alone."""
+    assert secrets.values({name: KEY}) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", ()),
+        ("short", ()),
+        ("1234567", ()),
+        ("12345678", ()),
+        ("1234567890123456", ("1234567890123456",)),
+        ("  padded-key-1  \n", ("padded-key-1",)),
+        ("hunter2hunter2", ("hunter2hunter2",)),
+    ],
+)
+def test_values_that_are_long_enough(value: str, expected: tuple[str, ...]) -> None:
+    """What is short, or a plain number, would hide ordinary text."""
+    assert secrets.values({"API_KEY": value}) == expected
+
+
+def test_a_password_in_an_address() -> None:
+    """It is a secret whatever the variable is called."""
+    assert secrets.values({"DATABASE_URL": "postgres://app:s3cr3t-word@db/x?y=a:b@c"}) == ("s3cr3t-word",)
+    assert secrets.values({"HTTP_PROXY": "http://proxy:8080/", "X": "mailto:a@b"}) == ()
+
+
+def test_what_everybody_sees_is_no_secret() -> None:
+    """A path of the workspace in a variable with a telling name must not make the log unreadable."""
+    assert secrets.values({"KEYS": "/work/project"}, ordinary=["/work/project/src"]) == ()
+
+
+def test_forms() -> None:
+    """In JSON, and line by line, it is the same secret."""
+    quoted = 'a"b\\c' * 3
+    found = secrets.values({"API_KEY": quoted, "PRIVATE_KEY": "-----BEGIN KEY-----\nMIIabcdefghijklmnop\n-----END"})
+    for text in (quoted, json.dumps({"said": quoted}), "MIIabcdefghijklmnop", "x\\nMIIabcdefghijklmnop\\n"):
+        shown = secrets.hidden(text, found)
+        assert secrets.HIDDEN in shown and quoted not in shown and "MIIabc" not in shown
+
+
+def test_longest_first() -> None:
+    """A secret that contains another leaves nothing of itself."""
+    found = secrets.values({"A_KEY": "abcdefgh", "B_KEY": "abcdefgh-and-more"})
+    assert secrets.hidden("x abcdefgh-and-more y abcdefgh z", found) == "x *** y *** z"
+
+
+def test_facts_of_any_depth() -> None:
+    """Texts in objects and lists, keys too; numbers and null stay; without secrets it's the very same object."""
+    facts = {"a": [f"key {KEY}", 1, None, {"b": KEY}], KEY: True, "n": 2.5}
+    assert secrets.without(facts, (KEY,)) == {"a": ["key ***", 1, None, {"b": "***"}], "***": True, "n": 2.5}
+    assert secrets.without(facts, ()) is facts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("nothing", 0), ("x sk-", 3), ("sk-ant-0123456789abcde", 22), (f"{KEY}", 0), (f"{KEY} s", 1)],
+)
+def test_the_end_of_a_piece_that_may_go_on(text: str, expected: int) -> None:
+    """Who shows text piece by piece must keep back what may become a secret with the next one."""
+    assert secrets.held_back(text, (KEY,)) == expected
+
+
+def test_in_pieces_of_any_size_nothing_shows() -> None:
+    """Cut anywhere, the shown pieces never hold a part of the secret's middle."""
+    text = f"before {KEY} between {KEY[:9]} after {KEY}"
+    for size in range(1, len(text)):
+        shown, rest = "", ""
+        for start in range(0, len(text), size):
+            rest = secrets.hidden(rest + text[start : start + size], (KEY,))
+            keep = secrets.held_back(rest, (KEY,))
+            shown, rest = shown + rest[: len(rest) - keep], rest[len(rest) - keep :]
+        assert shown + rest == f"before *** between {KEY[:9]} after ***", size

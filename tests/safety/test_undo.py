@@ -1,0 +1,283 @@
+"""`rooda undo`, `rooda diff`, `rooda snapshots`: looking at what an iteration did, and taking it back."""
+
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from safety_kit import moments, repository
+
+from harness import Workspace, until
+
+
+def files_of(ws: Workspace) -> dict[str, tuple[bytes, int, str]]:
+    """Every file of the work tree but git's and rooda's own: content, whether it can be run, where a link leads."""
+    found = {}
+    for folder, names, files in os.walk(ws.path):
+        names[:] = [name for name in names if name not in (".git", ".rooda")]
+        for name in [*files, *(name for name in names if os.path.islink(os.path.join(folder, name)))]:
+            path = Path(folder, name)
+            link = os.readlink(path) if path.is_symlink() else ""
+            content = b"" if link else path.read_bytes()
+            found[str(path.relative_to(ws.path))] = (content, 0 if link else path.stat().st_mode & 0o100, link)
+    return found
+
+
+def worked(ws: Workspace, *scripts: str) -> None:
+    """A repository in which one iteration has run each of these scripts."""
+    repository(ws, {"a": "1\n", "b": "1\n", "dir/c": "1\n", ".gitignore": "*.log\nbuild/\n"})
+    ws.write("keep.log", "mine\n")
+    for number, script in enumerate(scripts, 1):
+        ws.side(number, script)
+    assert ws.rooda("build", "-n", str(len(scripts))).code == 0
+
+
+def test_an_iteration_is_taken_back(ws: Workspace) -> None:
+    """Changed, new, removed, renamed, linked and runnable files are all as they were; later iterations are gone too."""
+    worked(
+        ws, "echo 2 >a",
+        "echo 3 >a; rm b; mv dir/c dir/d; ln -s a link; chmod +x .gitignore; mkdir -p deep/er; echo n >deep/er/n",
+        "echo 4 >>a; echo later >later",
+    )  # fmt: skip
+    assert ws.rooda("undo", "2", "--yes").code == 0
+    assert (ws.read("a"), ws.read("b"), ws.read("dir/c")) == ("2\n", "1\n", "1\n")
+    for gone in ("dir/d", "link", "deep", "later"):
+        assert not ws.exists(gone), gone
+    assert not os.access(ws.file(".gitignore"), os.X_OK)
+    assert ws.read("keep.log") == "mine\n"
+
+
+def test_undo_leaves_index_and_commits_alone(ws: Workspace) -> None:
+    """What the agent committed stays committed, and it is said how to go back there too."""
+    worked(ws, "echo 2 >a; git commit -qam work")
+    index = Path(ws.path, ".git/index").read_bytes()
+    head = ws.git("rev-parse", "HEAD")
+    before = ws.git("rev-parse", "HEAD~1").strip()
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 0 and ws.read("a") == "1\n"
+    assert f"git reset --mixed {before[:12]}" in done.err
+    assert (ws.git("rev-parse", "HEAD"), Path(ws.path, ".git/index").read_bytes()) == (head, index)
+    ws.git("reset", "--mixed", before[:12])
+    assert ws.git("status", "--porcelain", "a") == ""
+
+
+def test_undo_can_be_undone(ws: Workspace) -> None:
+    """The present is saved first, with what a person changed by hand; --redo brings it back, and back again."""
+    worked(ws, "echo 2 >a; echo new >new")
+    ws.write("a", "by hand\n")
+    ws.write("mine.txt", "by hand\n")
+    present = files_of(ws)
+    assert ws.rooda("undo", "--yes").code == 0
+    past = files_of(ws)
+    assert past["a"][0] == b"1\n" and "new" not in past and "mine.txt" not in past
+    assert ws.rooda("undo", "--redo", "--yes").code == 0
+    assert files_of(ws) == present
+    assert ws.rooda("undo", "--redo", "--yes").code == 0
+    assert files_of(ws) == past
+
+
+def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
+    """Without a number each undo takes one more iteration back; one that did nothing is passed over; then it's over."""
+    worked(ws, "echo 2 >a", "echo 3 >a", "true", "echo 4 >a")
+    seen = []
+    for _ in range(4):
+        done = ws.rooda("undo", "--yes")
+        assert done.code == 0
+        seen.append(ws.read("a"))
+    assert seen == ["3\n", "2\n", "1\n", "1\n"]
+    assert "Nothing to do" in done.out
+    assert ws.rooda("undo", "4", "--yes").code == 0, "a number is taken by its word, forward too"
+    assert ws.read("a") == "3\n"
+
+
+def test_nobody_to_ask(ws: Workspace) -> None:
+    """On a pipe an undo needs --yes; without it nothing is changed, exit 3. --dry-run changes nothing either."""
+    worked(ws, "echo 2 >a")
+    for words, code in ((["undo"], 3), (["undo", "--dry-run"], 0)):
+        done = ws.rooda(*words, stdin=b"y\n")
+        assert (done.code, ws.read("a")) == (code, "2\n")
+        assert "put back  a" in done.out
+        assert len(moments(ws)) == 2
+    assert "--yes" in ws.rooda("undo").err
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, "1\n"), ("", 3, "2\n"), ("n", 3, "2\n")])
+def test_a_person_is_asked(ws: Workspace, answer: str, code: int, left: str) -> None:
+    """On a terminal the paths are shown, and only a yes does it."""
+    worked(ws, "echo 2 >a")
+    terminal = ws.terminal("undo")
+    until(lambda: "[y/N]" in terminal.out)
+    terminal.type(f"{answer}\r")
+    assert terminal.finish() == code
+    assert ws.read("a") == left
+
+
+def test_ignored_files_are_never_touched(ws: Workspace) -> None:
+    """Not those that are ignored now, not those that were ignored then; these are told by name, and the exit is 1."""
+    worked(
+        ws, "true",
+        "echo '*.log' >.gitignore; echo loose >>a; mkdir -p build; echo out >build/out",  # not ignored any more
+        "echo fresh.txt >>.gitignore; echo 5 >>a; echo fresh >fresh.txt",
+    )  # fmt: skip
+    ws.write("build/secret", "ignored at first\n")
+    done = ws.rooda("undo", "2", "--yes")
+    assert done.code == 1
+    assert ws.read("build/secret") == "ignored at first\n" and ws.read("keep.log") == "mine\n"
+    assert ws.read("fresh.txt") == "fresh\n"
+    assert "left alone  build/secret" in done.out and "left alone  build/out" in done.out
+    assert ws.read("a") == "1\n" and ws.read(".gitignore") == "*.log\nbuild/\n"
+
+
+def test_an_ignored_file_in_the_way_stays(ws: Workspace) -> None:
+    """What would be brought back to the place of a file that git ignores by now is left out, and told."""
+    repository(ws, {"a": "1\n", "notes": "old\n", "where": "file\n"})
+    ws.side(1, "rm notes where; printf 'notes\\nwhere/\\n' >.gitignore")
+    ws.side(1, "echo precious >notes; mkdir where; echo p >where/p")
+    assert ws.rooda("build", "-n", "1").code == 0
+    ws.git("rm", "-q", "--cached", "notes", "where")
+    assert ws.rooda("build", "-n", "1", "--fresh").code == 0
+    done = ws.rooda("undo", "1", "--yes", "--run", sorted(_runs(ws))[0])
+    assert done.code == 1, done.both
+    assert (ws.read("notes"), ws.read("where/p")) == ("precious\n", "p\n")
+    assert "left alone  notes" in done.out and "left alone  where" in done.out
+
+
+def _runs(ws: Workspace) -> set[str]:
+    return {row["run"] for row in json.loads(ws.rooda("snapshots", "--json").out)}
+
+
+def test_a_repository_inside_is_left_alone(ws: Workspace) -> None:
+    """Another repository in the work tree is not part of a snapshot: nothing in it is changed, and that is told."""
+    worked(ws, "git init -q inner; cd inner; git commit -q --allow-empty -m x; echo 1 >f")
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 1 and "left alone  inner (a repository of its own)" in done.out
+    assert ws.read("inner/f") == "1\n"
+
+
+def test_beside_a_running_loop_nothing_is_undone(ws: Workspace) -> None:
+    """While a loop works here an undo is refused, whichever procedure it is; diff shows what it has done so far."""
+    worked(ws, "echo 2 >a")
+    ws.procedure("other")
+    ws.side(2, "echo 3 >a; touch $FAKE/done; sleep 30 & wait")
+    run = ws.start("other", "-n", "1")
+    until(lambda: os.path.exists(f"{ws.fake}/done"))
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 3 and "other" in done.err and ws.read("a") == "3\n"
+    assert "+3\n" in ws.rooda("diff", "1", "other").out
+    run.signal(15)
+    assert run.finish() == 143
+    assert ws.rooda("undo", "1", "build", "--yes").code == 0 and ws.read("a") == "1\n"
+
+
+def test_diff_shows_what_an_iteration_changed(ws: Workspace) -> None:
+    """Each iteration's own changes, not those of a person in between; --stat and --name-only as git has them."""
+    worked(ws, "echo 2 >a", "echo 2 >b; rm dir/c")
+    assert ws.rooda("diff", "--name-only").out == "b\ndir/c\n"
+    assert ws.rooda("diff", "1", "--name-only").out == ws.rooda("diff", "build", "1", "--name-only").out == "a\n"
+    one = ws.rooda("diff", "1").out
+    assert "-1\n+2\n" in one and "diff --git a/a b/a" in one and "\x1b" not in one
+    assert "2 files changed" in ws.rooda("diff", "2", "--stat").out
+    listed = ws.rooda("snapshots").out
+    assert "1 file changed, 1 insertion(+), 1 deletion(-)" in listed
+
+
+def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> None:
+    """Iteration 2 is iteration 2, whether or not the run was resumed in between."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, "echo 2 >a")
+    ws.side(2, "echo 3 >a")
+    ws.signal_at(2)
+    assert ws.rooda("build", "-n", "3").code == 130
+    ws.side(3, "echo 4 >a")
+    assert ws.rooda("resume", "build").code == 0
+    for number, added in ((1, "+2\n"), (2, "+3\n"), (3, "+4\n")):
+        assert added in ws.rooda("diff", str(number)).out
+    assert ws.rooda("undo", "2", "--yes").code == 0
+    assert ws.read("a") == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["diff", "9"], "There is no snapshot of iteration 9; the last one of 'build' here is 1."),
+        (["undo", "9", "--yes"], "There is no snapshot of iteration 9"),
+        (["diff", "1", "nope"], "No snapshot of 'nope' is here."),
+        (["undo", "--redo", "--yes"], "There is no undo to take back"),
+        (["diff", "1", "build", "more"], "One iteration and one name at most"),
+        (["undo", "../x"], "is not the name of a procedure"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(ws: Workspace, words: list[str], said: str) -> None:
+    """What is not there is told, with what there is; exit 2."""
+    worked(ws, "echo 2 >a")
+    done = ws.rooda(*words)
+    assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("words", [["snapshots"], ["diff"], ["undo"], ["prune"]], ids=" ".join)
+def test_outside_of_git(bare: Workspace, words: list[str]) -> None:
+    """Without a repository there are no snapshots: said, with what to do, exit 2."""
+    done = bare.rooda(*words)
+    assert done.code == 2 and "git init" in done.err
+
+
+def test_names_that_are_hard_to_write(ws: Workspace) -> None:
+    """Blanks, quotes, line ends and bytes that are no UTF-8 in names, a leading dash, a name like a pattern."""
+    repository(ws, {"plain": "1\n"})
+    names = [b" lead", b"-dash", b"line\nend", b'quo"te', b"\xff\xfe", "größe".encode(), b"*", b":(top)x", b"tab\there"]
+    for name in names:
+        Path(os.fsdecode(os.path.join(os.fsencode(ws.path), name))).write_bytes(b"1\n")
+    ws.side(1, "rm -- *; mkdir -- -dash; echo 2 >./-dash/x; echo new >'new one'")
+    before = files_of(ws)
+    assert ws.rooda("build", "-n", "1").code == 0
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 0, done.both
+    assert files_of(ws) == before
+
+
+def test_json_for_programs(ws: Workspace) -> None:
+    """`rooda snapshots --json` has each snapshot with run, iteration, moment, ref, commit and tree."""
+    worked(ws, "echo 2 >a")
+    found = json.loads(ws.rooda("snapshots", "--json").out)
+    assert [(row["procedure"], row["iteration"], row["moment"]) for row in found] == [
+        ("build", 1, "after"), ("build", 1, "before"),
+    ]  # fmt: skip
+    for row in found:
+        assert ws.git("rev-parse", row["ref"]).strip() == row["commit"]
+        assert ws.git("rev-parse", f"{row['ref']}^{{tree}}").strip() == row["tree"]
+
+
+def test_a_random_history_comes_back_exactly(ws: Workspace) -> None:
+    """Whatever scripts do to files, folders, links and modes: before iteration N is before iteration N."""
+    random.seed(os.environ.get("SEED", "1"))
+    repository(ws, {f"f{number}": "0\n" for number in range(4)})
+    spots = ["f0", "f1", "f2", "f3", "d/f0", "d/f1", "d/e/f0", "f1/x", "d/e"]
+    for number in range(1, 9):
+        ws.side(number, f'cd "{ws.path}"\n' + "\n".join(_deed(random.choice(spots)) for _ in range(6)))
+        ws.side(number, f'rm -rf "$FAKE/copy-{number + 1}"; mkdir "$FAKE/copy-{number + 1}"')
+        ws.side(number, f'tar cf - --exclude=./.git --exclude=./.rooda . | tar xf - -C "$FAKE/copy-{number + 1}"')
+    assert ws.rooda("build", "-n", "8").code == 0
+    for number in random.sample(range(2, 9), 7):
+        done = ws.rooda("undo", str(number), "--yes")
+        assert done.code == 0, done.both
+        wanted = Workspace.__new__(Workspace)
+        wanted.path = f"{ws.fake}/copy-{number}"
+        assert files_of(ws) == files_of(wanted), number
+    status = subprocess.run(["git", "fsck", "--strict"], cwd=ws.path, env=ws.env, capture_output=True, text=True)
+    assert status.returncode == 0, status.stderr
+
+
+def _deed(path: str) -> str:
+    """One thing that may happen to a path; what can't happen is passed over."""
+    return random.choice(
+        [
+            f"echo {random.random()} >>{path}",
+            f"rm -rf {path}",
+            f"rm -rf {path}; mkdir -p $(dirname {path}); echo {random.random()} >{path}",
+            f"rm -rf {path}; mkdir -p $(dirname {path}); ln -s f0 {path}",
+            f"chmod +x {path}",
+            f"rm -rf {path}; mkdir -p {path}; echo x >{path}/inner",
+        ]
+    ) + " 2>/dev/null || true"
