@@ -20,6 +20,7 @@ def checked(agent: Agent, workspace: str, prompt: str) -> str:
 
 def announced(agent: Agent, program: str, screen: Screen) -> None:
     """What a person should know of the agent: traps always, version and who is billed if somebody watches."""
+    screen.hide(agent.env)
     for text in preflight.warnings(agent):
         warn(screen, text)
     for text in preflight.lines(agent, program) if screen.watched else ():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from rooda.model import Json
+from rooda.policy import secrets
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
 from rooda.world import clock, files
@@ -19,6 +20,8 @@ PAUSE = 0.2  # seconds between looks at the file
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
     """Until the run has ended, or nobody is left who could end it."""
     tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
+    if tail:
+        tail.hidden = secrets.values(os.environ, (os.getcwd(),))
     for record in records(folder, alive, tail.read if tail else None):
         if tail:
             tail.note({"output": "text", **record})

@@ -13,6 +13,7 @@ from rooda.cli.follow import records as coming
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
+from rooda.policy import secrets
 from rooda.report.lines import LEVELS
 from rooda.world import files, lock, runfolder
 
@@ -84,6 +85,11 @@ def _show_agent(records: list[Json]) -> None:
 
 def transcript(output: str, path: str) -> Iterator[str]:
     """One transcript in readable lines: as it is for a raw command, words and tools for a CLI that prints records."""
+    hidden = secrets.values(os.environ, (os.getcwd(),))
+    return (secrets.hidden(line, hidden) for line in _transcript(output, path))
+
+
+def _transcript(output: str, path: str) -> Iterator[str]:
     from rooda.world.agents.gathered import Gathered
     from rooda.world.agents.reading import LONGEST, is_read, rendered
 

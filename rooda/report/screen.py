@@ -3,9 +3,11 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
 from rooda.model import Json
+from rooda.policy import secrets
 from rooda.report.lines import LEVELS, Line, lines
 from rooda.report.live import Live
 from rooda.report.stamp import Stamp
@@ -35,6 +37,7 @@ class Screen:
         self._colour = terminal and not os.environ.get("NO_COLOR")
         self._live = Live(sys.stdout) if terminal and look.level in ("debug", "info") else None
         self._tail = Tail(self._write) if look.stream and not look.json else None
+        self.hide(os.environ)
 
     def show(self, record: Json) -> None:
         """One event. Stamped when shown, so that a watcher sees truth."""
@@ -50,6 +53,12 @@ class Screen:
         for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record):
             self.line(line)
         self._draw()
+
+    def hide(self, environ: Mapping[str, str]) -> None:
+        """The keys in these variables are stars in what the agent prints."""
+        if self._tail:
+            found = {*self._tail.hidden, *secrets.values(environ, (os.getcwd(),))}
+            self._tail.hidden = tuple(sorted(found, key=len, reverse=True))
 
     @property
     def watched(self) -> bool:

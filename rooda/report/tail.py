@@ -4,6 +4,7 @@ import codecs
 from collections.abc import Callable
 
 from rooda.model import Json
+from rooda.policy import secrets
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
 _CHUNK = 65_536
@@ -14,6 +15,8 @@ class Tail:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
+        self.hidden: tuple[str, ...] = ()  # values that are shown as stars
+        self._rest = ""  # may be the beginning of one
         self._path = ""
         self._offset = 0
         self._fresh_line = True
@@ -32,7 +35,7 @@ class Tail:
             self._write(START)
         elif record["event"] == "agent.ended" and self._path:
             self.read()
-            rest = self._decoder.decode(b"", final=True)
+            rest = self._shown(self._decoder.decode(b"", final=True), last=True)
             self._write(rest + (END if self._fresh_line else "\n" + END))
             self._path, self._fresh_line = "", True
 
@@ -46,12 +49,18 @@ class Tail:
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)
                     if self._reader:
-                        self._write(self._reader(chunk))
+                        self._write(secrets.hidden(self._reader(chunk), self.hidden))
                         continue
                     self._fresh_line = chunk.endswith(b"\n")
-                    self._write(self._decoder.decode(chunk))
+                    self._write(self._shown(self._decoder.decode(chunk)))
         except OSError:
             return
+
+    def _shown(self, text: str, last: bool = False) -> str:
+        text = secrets.hidden(self._rest + text, self.hidden)
+        end = len(text) - (0 if last else secrets.held_back(text, self.hidden))
+        self._rest = text[end:]
+        return text[:end]
 
 
 def _decoder() -> codecs.IncrementalDecoder:

@@ -2,8 +2,10 @@
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from rooda.policy import secrets
 from rooda.world import clock, files
 from rooda.world.runfolder import RunFolder
 
@@ -21,12 +23,18 @@ class Journal:
         self._sequence = 0
         self._descriptor = -1
         self._unsynced = False
+        self.hidden: tuple[str, ...] = ()  # values that no reader gets
+
+    def hide(self, environ: Mapping[str, str], workspace: str) -> None:
+        """From now on the keys in these variables are stars in every event."""
+        found = {*self.hidden, *secrets.values(environ, (workspace,))}
+        self.hidden = tuple(sorted(found, key=len, reverse=True))
 
     def record(self, event: str, facts: dict[str, Any]) -> dict[str, Any]:
         """The event as every reader gets it."""
         self._sequence += 1
-        stamp = clock.rfc3339_milli(clock.now())
-        return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **facts}
+        stamp, said = clock.rfc3339_milli(clock.now()), secrets.without(facts, self.hidden)
+        return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **said}
 
     def append(self, record: dict[str, Any], durable: bool = False) -> None:
         try:

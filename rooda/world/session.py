@@ -62,6 +62,7 @@ class Session:
             marks["ROODA_PROCEDURE"] = tenant.name
         self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
         self._journal = Journal(folder, loop=tenant.loop, **named)
+        self._journal.hide(self.ground.env, workspace)
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
@@ -122,6 +123,7 @@ class Session:
     def _ask(self, calls: Sequence[Call]) -> list[Reply]:
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
+            self._journal.hide({**call.agent.env, **call.env}, self.ground.workspace)
             about = {"agent": call.agent.name, "output": call.agent.output}
             self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
         self._keep_the_lock()
@@ -130,7 +132,7 @@ class Session:
         self.signalled()
         self._keep_the_lock()
         for call, reply in zip(calls, replies, strict=True):
-            self.tell("agent.ended", phase="execute", **evidence.of(call, reply))
+            self.tell("agent.ended", phase="execute", **evidence.of(call, reply, self._journal.hidden))
             if reply.truncated:
                 self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
         self._say_problem()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rooda.model import Call, Reply
+from rooda.policy import secrets
 from rooda.world import files
 from rooda.world.agents import command
 
@@ -13,7 +14,7 @@ _READ_ONLY = (
 )
 
 
-def of(call: Call, reply: Reply) -> dict[str, Any]:
+def of(call: Call, reply: Reply, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
     """The reply as the log has it. What only a transcript that is read can tell is left out of a raw command's."""
     facts = reply._asdict()
     kind = facts.pop("outcome")
@@ -24,11 +25,11 @@ def of(call: Call, reply: Reply) -> dict[str, Any]:
             del facts[key]
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
     times = {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
-    return {**facts, **times, "outcome": outcome, **_of_failure(call, reply)}
+    return {**facts, **times, "outcome": outcome, **_of_failure(call, reply, hidden)}
 
 
-def _of_failure(call: Call, reply: Reply) -> dict[str, str]:
-    """The command, and how its output begins and ends; {} for a call that succeeded."""
+def _of_failure(call: Call, reply: Reply, hidden: tuple[str, ...]) -> dict[str, str]:
+    """The command, and how its output begins and ends; {} for a call that succeeded. No keys."""
     if reply.ok:
         return {}
     try:
@@ -36,5 +37,7 @@ def _of_failure(call: Call, reply: Reply) -> dict[str, str]:
         head = files.beginning(reply.transcript, 4 * KEPT).decode("utf-8", "replace") if reply.size > 8 * KEPT else text
     except OSError:
         text = head = ""
-    rest = text if head is not text else text[KEPT:]
+    whole = head is text
+    head, text = secrets.hidden(head, hidden), secrets.hidden(text, hidden)
+    rest = text[KEPT:] if whole else text
     return {"command": command.describe(call.agent), "head": head[:KEPT], "tail": rest[-KEPT:]}
