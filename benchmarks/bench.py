@@ -1,11 +1,13 @@
 """What every goal is measured with: a throwaway venv with rooda in it, the fake agent, workspaces."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from datetime import datetime
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.measure import Failed, once
 
@@ -108,6 +110,18 @@ class Bench:
         once(argv, place.env, place.path)
         calls = place.calls()
         return [(after[0] - before[1]) / 1e9 for before, after in pairwise(calls)]
+
+
+def events(place: Workspace) -> list[dict[str, Any]]:
+    """What the only run of a workspace told."""
+    runs = os.path.join(place.path, ".rooda", "runs")
+    (run,) = os.listdir(runs)
+    with open(os.path.join(runs, run, "events.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def time_of(event: dict[str, Any]) -> float:
+    return datetime.fromisoformat(str(event["ts"])).timestamp()
 
 
 def write(path: str, text: str) -> None:

@@ -11,6 +11,24 @@ def spans(*pairs: tuple[int, int]) -> set[int]:
 
 ROWS = {  # letter of the checklist: the rows that it has
     "C": spans((1, 108)),
+    "F": spans(
+        *(
+            (1, 11),
+            (20, 25),
+            (30, 34),
+            (40, 45),
+            (50, 64),
+            (70, 92),
+            (100, 111),
+            (120, 124),
+            (130, 141),
+            (150, 158),
+            (160, 164),
+            (170, 179),
+            (190, 197),
+            (200, 203),
+        ),
+    ),
     "O": spans((1, 124)),
     "R": spans(
         *(

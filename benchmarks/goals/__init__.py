@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
-from benchmarks.goals import gap, output, startup, steady, stopping, waiting
+from benchmarks.goals import flow, gap, goal, output, reflex, startup, steady, stopping, waiting
 from benchmarks.verdict import Measured
 
 GOALS: dict[int, Callable[[Bench], Measured]] = {
@@ -17,4 +17,7 @@ GOALS: dict[int, Callable[[Bench], Measured]] = {
     8: waiting.waiting,
     9: output.output,
     10: stopping.stopping,
+    13: reflex.iteration,
+    14: flow.boundary,
+    15: goal.turn,
 }

@@ -110,7 +110,7 @@ def _open_closed_streams() -> None:
 def _never_refuse_a_character(*streams: "TextIO") -> None:
     """What a stream's encoding does not have is shown as `?`; an exception in its place would end the reports."""
     for stream in streams:
-        if getattr(stream, "errors", "") == "strict" and isinstance(stream, TextIOWrapper):
+        if getattr(stream, "errors", "") in ("strict", "surrogateescape") and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 

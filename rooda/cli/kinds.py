@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 OODA = "ooda"
 KINDS = {
     OODA: "rooda.cli.tenant",
+    "reflex": "rooda.cli.reflex.tenant",
+    "flow": "rooda.cli.flow.tenant",
+    "goal": "rooda.cli.goal.tenant",
 }
 
 

@@ -38,14 +38,17 @@ def run(
     env: Mapping[str, str] | None = None,
     index: str = "",
     hooks: bool = False,
+    literal: bool = True,
     timeout: float = 120.0,
 ) -> Captured:
-    """One git command in `cwd`. `index` names another index file; 127 if there is no git."""
+    """One git command in `cwd`. `index` names another index file; paths are taken literally; 127 if there is no git."""
     inherited = os.environ if env is None else env
     mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK}
     mine |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
     if index:
         mine["GIT_INDEX_FILE"] = index
+    if not literal:
+        del mine["GIT_LITERAL_PATHSPECS"]
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
     return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=mine, cwd=cwd, timeout=timeout)
 

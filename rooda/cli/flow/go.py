@@ -1,0 +1,88 @@
+"""From a run's state to its end."""
+
+from typing import Any
+
+from rooda.cli.flow.ready import Ready
+from rooda.errors import FAILED, OK, UNFINISHED, Interrupted, LimitReached, code_of_signal
+from rooda.kernel.run import Run
+from rooda.loops.flow import executed, node
+from rooda.model import Json
+from rooda.policy.flow_labels import chain, run_folder
+from rooda.policy.flow_messages import Boundary
+from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeState
+from rooda.stores.flow_run import STEP, FlowStore, Place
+from rooda.world import flow_repo, lock
+from rooda.world.checks import Limits
+from rooda.world.flow_artifacts import Files
+from rooda.world.flow_guard import Guard
+from rooda.world.flow_repo import Boundaries
+from rooda.world.flow_world import world_of
+from rooda.world.session import Session, Tenant
+from rooda.world.signals import Signals
+
+EVER = "1970-01-01T00:00:00Z"  # a run's name is its own: all its earlier sessions count
+CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
+
+
+def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock | None, fresh: bool) -> int:
+    """Run the loop to its end and give the exit code."""
+    root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
+    limits = Limits(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
+    with Signals() as signals:
+        tenant = Tenant("flow", name, made.limits, made.hooks, "" if fresh else EVER)
+        session = Session(here.repo.project, tenant, limits, signals, screen.show, screen.tick(), held)
+        try:
+            repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.project, name)
+            guard = Guard(repo, root, name)
+            verify = not here.look.value("no_verify", False)
+            boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
+            store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
+            session.tell("run.started" if fresh else "run.resumed", **_opening(root.path, here, state))
+            ended = node(Run(store), Job(root, str(state["task"])), world_of(session, files, guard, here.ways()))
+            session.tell("run.ended", **_ending(here, state, ended, session.elapsed()))
+        except Interrupted as cut:
+            return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
+        except LimitReached as limit:
+            return _open(session, state, "limit", limit.code, limit.what)
+        finally:
+            screen.close()
+            session.close()
+    return CODES[ended.status]
+
+
+def _open(session: Session, state: dict[str, Any], reason: str, code: int, note: str, silent: bool = False) -> int:
+    """The run is not over: it can be resumed."""
+    if not silent:
+        facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}
+        session.tell("run.ended", **facts, elapsed=round(session.elapsed(), 3))
+    return code
+
+
+def _opening(active: str, here: Ready, state: dict[str, Any]) -> Json:
+    nodes = chain(here.topology.root)
+    return {
+        "nodes": [node.id for node in nodes],
+        "limits": here.setup.limits._asdict(),
+        "nodes_paths": [node.path for node in nodes],
+        "task": state["task"],
+        "branch": state["branch"],
+        "base_branch": state["base-branch"],
+        "active": state.get("active-node-path", active),
+        "step": state.get(STEP, ""),
+    }
+
+
+def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float) -> Json:
+    return {
+        "status": ended.status,
+        "reason": REASON_OF[ended.status],
+        "exit_code": CODES[ended.status],
+        "branch": state["branch"],
+        "base_branch": state["base-branch"],
+        "commits": len(flow_repo.history(here.repo, here.topology.root.path, str(state["run-id"]))),
+        "executed": executed(ended),
+        "max_iterations": here.topology.root.max_iterations,
+        "sensors": {reading.sensor: reading.status for reading in ended.readings},
+        "action": ended.action,
+        "elapsed": round(elapsed, 3),
+    }

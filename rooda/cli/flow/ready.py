@@ -1,0 +1,164 @@
+"""Everything that can be found wrong with a flow before anything is asked, written or paid for."""
+
+import os
+from functools import partial
+from typing import NamedTuple
+
+import click
+
+from rooda import settings
+from rooda.cli import entrance
+from rooda.cli.options import Asked
+from rooda.cli.where import Where
+from rooda.errors import ConfigProblem, Undecided
+from rooda.model import Agent, Setup
+from rooda.policy.flow_labels import chain
+from rooda.report.flow_screen import FlowScreen
+from rooda.report.screen import Look
+from rooda.settings import flow_agents, flow_yaml
+from rooda.settings.flow_yaml import Topology
+from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+from rooda.world import files, flow_native, flow_repo, lock
+from rooda.world.flow_repo import Repo
+from rooda.world.flow_world import Ways
+
+LOCK = os.path.join("rooda", "locks", "flow.lock")  # inside the work tree's git folder: one flow moves its branch
+
+
+class Ready(NamedTuple):
+    """What a flow is run with."""
+
+    setup: Setup
+    look: Lookup
+    agent: Agent
+    topology: Topology
+    repo: Repo
+    screen: FlowScreen
+    as_json: bool = False
+
+    @property
+    def native(self) -> bool:
+        return bool(self.look.value("sensors", "agent") == "native")
+
+    def ways(self) -> Ways:
+        from rooda.cli.flow.inner import loop_of
+
+        return Ways(
+            self.setup,
+            partial(flow_agents.agent_for, self.look, self.agent),
+            self.native,
+            float(self.look.value("sensor_timeout", 0)),
+            loop_of(self.agent),
+        )
+
+
+class Ground(NamedTuple):
+    """What stands before the flow itself is looked at."""
+
+    where: Where
+    asked: Asked
+    found: settings.Settings
+    setup: Setup
+    look: Lookup
+    repo: Repo
+    screen: FlowScreen
+
+
+def ground(where: Where, asked: Asked) -> Ground:
+    """Settings and repository."""
+    found = settings.load(where.workspace, where.config)
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}", err=True)
+    made, look = setup(found, "flow", asked.flags)
+    return Ground(where, asked, found, made, look, flow_repo.found(where.workspace), FlowScreen(_look(made, asked)))
+
+
+def ready(under: Ground) -> Ready:
+    """The flow, its agent and its repository, each checked as a whole."""
+    topology = flow_yaml.load(under.where.workspace)
+    agent, screen = under.setup.agent, under.screen
+    for warning in topology.warnings:
+        entrance.warn(screen, warning)
+    if agent is None:
+        text = settings.resolve.no_agent_text(under.found)
+        raise ConfigProblem(text.replace("[procedures.P]", "[flow]         "))
+    program = entrance.checked(agent, under.where.workspace, "")
+    entrance.announced(agent, program, screen)
+    flow_repo.require_ready(under.repo)
+    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, under.asked.json)
+    if here.native:
+        require_commands(here)
+    return here
+
+
+def _look(made: Setup, asked: Asked) -> Look:
+    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
+    return Look(level, asked.verbose or made.show_ai_output, asked.json, made.log_timestamp_format)
+
+
+def require_commands(here: Ready) -> None:
+    """rooda can measure only what names a command."""
+    mute = [
+        f"{node.path}: {sensor.path} names no command for rooda to run"
+        for node in chain(here.topology.root)
+        for sensor in node.sensors
+        if not flow_native.command_of(files.text(os.path.join(here.repo.project, sensor.path)))
+    ]
+    if mute:
+        hint = 'Add `command: …` to their front matter, or set [flow] sensors = "agent".'
+        raise ConfigProblem("\n".join(mute), hint)
+
+
+def locked(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
+    """The work tree's lock. What git was doing when an earlier run was killed is undone."""
+    path = lock_path(repo)
+    held = entrance.locked(path, "a flow", running_name(path) or "NAME", screen)
+    if held and held.before.get("run"):
+        for name in flow_repo.unlock(repo):
+            entrance.warn(screen, f"The earlier run was killed while git worked; its {name} is removed.")
+    return held
+
+
+def lock_path(repo: Repo) -> str:
+    return os.path.join(repo.folder, LOCK)
+
+
+def running_name(path: str) -> str:
+    """The run that the holder of the lock works at."""
+    run = lock.owner(path).get("run")
+    return run[17:].rpartition("-")[0] if isinstance(run, str) else ""
+
+
+def require_clean(here: Ready, allowed: bool) -> None:
+    """What is not committed would become part of the first commit. The flow's own files may."""
+    from rooda.policy.flow_labels import agent_files
+
+    own = {here.repo.inside(path) for path in agent_files(here.topology.root)}
+    inner = here.repo.inside(".ai-loop/")
+    found = [
+        (word, path) for word, path in flow_repo.dirty(here.repo) if path not in own and not path.startswith(inner)
+    ]
+    rows = [f"  {word} {path if path.isprintable() else ascii(path)}" for word, path in found[:20]]
+    rows += [f"  and {len(found) - 20} more"] if len(found) > 20 else []
+    if not found:
+        return
+    listed = "\n".join(rows)
+    if allowed:
+        entrance.warn(here.screen, f"Not committed yet, and part of the first commit from now on:\n{listed}")
+    elif not _confirmed(listed):
+        raise Undecided(
+            f"The work tree has changes that are not committed; nothing was started.\n{listed}",
+            "Commit or stash them, or take them into the first commit: rooda flow run --allow-dirty …",
+        )
+
+
+def _confirmed(listed: str) -> bool:
+    """At a terminal a person may say so at once."""
+    from rooda.world import person
+
+    if not person.at_terminal():
+        return False
+    click.echo(f"The work tree has changes that are not committed:\n{listed}")
+    answer = person.typed_answer("Take them into the first commit? [y/N] ")
+    return (answer or "").strip().lower() in ("y", "yes")

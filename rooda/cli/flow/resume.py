@@ -1,0 +1,97 @@
+"""`rooda flow resume [RUN]`: go on with an interrupted run, on its branch."""
+
+from collections.abc import Sequence
+
+import click
+
+from rooda.cli import entrance, options
+from rooda.cli.flow.go import go
+from rooda.cli.flow.ready import Ready, ground, locked, ready
+from rooda.cli.where import Where, relocated, where
+from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.policy.flow_labels import in_chain, run_folder
+from rooda.policy.flow_records import ERROR, RUNNING
+from rooda.stores import flow_runs
+from rooda.stores.flow_runs import Known
+from rooda.world import accounts, flow_repo, lock
+from rooda.world.flow_repo import Repo
+
+
+@click.pass_context
+def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
+    return resumed(name, relocated(where(ctx), typed), options.asked(typed))
+
+
+def resumed(name: str | None, there: Where, asked: options.Asked) -> int:
+    """Go on with the run of this name, or with the only one that is open."""
+    under = ground(there, asked)
+    chosen(flow_runs.known(under.repo), name)
+    held = locked(under.repo, under.screen)
+    run = to_branch(under.repo, chosen(flow_runs.known(under.repo), name))  # the flow may lie there only
+    if not any(under.setup.limits) and not {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
+        under = under._replace(setup=under.setup._replace(limits=accounts.last_limits(there.workspace, run.id)))
+    return go_on(ready(under), run, held)
+
+
+def chosen(runs: Sequence[Known], name: str | None) -> Known:
+    """The run of this name, or the only one that is open."""
+    if name:
+        return named(runs, name)
+    open_ = flow_runs.running(runs)
+    if not open_:
+        raise UsageProblem("Nothing to resume here.", 'Start with: rooda flow run "TASK"')
+    if len(open_) > 1:
+        rows = "\n".join(f"  rooda flow resume {run.id}  ({run.branch})" for run in open_)
+        raise Undecided("Several runs can be resumed; name one.", rows)
+    return open_[0]
+
+
+def named(runs: Sequence[Known], name: str) -> Known:
+    """A run that can go on; UsageProblem says why one can't."""
+    found = next((run for run in runs if run.id == name), None)
+    if found is None:
+        rows = ", ".join(run.id for run in runs[:5]) or "none"
+        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+    if found.status not in (RUNNING, ERROR):
+        raise UsageProblem(f"{name} has ended: {found.status}.", 'Start a new run: rooda flow run "TASK"')
+    return found
+
+
+def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
+    """From where the run's files and commits say. We are on its branch."""
+    root = here.topology.root
+    gone = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
+    if gone:
+        what = f"{run.id} stands in {gone[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
+        raise ConfigProblem(what, "Put the node back, or start a new run.")
+    if run.state.get("flow-sha256", here.topology.sha256) != here.topology.sha256:
+        text = f".ai-loop/flow.yaml is not as it was when {run.id} began; it goes on with the new one."
+        entrance.warn(here.screen, text)
+    state, boundaries = flow_runs.reopen(here.repo, run, root)
+    return go(here, state, boundaries, held, fresh=False)
+
+
+def to_branch(repo: Repo, run: Known) -> Known:
+    """To the run's branch; never with changes of somebody else's."""
+    if flow_repo.position(repo).branch == run.branch:
+        return run
+    own = repo.inside(run_folder(run.id)) + "/"
+    foreign = [path for _, path in flow_repo.dirty(repo) if not path.startswith(own)]
+    if foreign:
+        raise Undecided(
+            f"{run.id} works on {run.branch}, and the work tree has changes that are not committed: {foreign[0]!r}"
+            + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""),
+            "Commit or stash them first.",
+        )
+    flow_repo.check_out(repo, run.branch)
+    return named(flow_runs.known(repo), run.id)
+
+
+resume = click.Command(
+    "resume",
+    callback=_resume,
+    params=[click.Argument(["name"], required=False, metavar="[RUN]"), *options.for_kind()],
+    help="Go on with an interrupted run, on its branch. RUN is its id; without it the only one that is open is taken. "
+    "A run that ended with an error goes on at the step that failed, if it is named.",
+    short_help="Go on with an interrupted run.",
+)

@@ -1,0 +1,126 @@
+"""`rooda flow run [TASK]`: a new run, or on with one that was interrupted."""
+
+import click
+
+from rooda.cli import entrance, options
+from rooda.cli.flow.go import go
+from rooda.cli.flow.ready import Ready, ground, locked, ready, require_clean
+from rooda.cli.flow.resume import go_on, named, to_branch
+from rooda.cli.where import relocated, where
+from rooda.errors import Undecided, UsageProblem
+from rooda.policy.flow_labels import PREFIX, RUN_ID, numbered, slug
+from rooda.stores import flow_runs
+from rooda.stores.flow_runs import Known
+from rooda.world import files, flow_repo, lock, person
+
+BRANCHES = 999  # tried names
+
+
+@click.pass_context
+def _run(
+    ctx: click.Context, /, task: tuple[str, ...], going: str | None, new: bool, allow_dirty: bool, **typed: object
+) -> int:
+    if going and not RUN_ID.fullmatch(going):  # `--resume the task`
+        going, task = "", (going, *task)
+    if going is not None and new:
+        raise UsageProblem("--resume and --new are mutually exclusive.")
+    under = ground(relocated(where(ctx), typed), options.asked(typed))
+    here = ready(under)
+    held = locked(here.repo, here.screen)
+    runs = flow_runs.known(here.repo)
+    old = _earlier(runs, going, new)
+    if old is None:
+        return _begin(here, " ".join(task), allow_dirty, held)
+    moved = to_branch(here.repo, old)
+    return go_on(here if moved is old else ready(under), moved, held)
+
+
+def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
+    require_clean(here, allow_dirty)
+    task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") or _asked_for()
+    if flow_repo.position(here.repo).branch.startswith(PREFIX):
+        entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
+    names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]
+    state = flow_runs.begin(here.repo, here.topology.root, task, names, here.topology.sha256)
+    return go(here, state, [], held, fresh=True)
+
+
+def _asked_for() -> str:
+    """The task, from whoever is there."""
+    if person.at_terminal():
+        answer = person.typed_answer("What is the task? ")
+    else:
+        click.echo("What is the task?")
+        answer = person.waiting_answer()
+    if not (answer or "").strip():
+        hint = 'Give it one: rooda flow run "make the tests pass"'
+        raise UsageProblem("A flow needs a task; nothing was started.", hint)
+    return str(answer).strip()
+
+
+def _earlier(runs: list[Known], going: str | None, new: bool) -> Known | None:
+    """The run to go on with; None for a new one."""
+    open_ = flow_runs.running(runs)
+    if going:
+        return named(runs, going)
+    if going == "" and not open_:
+        raise UsageProblem("Nothing to resume here.", 'Start a new run: rooda flow run "TASK"')
+    if going == "" and len(open_) == 1:
+        return open_[0]
+    if new or not open_:
+        return None
+    return _chosen(open_, may_begin=going is None)
+
+
+def _chosen(open_: list[Known], may_begin: bool) -> Known | None:
+    for run in open_:
+        click.echo(_about(run))
+    which = "r" if len(open_) == 1 else "its number of the list, or its id"
+    rows = [f"  {number}: {run.id}" for number, run in enumerate(open_, 1)] if len(open_) > 1 else []
+    question = "\n".join([*rows, f"Resume it ({which}), or start a new run (n)?"])
+    answers: dict[str, Known | None] = {run.id: run for run in open_}
+    answers |= {"n": None, "new": None} if may_begin else {}
+    answers |= {str(number): run for number, run in enumerate(open_, 1)}
+    if len(open_) == 1:
+        answers |= dict.fromkeys(("r", "resume", "y", "yes"), open_[0])
+    answer = _answer(question)
+    while answer is not None:
+        if (word := answer.strip().lower()) in answers:
+            return answers[word]
+        if not person.at_terminal():
+            break
+        answer = _answer("Please answer with one of them.")
+    rows = [f"Go on with: rooda flow run --resume {run.id}" for run in open_]
+    rows.append("or start anew: rooda flow run --new …")
+    raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
+
+
+def _answer(question: str) -> str | None:
+    click.echo(question)
+    return person.typed_answer("> ") if person.at_terminal() else person.waiting_answer()
+
+
+def _about(run: Known) -> str:
+    stack = ", ".join(map(str, run.state["execution-stack"]))
+    return (
+        f"A previous run is still in progress: {run.id}\n"
+        f"  active node: {run.state['active-node-path']}\n"
+        f"  execution stack: {stack}\n"
+        f"  branch: {run.branch}\n"
+        f"  task: {run.state['task']}"
+    )
+
+
+run = click.Command(
+    "run",
+    callback=_run,
+    params=[
+        click.Argument(["task"], nargs=-1),
+        click.Option(["--resume", "going"], is_flag=False, flag_value="", metavar="[RUN]", help="Go on with that run."),
+        click.Option(["--new"], is_flag=True, help="Start anew whatever is unfinished; it stays as it is."),
+        click.Option(["--allow-dirty"], is_flag=True, help="Take what is not committed into the first commit."),
+        *options.for_kind(),
+    ],
+    help="Work at TASK until the target is met or a limit is reached: on a branch of its own, one commit per step.",
+    short_help="Work at a task until the target is met.",
+)

@@ -1,0 +1,147 @@
+"""`rooda flow status [RUN]`: how a run stands, from its files and commits. Starts nothing, changes nothing."""
+
+import os
+from typing import Any
+
+import click
+
+from rooda.cli.flow import tenant
+from rooda.cli.where import where
+from rooda.errors import OK, UsageProblem
+from rooda.model import Json
+from rooda.policy import flow_contract
+from rooda.policy.flow_labels import artifacts, run_folder
+from rooda.policy.flow_yaml import front_matter
+from rooda.stores import flow_runs
+from rooda.stores.flow_runs import Known
+from rooda.world import files, flow_artifacts, flow_repo
+from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
+from rooda.world.flow_repo import Repo
+
+LAST = 20  # commits
+
+
+@click.command(short_help="How a run stands: nodes, readings, decisions, commits.")
+@click.argument("name", required=False, metavar="[RUN]")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
+    """The run RUN; without it the one that is at work, the one that is open, or the newest."""
+    repo = flow_repo.found(where(ctx).workspace)
+    runs = flow_runs.known(repo)
+    if not runs and name is None:
+        click.echo("[]" if as_json else "No flow has run here.")
+        return OK
+    run = chosen(runs, name)
+    facts = of_run(repo, run, tenant.pid_of(repo, run.id))
+    if as_json:
+        import json
+
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False, default=str))
+    else:
+        click.echo("\n".join(lines(facts)))
+    return OK
+
+
+def chosen(runs: list[Known], name: str | None) -> Known:
+    if name is None:
+        return next(iter([*flow_runs.running(runs), *runs]))
+    found = next((run for run in runs if run.id == name), None)
+    if found is None:
+        raise UsageProblem(f"There is no run {name} here.", f"Runs: {', '.join(run.id for run in runs[:5]) or 'none'}")
+    return found
+
+
+def of_run(repo: Repo, run: Known, pid: int | None) -> Json:
+    """Everything that is to be told of a run."""
+    tip = "HEAD" if run.here else run.branch
+    logged = [each for each in flow_repo.history(repo, run.root, run.id, tip) if each.boundary]
+    latest = {each.boundary.path: each.boundary for each in logged if each.boundary}
+    stack = [str(path) for path in run.state["execution-stack"]]
+    paths = sorted({*latest, *stack, *_folders(repo, run)}, key=lambda path: path.count("/"))
+    return {
+        **{key.replace("-", "_"): run.state[key] for key in flow_runs.KEYS},
+        "running": pid is not None,
+        "pid": pid,
+        "active_step": run.state.get("active-step", ""),
+        "nodes": [_node(repo, run, path, latest.get(path)) for path in paths],
+        "commits": [
+            {"commit": each.commit, "subject": _subject(each.boundary)} for each in logged[-LAST:] if each.boundary
+        ],
+    }
+
+
+def _folders(repo: Repo, run: Known) -> list[str]:
+    """Every node of the run, also those that have not been entered; on another branch git knows only the others."""
+    top = os.path.join(repo.project, run_folder(run.id), "nodes")
+    return [os.path.relpath(folder, top) for folder, _, _ in os.walk(top) if folder != top] if run.here else []
+
+
+def _subject(boundary: Any) -> str:
+    from rooda.policy.flow_messages import message
+
+    return message(boundary).partition("\n")[0]
+
+
+def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
+    keys, body = front_matter(_file(repo, run, path, ORCHESTRATOR))
+    decision, text = front_matter(_file(repo, run, path, CONTROLLER))
+    return {
+        "node_path": path,
+        "iteration": (keys or {}).get("iteration"),
+        "max_iterations": (keys or {}).get("max-iterations"),
+        "status": (keys or {}).get("status"),
+        "task": body.partition("# Task (setpoint)")[2].strip(),
+        "label": boundary.label if boundary else None,
+        "sensors": {each.sensor: each.status for each in boundary.state.readings} if boundary else {},
+        "target_met": (decision or {}).get("target-met"),
+        "plan": flow_contract.section(text, "action plan"),
+    }
+
+
+def _file(repo: Repo, run: Known, path: str, name: str) -> str:
+    if run.here:
+        return flow_artifacts.text(Files(repo.project, run.id).of_node(path, name)) or ""
+    data = flow_repo.committed(repo, run.branch, f"{artifacts(run.id, path)}/{name}")
+    return files.to_text(data or b"")
+
+
+def lines(facts: Json) -> list[str]:
+    """The same for people."""
+    rows = [
+        f"{facts['run_id']}: {_word(facts)}",
+        f"  task: {facts['task']}",
+        f"  branch: {facts['branch']}",
+        f"  base branch: {facts['base_branch']}",
+        f"  active node: {facts['active_node_path']}" + (f" ({facts['active_step']})" if facts["active_step"] else ""),
+        f"  execution stack: {', '.join(map(str, facts['execution_stack']))}",
+        f"  files: {run_folder(facts['run_id'])}",
+        "  nodes:",
+    ]
+    for node in facts["nodes"]:
+        rows += _lines_of_node(node)
+    rows += ["  commits:", *(f"    {each['commit'][:10]} {each['subject']}" for each in facts["commits"])]
+    if facts["status"] == "running" and not facts["running"]:
+        rows.append(f"  go on with: rooda flow resume {facts['run_id']}")
+    return rows
+
+
+def _lines_of_node(node: Json) -> list[str]:
+    margin = "  " * (2 + node["node_path"].count("/"))
+    name = node["node_path"].rpartition("/")[2]
+    sensors = ", ".join(f"{each}: {status}" for each, status in node["sensors"].items()) or "none"
+    met = {True: "target met", False: "target not met"}.get(node["target_met"], "none yet")
+    plan = next((row.strip() for row in node["plan"].splitlines() if row.strip()), "")
+    if node["iteration"] is None:
+        return [f"{margin}{name}: not entered yet"]
+    return [
+        f"{margin}{name}: iteration {node['iteration']}/{node['max_iterations']}, {node['status']}",
+        f"{margin}  last readings: {sensors}",
+        f"{margin}  last decision: {met}" + (f"; plan: {plan[:100]}" if plan and node["target_met"] is False else ""),
+    ]
+
+
+def _word(facts: Json) -> str:
+    if facts["running"]:
+        return f"running (pid {facts['pid']})"
+    return "running (interrupted)" if facts["status"] == "running" else str(facts["status"])

@@ -1,0 +1,66 @@
+"""What flows tell of their runs: see `cli/kinds.py`."""
+
+from rooda.cli import options
+from rooda.cli.flow.ready import lock_path, running_name
+from rooda.cli.where import Where
+from rooda.errors import RoodaError
+from rooda.model import Json
+from rooda.stores import flow_runs
+from rooda.stores.flow_runs import Known
+from rooda.world import flow_repo, lock
+from rooda.world.flow_repo import Repo
+
+
+def locks(workspace: str) -> dict[str, str]:
+    """One lock for the work tree: it bears the name of the run that holds it."""
+    repo = _repo(workspace)
+    path = lock_path(repo) if repo else ""
+    name = running_name(path) if path and lock.is_held(path) else ""
+    return {name: path} if name else {}
+
+
+def resumable(workspace: str) -> list[str]:
+    return [run.id for run in flow_runs.running(_runs(workspace))]
+
+
+def facts(workspace: str, name: str | None) -> list[Json]:
+    """NAME, or all that are open."""
+    from rooda.cli.flow.status import of_run
+
+    repo = _repo(workspace)
+    runs = _runs(workspace)
+    wanted = [run for run in runs if run.id == name] if name else flow_runs.running(runs)
+    return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted] if repo else []
+
+
+def lines(facts: Json) -> list[str]:
+    from rooda.cli.flow.status import lines as of_status
+
+    return of_status(facts)
+
+
+def resume(name: str, where: Where, typed: Json) -> int:
+    from rooda.cli.flow.resume import resumed
+
+    return resumed(name, where, options.asked(typed))
+
+
+def pid_of(repo: Repo, run: str) -> int | None:
+    """Who works at this run now."""
+    path = lock_path(repo)
+    if not lock.is_held(path) or running_name(path) != run:
+        return None
+    pid = lock.owner(path).get("pid")
+    return pid if isinstance(pid, int) else None
+
+
+def _runs(workspace: str) -> list[Known]:
+    repo = _repo(workspace)
+    return flow_runs.known(repo) if repo else []
+
+
+def _repo(workspace: str) -> Repo | None:
+    try:
+        return flow_repo.found(workspace)
+    except RoodaError:
+        return None

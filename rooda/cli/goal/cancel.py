@@ -1,0 +1,65 @@
+"""`rooda goal cancel`: end the goal for good."""
+
+import click
+
+from rooda.cli.goal.go import summarized
+from rooda.cli.where import Where
+from rooda.errors import OK, StateDamaged, Undecided
+from rooda.loops.goal_facts import closing_facts
+from rooda.loops.goal_state import CANCELLED, GoalState
+from rooda.model import Ending, Json
+from rooda.report.goal_box import box
+from rooda.report.goal_table import cancelled
+from rooda.stores import goal_place
+from rooda.stores.goal_place import Place
+from rooda.stores.goal_state import GoalStore, unfinished
+from rooda.world import files, lock
+
+FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
+
+
+def act(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    if lock.is_held(place.lock):
+        _await_pause(place)
+    try:
+        state = unfinished(place)
+    except StateDamaged as problem:
+        click.echo(f"{problem.what}; its files are removed.")
+        goal_place.forget(place)
+        return OK
+    if state is None:
+        click.echo("There is no goal to cancel here.")
+        return OK
+    held = lock.take(place.lock)
+    if held is None:
+        raise Undecided("The goal goes on in another terminal; not cancelled.", "Try again, or: rooda stop goal")
+    try:
+        _cancel(place, state, bool(typed["keep_state"]))
+    finally:
+        held.let_go()
+    return OK
+
+
+def _await_pause(place: Place) -> None:
+    click.echo("Cancel requested: the running iteration finishes first.")
+    request(place, "cancel")
+    lock.await_free(place.lock, FOREVER)
+
+
+def request(place: Place, word: str) -> None:
+    """Taken by the loop after its iteration."""
+    files.write(place.request, word.encode())
+
+
+def _cancel(place: Place, state: GoalState, keep: bool) -> None:
+    """The report, the status, and then the files, unless the person chose to keep them."""
+    state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
+    store = GoalStore(place, lambda event, **facts: None)
+    store.load(())
+    store.carry((), state)
+    facts = closing_facts(state, Ending(CANCELLED, OK))
+    click.echo("\n".join([*cancelled(state), "To restart: rooda goal run SPEC", *box(facts)]))
+    summarized(place, state)
+    if not keep and state.keep != "keep":
+        goal_place.forget(place)

@@ -1,0 +1,131 @@
+"""`rooda goal continue`: go on with a goal that paused, was interrupted or crashed."""
+
+import os
+
+from rooda.cli import entrance
+from rooda.cli.goal.go import Opened, carried_out
+from rooda.cli.goal.ready import MOST_DOLLARS, MOST_ITERATIONS, Ready, ready, within
+from rooda.cli.where import Where
+from rooda.errors import UsageProblem
+from rooda.kernel.run import Run
+from rooda.loops.goal_breakers import Pause
+from rooda.loops.goal_gates import reopened
+from rooda.loops.goal_state import IN_PROGRESS, GoalState, money
+from rooda.model import Json
+from rooda.policy import goal_plan, goal_shape
+from rooda.policy.goal_effects import GoalWorld, Question
+from rooda.policy.goal_types import Mark
+from rooda.stores.goal_place import NAME, Place
+from rooda.stores.goal_state import unfinished
+from rooda.world import lock
+from rooda.world.watch import folders
+
+MOST_NAMED = 20  # files that a call which died may have changed
+
+
+def act(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    require(place)
+    made = ready(where, typed)
+    held = entrance.locked(place.lock, "a goal", NAME, made.screen)
+    return resumed(made, where, held, typed)
+
+
+def require(place: Place) -> GoalState:
+    state = unfinished(place)
+    if state is None:
+        raise UsageProblem("There is no goal to go on with here.", "Start one with: rooda goal run SPEC")
+    return state
+
+
+def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> int:
+    place = Place(where.workspace)
+    found = require(place)
+    crashed = found.status == IN_PROGRESS
+    changed = _changed_since(place) if crashed else []
+
+    def begin(open_: Opened, run: Run) -> GoalState:
+        state, notes = granted(open_.world, found, typed)
+        if crashed and changed:
+            named = ", ".join(changed)
+            state = state._replace(feedback=(*state.feedback, f"The last call was cut off; it had changed: {named}"))
+        if typed.get("no_gates"):
+            state = state._replace(gates_off=True)
+        if typed.get("reload_shape"):
+            state = reshaped(open_.world, state)
+        _announce(
+            open_.world, state, [*notes, *(["The last call was cut off; its step is repeated."] if crashed else [])]
+        )
+        return state
+
+    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin)
+
+
+def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
+    """More money or iterations, if that is what it waits for; the cause of the pause is forgiven."""
+    kind, notes, brief = state.pause, [], state.brief
+    budget, limit = typed.get("budget"), typed.get("iterations")
+    if kind == Pause.BUDGET and not budget:
+        ask = f"Add {money(brief.allowance)} and go on?"
+        answer = world.question(Question("more", ask, hint="[y/N]")) if world.attended() else None
+        budget = brief.allowance if answer == "y" else None
+        if budget is None:
+            return state, ["The budget is used up. Say how much more: rooda goal continue --budget=25"]
+    if budget:
+        within("budget", state.budget + budget, MOST_DOLLARS, typed)
+        state = state._replace(budget=round(state.budget + budget, 6))
+        notes.append(f"Budget: {money(state.budget)}")
+    if limit or kind == Pause.LIMIT or state.iteration >= state.limit:
+        more = state.limit + (limit or brief.iterations)
+        within("iterations", more, MOST_ITERATIONS, typed)
+        state = state._replace(limit=more)
+    if kind == Pause.MUST_NOT:
+        hurt = world.violated([each for each in brief.mustNot if each.violated_if], state.iteration)
+        if hurt:
+            return state._replace(reason=f"mustNot: {', '.join(hurt)}"), ["What must not be is still true."]
+    return reopened(state), notes
+
+
+def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
+    """SHAPE.md as it is now: new criteria and mustNot entries join, known ones are verified as it says."""
+    text, sha = world.shape()
+    shape = goal_shape.read(text)
+    brief = state.brief
+    known = {each.name: mark for each, mark in zip(brief.criteria, state.marks, strict=True)}
+    criteria = goal_plan.merged(brief.criteria, *shape.criteria)
+    marks = [known.get(each.name, Mark(False, each.verification)) for each in criteria]
+    entries = {each.text: each for each in (*brief.mustNot, *shape.must_not)}
+    brief = brief._replace(
+        criteria=criteria,
+        mustNot=tuple(entries.values()),
+        used_shape_file=brief.used_shape_file or bool(shape.criteria),
+    )
+    return state._replace(brief=brief, marks=tuple(marks), shape_sha256=sha)
+
+
+def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
+    world.say(
+        "run.resumed",
+        spec=state.brief.spec,
+        done=state.done,
+        total=len(state.steps),
+        iterations=state.iteration,
+        unmet=list(state.unmet),
+        next=state.step,
+        notes=notes,
+    )
+
+
+def _changed_since(place: Place) -> list[str]:
+    """Files that are newer than the state: what a call that died has left."""
+    try:
+        then = os.stat(place.state).st_mtime
+    except OSError:
+        return []
+    found = []
+    for folder in folders(place.workspace):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.stat(path).st_mtime > then:
+                found.append(os.path.relpath(path, place.workspace))
+    return sorted(found)[:MOST_NAMED]

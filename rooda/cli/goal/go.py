@@ -1,0 +1,97 @@
+"""One session of a goal: opened, run to its end, and what an end or a pause leaves behind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rooda.cli.goal.ready import Ready
+from rooda.cli.where import Where
+from rooda.errors import Interrupted, code_of_signal
+from rooda.kernel.run import Run
+from rooda.loops.goal import goal
+from rooda.loops.goal_facts import closing_facts
+from rooda.loops.goal_state import COMPLETED, GoalState
+from rooda.policy.goal_effects import GoalWorld
+from rooda.report.goal_box import box
+from rooda.report.goal_table import summary
+from rooda.stores import goal_place
+from rooda.stores.goal_place import NAME, Place
+from rooda.stores.goal_state import GoalStore, look
+from rooda.world import files, lock
+from rooda.world.checks import Limits
+from rooda.world.goal_asking import Asker
+from rooda.world.goal_world import Effects, Ways
+from rooda.world.session import Session, Tenant
+from rooda.world.signals import Signals
+from rooda.world.watch import ticking, watch
+
+
+class Opened(NamedTuple):
+    """What is open while a goal runs."""
+
+    session: Session
+    world: GoalWorld
+    store: GoalStore
+    edits: str  # how edits of files are counted
+
+
+@contextmanager
+def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str) -> Iterator[Opened]:
+    """Signals, session and the watch over the files; closed in any case."""
+    place, screen, setup = Place(where.workspace), ready.screen, ready.setup
+    files.remove(place.request)
+    limits = Limits(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
+    seen = watch(where.workspace)
+    with Signals() as signals:
+        tenant, tick = Tenant("goal", NAME, hooks=setup.hooks), ticking(seen, screen.tick())
+        session = Session(where.workspace, tenant, limits, signals, screen.show, tick, held)
+        ways = Ways(
+            workspace=where.workspace,
+            folder=place.folder,
+            shape=place.shape,
+            request=place.request,
+            setup=setup,
+            verify_timeout=ready.number("verify_timeout"),
+            cost_per_call=ready.number("cost_per_call"),
+            yes=yes,
+        )
+        world = Effects(session, ways, Asker(signals), seen).world()
+        stream = ready.agent.output in ("claude", "codex")
+        source = f"the agent's event stream, else {seen.source}" if stream else seen.source
+        try:
+            yield Opened(session, world, GoalStore(place, session.tell), source)
+        finally:
+            screen.close()
+            session.close()
+            seen.close()
+
+
+def carried_out(
+    ready: Ready, where: Where, held: lock.Lock | None, yes: str, begin: Callable[[Opened, Run], GoalState]
+) -> int:
+    """The loop from `begin` to its end; gives the exit code."""
+    place = Place(where.workspace)
+    with opened(ready, where, held, yes) as open_:
+        try:
+            run = Run(open_.store)
+            ending = goal(run, begin(open_, run), open_.world)
+        except Interrupted as cut:
+            return code_of_signal(cut.number)
+    state = look(place)
+    if state:
+        summarized(place, state)
+        if state.status == COMPLETED and state.keep == "delete":
+            goal_place.forget(place)
+    return ending.code
+
+
+def summarized(place: Place, state: GoalState) -> None:
+    """`summary.md`, at every end and pause."""
+    from rooda.model import Ending
+
+    facts = closing_facts(state, Ending(state.pause, 0, note=state.reason))
+    try:
+        goal_place.ready(place)
+        files.write(place.file("summary.md"), files.to_bytes(summary(state, box(facts))))
+    except OSError:
+        pass

@@ -1,0 +1,147 @@
+"""The words behind `rooda goal` and their options."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from rooda.cli import options
+from rooda.cli.where import relocated, where
+
+
+def _verb(name: str, module: str, about: str, *params: click.Parameter) -> click.Command:
+    """A command whose work is `act(where, typed)` in a module of this package, loaded when it is called."""
+
+    @click.pass_context
+    def act(ctx: click.Context, /, **typed: Any) -> int:
+        import importlib
+
+        work: Callable[..., int] = importlib.import_module(f"rooda.cli.goal.{module}").act
+        return work(relocated(where(ctx), typed), typed)
+
+    return click.Command(name, callback=act, params=[*params], help=about)
+
+
+def _flag(*names: str, help: str) -> click.Option:
+    return click.Option(names, is_flag=True, help=help)
+
+
+def _limits(more: str) -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["-n", "--iterations", "--max-iterations", "iterations"], type=click.IntRange(min=1), metavar="N",
+            help=f"Iterations after which it pauses (default 10, at most 50){more}.",
+        ),
+        click.Option(
+            ["--budget"], type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS",
+            help=f"Dollars after which it pauses (default 25, at most 100){more}.",
+        ),
+        _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars."),
+    ]  # fmt: skip
+
+
+def _spec() -> list[click.Parameter]:
+    return [
+        click.Argument(["spec"], required=False),
+        click.Option(
+            ["-f", "--file"], type=click.Path(), metavar="FILE", help="The specification is in FILE; - is stdin."
+        ),
+    ]
+
+
+_SHAPES = click.Choice(["auto", "tool", "colleague"], case_sensitive=False)
+_WORKFLOWS = click.Choice(["A", "B", "C"], case_sensitive=False)
+
+
+def _planning() -> list[click.Parameter]:
+    return [
+        click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON, in place of the plan call."),
+        click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, in place of the plan's."),
+        click.Option(["--shape"], type=_SHAPES, help="In place of the score's."),
+        click.Option(["--workflow"], type=_WORKFLOWS, help="In place of the words'."),
+        click.Option(["--evidence"], metavar="TEXT", help="What the workflow's gate asks for."),
+        _flag("--offline", help="Plan without an agent: scores by words, one step per criterion."),
+        click.Option(["--criterion"], multiple=True, metavar="NAME=COMMAND", help="One more criterion; repeatable."),
+        click.Option(["--holdout"], multiple=True, metavar="NAME=COMMAND", help="The same, never shown to the agent."),
+    ]  # fmt: skip
+
+
+def _run() -> list[click.Parameter]:
+    return [
+        *_spec(),
+        *_planning(),
+        *_limits(""),
+        _flag("--no-gates", help="Ask nothing: proceed without confirmation."),
+        _flag("-y", "--yes", help="Answer every gate with yes."),
+        _flag("--headless", help="Nobody is there: a Colleague-shaped goal runs as a Tool-shaped one."),
+        _flag("--high-stakes", help="Attack the specification first, whatever its type."),
+        _flag("--keep-state", help="Keep .loop/state.json afterwards."),
+        _flag("--delete-state", help="Delete it once completed."),
+        _flag("--fresh", help="Start over, whatever was there."),
+        _flag("--ascii", help="Only ASCII on the screen."),
+        *_shared(),
+    ]
+
+
+def _shared() -> list[click.Parameter]:
+    """A goal has a budget of its own, which a person can add to."""
+    own = ("max_cost", "max_tokens", "max_duration")
+    return [option for option in options.for_kind() if option.name not in own]
+
+
+def _continue() -> list[click.Parameter]:
+    return [
+        *_limits(", or how many more"),
+        _flag("-y", "--yes", help="Answer the gate that waits with yes."),
+        _flag("--no-gates", help="Ask nothing any more."),
+        _flag("--reload-shape", help="Read SHAPE.md again."),
+        _flag("--ascii", help="Only ASCII on the screen."),
+        *_shared(),
+    ]
+
+
+def _verify() -> list[click.Parameter]:
+    return [
+        click.Argument(["name"], required=False),
+        click.Option(["--command"], metavar="COMMAND", help="Verify it with this command from now on."),
+        click.Option(["--expect"], metavar="PATTERN", help="What its output must show: a pattern, or a bound."),
+        click.Option(["--observed"], metavar="NOTE", help="You have seen that it holds."),
+        _flag("--judge", help="Let an agent judge it by the change."),
+        *_plain(),
+    ]
+
+
+def _plain() -> list[click.Parameter]:
+    return [click.Option(["--json", "as_json"], is_flag=True, help="As JSON, for programs.")]
+
+
+VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
+    "run": ("run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
+    "continue": ("cont", "Go on with a goal that paused or crashed.", _continue),
+    "status": ("status", "The goal's criteria as a table: type, met, evidence, since.", _plain),
+    "cancel": ("cancel", "End the goal for good; its state files go.",
+               lambda: [_flag("--keep-state", help="Keep them.")]),
+    "pause": ("pause", "Let a running goal pause after its iteration.", list),
+    "score": ("score", "How clear is SPEC? Five scores, nothing is started.",
+              lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *_shared()]),
+    "stop-check": ("check", "What a stop hook should say of the state file, as JSON.",
+                   lambda: [click.Argument(["file"], required=False)]),
+    "verify": ("verify", "Run the verification commands now, or say how NAME is verified.", _verify),
+    "rollback": ("rollback", "Restore the work tree of checkpoint K; without K list them.",
+                 lambda: [click.Argument(["k"], required=False)]),
+}  # fmt: skip
+
+
+class _Words(click.Group):
+    """In the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+goal = _Words(
+    "goal",
+    commands=[_verb(name, module, about, *params()) for name, (module, about, params) in VERBS.items()],
+    help="Work on a specification until its criteria hold, with evidence.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

@@ -1,0 +1,20 @@
+"""`rooda goal pause`: a running goal pauses after its iteration."""
+
+import click
+
+from rooda.cli.goal.cancel import request
+from rooda.cli.where import Where
+from rooda.errors import OK
+from rooda.model import Json
+from rooda.stores.goal_place import Place
+from rooda.world import lock
+
+
+def act(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    if not lock.is_held(place.lock):
+        click.echo("No goal is running here.")
+        return OK
+    request(place, "pause")
+    click.echo("Pause requested: the running iteration finishes first. Go on with: rooda goal continue")
+    return OK

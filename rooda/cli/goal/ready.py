@@ -1,0 +1,100 @@
+"""Everything of a goal that can be found wrong before anything is asked, written or paid for."""
+
+import os
+from typing import NamedTuple
+
+import click
+
+from rooda import settings
+from rooda.cli import entrance, options
+from rooda.cli.options import Asked
+from rooda.cli.where import Where
+from rooda.errors import ConfigProblem, UsageProblem
+from rooda.model import Agent, Json, Setup
+from rooda.report.goal_screen import GoalScreen
+from rooda.report.screen import Look
+from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
+ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
+
+
+class Ready(NamedTuple):
+    """What a goal is run with."""
+
+    setup: Setup
+    look: Lookup
+    agent: Agent
+    screen: GoalScreen
+    asked: Asked
+
+    def number(self, key: str) -> float:
+        return float(self.look.value(key, 0))
+
+
+def ready(where: Where, typed: Json) -> Ready:
+    asked = options.asked(typed)
+    found = settings.load(where.workspace, where.config)
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}", err=True)
+    made, look = setup(found, "goal", asked.flags)
+    if made.agent is None:
+        raise ConfigProblem(settings.resolve.no_agent_text(found).replace("[procedures.P]", "[goal]         "))
+    screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
+    program = entrance.checked(made.agent, where.workspace, "")
+    entrance.announced(made.agent, program, screen)
+    return Ready(made, look, made.agent, screen, asked)
+
+
+def _look(made: Setup, look: Lookup, asked: Asked) -> Look:
+    """Its lines are exact, so the stamps of [loop] do not stand before them; those of [goal] do."""
+    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
+    stamps = look.find("log_timestamp_format")
+    own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
+    return Look(level, asked.verbose or made.show_ai_output, asked.json, own)
+
+
+def iterations(ready: Ready, typed: Json) -> int:
+    """Typed, else of the environment, else of the settings; at most 50 unless forced."""
+    number = int(typed.get("iterations") or _environment("MAX_ITERATIONS", int) or ready.number("max_iterations"))
+    within("iterations", number, MOST_ITERATIONS, typed)
+    return number
+
+
+def budget(ready: Ready, typed: Json) -> float:
+    """Typed, else of the environment, else of the settings; at most 100 dollars unless forced."""
+    dollars = typed.get("budget") or _environment("BUDGET", float) or ready.number("budget")
+    within("budget", dollars, MOST_DOLLARS, typed)
+    return float(dollars)
+
+
+def within(name: str, value: float, most: float, typed: Json) -> None:
+    if value > most and not typed.get("force_limits"):
+        raise UsageProblem(f"--{name} {value:g} is over the limit of {most:g}.", "If you mean it, add --force-limits.")
+
+
+def _environment(name: str, kind: type[int] | type[float]) -> int | float | None:
+    text = variable(name)
+    if not text:
+        return None
+    try:
+        number = kind(text)
+    except ValueError:
+        number = kind(0)
+    if not 0 < number < float("inf"):
+        raise UsageProblem(f"{name} in the environment must be a number above 0, got {text!r}")
+    return number
+
+
+def variable(name: str) -> str:
+    return next((value for prefix in ENVIRONMENT if (value := os.environ.get(prefix + name, ""))), "")
+
+
+def headless(typed: Json) -> bool:
+    return bool(typed.get("headless")) or variable("HEADLESS").lower() in ("1", "true", "yes", "on")
+
+
+def blind(ready: Ready) -> bool:
+    """A raw command tells no price before its first call."""
+    return ready.agent.output == "text" and not ready.number("cost_per_call")

@@ -1,0 +1,35 @@
+"""`rooda goal rollback K`: the work tree as it was before iteration K."""
+
+import click
+
+from rooda.cli.where import Where
+from rooda.errors import OK, Undecided, UsageProblem
+from rooda.model import Json
+from rooda.stores.goal_place import Place
+from rooda.stores.goal_state import look
+from rooda.world import lock, refs
+
+
+def act(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    state = look(place)
+    if state is None:
+        raise UsageProblem("There is no goal here.", "Its checkpoints are git refs: git for-each-ref refs/rooda")
+    run = state.brief.run
+    if typed["k"] is None:
+        known = refs.checkpoints(where.workspace, run)
+        rows = [f"{name}  {commit[:12]}" for name, commit in known.items()]
+        click.echo("\n".join(["Checkpoints, each from before its iteration:", *rows] if rows else ["No checkpoints."]))
+        return OK
+    held = lock.take(place.lock)
+    if held is None:
+        raise Undecided("The goal is running; nothing was restored.", "Let it pause first: rooda goal pause")
+    try:
+        changed = refs.rolled_back(where.workspace, run, typed["k"])
+    finally:
+        held.let_go()
+    click.echo(f"Restored the work tree from before iteration {typed['k']}: {len(changed)} files.")
+    for path in changed:
+        click.echo(f"  {path}")
+    click.echo(f"The present was kept as checkpoint before-rollback-to-{typed['k']}. Branch and index are untouched.")
+    return OK

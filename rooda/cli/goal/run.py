@@ -1,0 +1,73 @@
+"""`rooda goal run SPEC`: plan it, then work on it."""
+
+from rooda.cli import entrance
+from rooda.cli.goal.go import Opened, carried_out
+from rooda.cli.goal.ready import Ready, ready
+from rooda.cli.goal.wish import wish
+from rooda.cli.where import Where
+from rooda.errors import StateDamaged, Undecided
+from rooda.kernel.run import Run
+from rooda.loops.goal_plan import Wish
+from rooda.loops.goal_start import announced, start
+from rooda.loops.goal_state import GoalState
+from rooda.model import Json
+from rooda.report.goal_screen import GoalScreen
+from rooda.report.goal_table import facts, lines
+from rooda.stores import goal_place
+from rooda.stores.goal_place import NAME, Place
+from rooda.stores.goal_state import unfinished
+from rooda.world import lock, person
+
+
+def act(where: Where, typed: Json) -> int:
+    made = ready(where, typed)
+    wanted = wish(made, where, typed)
+    place = Place(where.workspace)
+    held = entrance.locked(place.lock, "a goal", NAME, made.screen)
+    if _goes_on(place, typed, made.screen):
+        from rooda.cli.goal.cont import resumed
+
+        return resumed(made, where, held, {"yes": typed["yes"]})
+    return _fresh(made, where, held, typed, wanted)
+
+
+def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wanted: Wish) -> int:
+    def begin(open_: Opened, run: Run) -> GoalState:
+        place = Place(where.workspace)
+        goal_place.clear(place)
+        goal_place.ready(place)
+        state = start(open_.world, wanted._replace(edits=open_.edits), open_.session.folder.run)
+        return announced(run, state, open_.world)
+
+    return carried_out(made, where, held, "all" if typed["yes"] else "", begin)
+
+
+def _goes_on(place: Place, typed: Json, screen: GoalScreen) -> bool:
+    """Is it the unfinished goal that is meant? Undecided if nobody says."""
+    try:
+        state = unfinished(place)
+    except StateDamaged as problem:
+        entrance.warn(screen, f"{problem.what}; starting fresh")
+        return False
+    if state is None or typed["fresh"]:
+        return False
+    found = f"An unfinished goal is here: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
+    while person.at_terminal():
+        answer = person.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
+        word = (answer or "").strip().lower()[:1]
+        if answer is None:
+            break
+        if word in ("r", "f"):
+            return word == "r"
+        if word == "v":
+            print_status(state)
+    raise Undecided(
+        f"{found} Nothing was started.",
+        "Go on with: rooda goal continue\nend it with: rooda goal cancel\nor start over with: rooda goal run --fresh …",
+    )
+
+
+def print_status(state: GoalState) -> None:
+    import click
+
+    click.echo("\n".join(lines(facts(state, False, None))))

@@ -1,0 +1,55 @@
+"""`rooda goal score SPEC`: how clear a specification is; nothing is started."""
+
+import json
+from typing import Any
+
+import click
+
+from rooda.cli.goal.go import opened
+from rooda.cli.goal.ready import ready
+from rooda.cli.goal.wish import specification
+from rooda.cli.where import Where
+from rooda.errors import OK, Interrupted, code_of_signal
+from rooda.loops.goal_plan import TRIES, Wish, asked, plan_prompt
+from rooda.model import Json
+from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
+from rooda.policy.goal_score import Scores
+from rooda.report.goal_lines import MAKERS
+from rooda.report.goal_screen import GoalScreen
+from rooda.report.screen import Look
+
+
+def act(where: Where, typed: Json) -> int:
+    spec = specification(where, typed)
+    if typed["offline"]:
+        return shown(spec, goal_rubric.offline(spec), "offline", typed["json"])
+    made = ready(where, typed)
+    made = made._replace(screen=GoalScreen(Look("error")))  # the answer is all that is printed
+    try:
+        with opened(made, where, None, "") as open_:
+            for attempt in range(1, TRIES + 1):
+                prompt = plan_prompt(open_.world, Wish(spec), goal_words.workflow(spec), "", [])
+                told = asked(open_.world, "plan", attempt, prompt)
+                scores = goal_plan.read(goal_answer.found(told.text)).scores
+                if scores is not None:
+                    return shown(spec, goal_score.quoted(scores, spec), "plan", typed["json"])
+    except Interrupted as cut:
+        return code_of_signal(cut.number)
+    return shown(spec, goal_rubric.offline(spec), "offline", typed["json"])
+
+
+def shown(spec: str, scores: Scores, by: str, as_json: bool) -> int:
+    facts: dict[str, Any] = {
+        "scores": {name: score._asdict() for name, score in scores._asdict().items()},
+        "total": scores.total,
+        "shape": goal_score.shape_of(scores.total),
+        "workflow": goal_words.workflow(spec),
+        "by": by,
+    }
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return OK
+    for line in MAKERS["goal.scored"]({**facts, "event": "goal.scored"}):
+        click.echo(line.text)
+    click.echo(f"Workflow: {facts['workflow']}")
+    return OK

@@ -1,0 +1,21 @@
+"""`rooda goal status`: where the goal stands, with its criteria as a table."""
+
+import click
+
+from rooda.cli.goal import tenant
+from rooda.cli.where import Where
+from rooda.errors import OK
+from rooda.model import Json
+
+
+def act(where: Where, typed: Json) -> int:
+    found = tenant.facts(where.workspace, tenant.NAME)
+    if typed["as_json"]:
+        import json
+
+        click.echo(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
+    elif found:
+        click.echo("\n".join(tenant.lines(found[0])))
+    else:
+        click.echo("There is no goal here. Start one with: rooda goal run SPEC")
+    return OK

@@ -1,0 +1,58 @@
+"""What a goal tells of itself: see `cli/kinds.py`."""
+
+import os
+
+from rooda.cli.where import Where
+from rooda.errors import StateDamaged
+from rooda.model import Json
+from rooda.report import goal_table
+from rooda.stores.goal_place import NAME, Place
+from rooda.stores.goal_state import look, unfinished
+from rooda.world import lock
+
+__all__ = ["NAME", "facts", "lines", "locks", "resumable", "resume", "running"]
+
+
+def locks(workspace: str) -> dict[str, str]:
+    path = Place(workspace).lock
+    return {NAME: path} if os.path.exists(path) else {}
+
+
+def running(workspace: str) -> dict[str, str]:
+    return {name: path for name, path in locks(workspace).items() if lock.is_held(path)}
+
+
+def resumable(workspace: str) -> list[str]:
+    try:
+        return [NAME] if unfinished(Place(workspace)) else []
+    except StateDamaged:
+        return []
+
+
+def facts(workspace: str, name: str | None) -> list[Json]:
+    """The goal, if there is one; without a name only one that runs or can go on."""
+    place = Place(workspace)
+    held = bool(running(workspace))
+    pid = lock.owner(place.lock).get("pid") if held else None
+    if name not in (None, NAME):
+        return []
+    try:
+        state = look(place)
+    except StateDamaged as problem:
+        return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
+    if state is None:
+        return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
+    return [goal_table.facts(state, held, pid)]
+
+
+def lines(facts: Json) -> list[str]:
+    if facts["status"] == "damaged":
+        return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
+    return [f"goal: planning (pid {facts['pid']})"] if facts["status"] == "planning" else goal_table.lines(facts)
+
+
+def resume(name: str, where: Where, typed: Json) -> int:
+    """`rooda resume goal`; its option --max-iterations says how many more."""
+    from rooda.cli.goal import cont
+
+    return cont.act(where, {**typed, "iterations": typed.get("max_iterations")})

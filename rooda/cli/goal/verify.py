@@ -1,0 +1,91 @@
+"""`rooda goal verify`: run the verification commands now, or decide how one criterion is verified."""
+
+import json
+import os
+
+import click
+
+from rooda.cli.where import Where
+from rooda.errors import OK, Undecided, UsageProblem
+from rooda.loops.goal_state import GoalState
+from rooda.model import Json
+from rooda.policy import goal_expect
+from rooda.policy.goal_files import evidence_name
+from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
+from rooda.report.goal_table import facts, table
+from rooda.stores.goal_place import Place
+from rooda.stores.goal_state import GoalStore, unfinished
+from rooda.world import files, lock
+from rooda.world.process import capture
+
+NO_LIMIT = 1e6
+
+
+def act(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    state = unfinished(place)
+    if state is None:
+        raise UsageProblem("There is no goal here whose criteria could be verified.", "Start one: rooda goal run SPEC")
+    name = typed["name"]
+    if name is not None and name not in [each.name for each in state.brief.criteria]:
+        known = ", ".join(each.name for each in state.brief.criteria)
+        raise UsageProblem(f"There is no criterion {name!r} (there are: {known}).")
+    ways = [way for way in ("command", "observed", "judge") if typed[way]]
+    if len(ways) > 1 or (ways and name is None) or (typed["expect"] and ways != ["command"]):
+        raise UsageProblem(
+            "Name one criterion, and one of --command, --observed, --judge (--expect goes with --command)."
+        )
+    if ways:
+        state = _decided(place, state, name, typed)
+    return _shown(where, state, name, typed["as_json"])
+
+
+def _decided(place: Place, state: GoalState, name: str, typed: Json) -> GoalState:
+    """The goal with this criterion verified in the new way, on disk."""
+    held = lock.take(place.lock)
+    if held is None:
+        raise Undecided("The goal is running; its criteria stay as they are.", "Let it pause: rooda goal pause")
+    try:
+        pairs = [
+            (_changed(place.workspace, state, each, typed) if each.name == name else (each, mark))
+            for each, mark in zip(state.brief.criteria, state.marks, strict=True)
+        ]
+        criteria, marks = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+        state = state._replace(brief=state.brief._replace(criteria=criteria), marks=marks)
+        store = GoalStore(place, lambda event, **facts: None)
+        store.load(())
+        store.carry((), state)
+    finally:
+        held.let_go()
+    return state
+
+
+def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json) -> tuple[Criterion, Mark]:
+    if command := typed["command"]:
+        expect = typed["expect"] or ""
+        if fault := goal_expect.fault(expect):
+            raise UsageProblem(f"--expect: {fault}.")
+        kind = MEASUREMENT if goal_expect.is_bound(expect) else EXECUTION
+        fresh = criterion._replace(verification=kind, command=command, expect=expect)
+        return fresh, Mark(False, kind)
+    if typed["judge"]:
+        return criterion._replace(verification=REVIEW), Mark(False, REVIEW)
+    path = os.path.join(".loop", "evidence", evidence_name(state.iteration, criterion.name))
+    files.folder(os.path.join(workspace, os.path.dirname(path)))
+    files.write(os.path.join(workspace, path), files.to_bytes(f"observed: {typed['observed']}\n"))
+    seen = Mark(True, OBSERVATION, path, state.iteration, state.iteration + 1)
+    return criterion._replace(verification=OBSERVATION), seen
+
+
+def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
+    """The commands' results as they are at this moment; the state is not changed by them."""
+    rows = facts(state, False, None)["criteria"]
+    for row, criterion in zip(rows, state.brief.criteria, strict=True):
+        if criterion.kind in RUN and name in (None, criterion.name):
+            done = capture(["/bin/sh", "-c", criterion.command], cwd=where.workspace, timeout=NO_LIMIT)
+            output = (done.out + done.err).decode("utf-8", "surrogateescape")
+            row["met"] = done.code == 0 and goal_expect.holds(criterion.expect, output)
+            row["evidence"] = f"now: exit {done.code}"
+    wanted = [row for row in rows if name in (None, row["criterion"])]
+    click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(table(wanted)))
+    return OK

@@ -1,0 +1,102 @@
+"""From what was typed to what is wished for."""
+
+import json
+import os
+import sys
+
+from rooda.cli.goal.ready import Ready, blind, budget, headless, iterations, variable
+from rooda.cli.where import Where
+from rooda.errors import UsageProblem
+from rooda.loops.goal_plan import Wish
+from rooda.model import Json
+from rooda.policy import goal_score
+from rooda.policy.goal_score import COLLEAGUE, TOOL, Scores
+from rooda.policy.goal_types import EXECUTION, Criterion
+from rooda.world import files
+
+SHAPES = {"tool": TOOL, "colleague": COLLEAGUE, "auto": "", "": ""}
+
+
+def specification(where: Where, typed: Json) -> str:
+    """Word for word: the argument, or a file's content."""
+    spec, path = typed.get("spec"), typed.get("file")
+    if (spec is None) == (path is None):
+        raise UsageProblem("Say what is to be done: a specification, or --file FILE; not both.")
+    if path is not None:
+        spec = sys.stdin.read() if path == "-" else _content(where, path)
+    if not str(spec).strip():
+        raise UsageProblem("The specification is empty.")
+    return str(spec)
+
+
+def _content(where: Where, path: str) -> str:
+    place = os.path.join(where.workspace, path) if not os.path.exists(path) else path
+    try:
+        return files.text(place)
+    except OSError as problem:
+        raise UsageProblem(f"{path} can't be read: {problem.strerror or problem}.") from None
+
+
+def wish(ready: Ready, where: Where, typed: Json) -> Wish:
+    look = ready.look
+    if typed["keep_state"] and typed["delete_state"]:
+        raise UsageProblem("--keep-state and --delete-state are mutually exclusive.")
+    return Wish(
+        spec=specification(where, typed),
+        plan=plan(where, typed["plan"]),
+        scores=scores(typed["score"]),
+        shape=shape(typed["shape"]),
+        workflow=(typed["workflow"] or "").upper(),
+        evidence=" ".join((typed["evidence"] or "").split()),
+        offline=typed["offline"],
+        criteria=(*criteria(typed["criterion"], False), *criteria(typed["holdout"], True)),
+        gates_off=typed["no_gates"],
+        headless=headless(typed),
+        high_stakes=typed["high_stakes"],
+        keep="keep" if typed["keep_state"] else "delete" if typed["delete_state"] else "",
+        iterations=iterations(ready, typed),
+        budget=budget(ready, typed),
+        blind=blind(ready),
+        exit_signal_source=str(look.value("exit_signal_source", "agent")),
+        must_not_judge=bool(look.value("must_not_judge", False)),
+        observation_evidence=str(look.value("observation_evidence", "person")),
+    )
+
+
+def shape(typed: str | None) -> str:
+    word = (typed or variable("SHAPE")).lower()
+    if word not in SHAPES:
+        raise UsageProblem(f"The shape in the environment must be auto, tool or colleague, got {word!r}.")
+    return SHAPES[word]
+
+
+def scores(typed: str | None) -> Scores | None:
+    found = goal_score.typed(typed) if typed is not None else None
+    if isinstance(found, str):
+        raise UsageProblem(f"{found}.")
+    return found
+
+
+def plan(where: Where, path: str | None) -> Json | None:
+    """The plan's JSON as it is; what is unclear about it the start says."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(_content(where, path))
+    except (ValueError, RecursionError) as problem:
+        raise UsageProblem(f"{path} is no JSON: {problem}.") from None
+    if not isinstance(found, dict):
+        raise UsageProblem(f"{path} must hold one JSON object.")
+    return found
+
+
+def criteria(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:
+    found = []
+    for pair in pairs:
+        name, equals, command = pair.partition("=")
+        name = " ".join(name.split())
+        if not equals or not name or not command.strip():
+            option = "--holdout" if holdout else "--criterion"
+            raise UsageProblem(f"{option} {pair!r} is not of the form NAME=COMMAND.")
+        found.append(Criterion(name, EXECUTION, command.strip(), holdout=holdout))
+    return found

@@ -1,0 +1,67 @@
+"""`rooda reflex clean [ALIAS|--all]`: the files of loops that are over."""
+
+import click
+
+from rooda.cli.reflex.places import named
+from rooda.cli.where import where
+from rooda.errors import OK, Undecided, UsageProblem
+from rooda.loops.reflex_state import RUNNING
+from rooda.stores import reflex_files, reflex_run
+from rooda.stores.reflex_files import Place
+from rooda.world import lock, person
+
+
+@click.command(short_help="Remove the files of a loop that is over.")
+@click.argument("alias", required=False)
+@click.option("--all", "every", is_flag=True, help="All loops that are not running.")
+@click.option("--yes", is_flag=True, help="I confirm.")
+@click.pass_context
+def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
+    """Remove the files of ALIAS, or of all loops that are not running. Asks first; a running loop is refused."""
+    workspace = where(ctx).workspace
+    if (alias is not None) == every:
+        if every or not person.at_terminal():
+            raise UsageProblem("Name one loop, or say --all.", "See the names with: rooda reflex list")
+        alias = _chosen(workspace)
+    all_ = [Place(workspace, each) for each in reflex_files.aliases(workspace)]
+    places = all_ if every else [named(workspace, alias or "")]
+    kept = [place for place in places if _lives(place)]
+    gone = [place for place in places if place not in kept]
+    for place in kept:
+        if not every:
+            raise Undecided(f"The loop '{place.alias}' is running; its files stay.", "End it first: rooda reflex stop")
+        click.echo(f"The loop '{place.alias}' is running; its files stay.", err=True)
+    if not gone:
+        click.echo("Nothing to remove.")
+        return OK
+    _confirm([place.alias for place in gone], yes)
+    for place in gone:
+        left = reflex_run.removed(place)
+        also = f" {', '.join(left)} in {place.folder} is not rooda's and stays." if left else ""
+        click.echo(f"Removed the loop '{place.alias}'.{also}")
+    return OK
+
+
+def _chosen(workspace: str) -> str:
+    names = reflex_files.aliases(workspace)
+    rows = "\n".join(f"  {name}" for name in names)
+    if not names:
+        raise UsageProblem("There are no loops here.")
+    answer = person.typed_answer(f"Which loop?\n{rows}\nName: ")
+    return (answer or "").strip()
+
+
+def _lives(place: Place) -> bool:
+    state = reflex_files.look(place).state
+    return lock.is_held(place.lock) or (state is not None and state.status == RUNNING)
+
+
+def _confirm(aliases: list[str], yes: bool) -> None:
+    if yes:
+        return
+    click.echo(f"Remove all files of {', '.join(aliases)}? [y/N] ", nl=False)
+    answer = person.typed_answer("")
+    if not person.at_terminal():
+        click.echo(answer or "")
+    if answer is None or answer.strip().lower() not in ("y", "yes"):
+        raise Undecided("Not confirmed; nothing was removed.")

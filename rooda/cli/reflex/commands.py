@@ -1,0 +1,51 @@
+"""Shell commands that an agent wrote as checks: run, ask the person, or leave their rules to an agent's judgement."""
+
+from collections.abc import Sequence
+
+import click
+
+from rooda.settings.lookup import Lookup
+from rooda.world import clock, person
+from rooda.world.signals import Signals
+
+RUN, ASK, SKIP = "run", "ask", "skip"
+
+
+def way_of(look: Lookup) -> str:
+    """What was said; else a terminal is asked, and where nobody is nothing is run."""
+    said = look.find("exec_checks")
+    if said is None:
+        return ASK if person.at_terminal() else SKIP
+    return SKIP if said.value == ASK and not person.at_terminal() else str(said.value)
+
+
+class Commands:
+    """Remembers what was allowed in this session."""
+
+    def __init__(self, way: str, signals: Signals) -> None:
+        self._way, self._signals = way, signals
+        self._allowed: set[str] = set()
+
+    def decide(self, commands: Sequence[str]) -> str:
+        """run or skip."""
+        if self._way != ASK:
+            return self._way
+        if set(commands) <= self._allowed:
+            return RUN
+        if not self._asked(commands):
+            return SKIP
+        self._allowed.update(commands)
+        return RUN
+
+    def _asked(self, commands: Sequence[str]) -> bool:
+        rows = "\n".join(f"  $ {command}" for command in commands)
+        click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
+        click.echo("Run them? [y/N] ", nl=False, err=True)
+        while not self._signals.first:
+            began = clock.monotonic()
+            answer = person.waiting_answer(1.0)
+            if answer is not None:
+                return answer.strip().lower() in ("y", "yes")
+            if clock.monotonic() - began < 0.9:  # end of input comes at once
+                return False
+        return False

@@ -1,0 +1,180 @@
+"""The World of a reflex loop: what it may cause, bound to one session and one loop's files."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from rooda.cli.reflex.commands import Commands
+from rooda.cli.reflex.ready import Ready
+from rooda.errors import Interrupted
+from rooda.loops import reflex_events
+from rooda.loops.reflex_state import State
+from rooda.loops.reflex_world import Answer, Query, Ran, World
+from rooda.model import Call, Command, Reply
+from rooda.policy.outcome import USAGE_LIMIT
+from rooda.policy.patience import backoff, until_reset
+from rooda.policy.reflex_sections import changed, hashes
+from rooda.prompting import reflex as prompting
+from rooda.report.lines import Line
+from rooda.stores import reflex_files
+from rooda.stores.reflex_files import Place
+from rooda.stores.reflex_run import ReflexStore
+from rooda.world import clock, files, reflex_effects
+from rooda.world.agents import final
+from rooda.world.kept import Measure
+from rooda.world.reflex_effects import Guarded
+from rooda.world.session import Session
+from rooda.world.shipped import shipped
+
+
+class Effects:
+    """One loop's hands."""
+
+    def __init__(
+        self, session: Session, place: Place, store: ReflexStore, ready: Ready, commands: Commands, shows: bool
+    ) -> None:
+        self._session, self._place, self._store, self._ready = session, place, store, ready
+        self._say, self._shows, self._commands = session.tell, shows, commands
+        self._sequential = bool(ready.look.value("sequential", False))
+        self._retryable = False  # may the same call go well a little later?
+        self._check_timeout = float(ready.look.value("check_timeout", 30))
+
+    def world(self) -> World:
+        return World(
+            say=self._say,
+            signalled=self._session.signalled,
+            compose=compose,
+            ask=self.ask,
+            tries=lambda state, phase: reflex_events.tries(self._store.history(), state, phase),
+            breach=self._store.breach,
+            keep=self._store.save,
+            recent=self.recent,
+            artifact=self.artifact,
+            stage=self._store.stage,
+            digest=self.digest,
+            runnable=self.runnable,
+            execute=self.execute,
+            search=lambda pattern, text: reflex_effects.search(pattern, text, self._check_timeout),
+            changed=self.changed,
+            show=self.show,
+        )
+
+    def artifact(self) -> str | None:
+        data = reflex_files.read_artifact(self._place)
+        return None if data is None else files.to_text(data)
+
+    def digest(self, text: str) -> str:
+        """The hash of an artifact that is judged; a copy goes to the private notes, for `show` and `diff`."""
+        data = files.to_bytes(text)
+        digest = files.sha256(data)
+        self._session.folder.write(f"artifact-{digest[:16]}.md", data)
+        return digest
+
+    def ask(self, queries: Sequence[Query]) -> list[Answer]:
+        """All at once. A usage limit is waited for: it is no answer, and no breach either."""
+        first = queries[0]
+        facts = {"level": first.level, "attempt": first.attempt, "steps": [query.phase for query in queries]}
+        self._say("reflex.phase", iteration=first.iteration - 1, **facts)
+        if first.attempt > 1 and self._retryable:
+            self._session.rest(backoff(self._ready.setup.retry_wait, first.attempt - 1))
+        replies: dict[int, Reply] = {}
+        while left := [number for number in range(len(queries)) if number not in replies]:
+            for number, reply in zip(left, self._asked([queries[number] for number in left]), strict=True):
+                if reply.outcome == USAGE_LIMIT:
+                    self._session.rest(until_reset(reply.reset_at, clock.now()))
+                    self._end_if_signalled()
+                else:
+                    replies[number] = reply
+        self._retryable = any(reply.retryable for reply in replies.values())
+        output = self._ready.agent.output
+        return [_answer(replies[number], output) for number in range(len(queries))]
+
+    def _asked(self, queries: Sequence[Query]) -> list[Reply]:
+        guard = Guarded(self._place.artifact)
+        replies = self._session.ask_all([self._call(query) for query in queries])
+        if guard.restored():
+            self._say("reflex.restored", artifact=self._place.shown_artifact)
+        if any(reply.ended == "interrupted" for reply in replies):
+            self._end_if_signalled()
+        return replies
+
+    def _end_if_signalled(self) -> None:
+        if number := self._session.signalled():
+            raise Interrupted(number)
+
+    def _call(self, query: Query) -> Call:
+        made, kind = self._ready.setup, query.phase.lower()
+        label = f"{kind}-{query.level.lower()}" + (f"-{query.attempt}" if query.attempt > 1 else "")
+        # Counting exactly costs more than a whole iteration may; where the budget is far away, nobody needs it.
+        exactly = 0 < made.token_budget < len(query.prompt.encode("utf-8", "replace"))
+        measure = Measure(made.token_encoding if exactly else "", made.token_budget)
+        return Call(
+            kind=kind,
+            number=query.iteration,
+            agent=self._ready.agent_of(kind),
+            prompt=self._session.prompt(lambda: query.prompt, f"{query.iteration:04d}-{label}", measure),
+            iteration_timeout=made.iteration_timeout,
+            idle_timeout=made.idle_timeout,
+            kill_grace=made.kill_grace,
+            max_output_buffer=made.max_output_buffer,
+            label=label,
+            apart=True,
+        )
+
+    def recent(self, state: State) -> list[str]:
+        """The history's last three lines, without what a retry of the same phase has left there."""
+        found = [event for event in self._store.history() if not reflex_events.is_breach_of(event, state, "PLAN")]
+        # The first event holds the rules of both phases; a plan is to know of the active ones only.
+        cut = [{**event, "payload": {}} if event["event"] == "run_started" else event for event in found[-3:]]
+        return [reflex_files.line_of(event) for event in cut]
+
+    def runnable(self, commands: Sequence[str]) -> bool:
+        way = self._commands.decide(commands)
+        self._say("reflex.checks", commands=list(commands), way=way)
+        self._end_if_signalled()
+        return way == "run"
+
+    def execute(self, state: State, commands: Sequence[str]) -> list[Ran]:
+        made = [
+            Command(text, f"check-{state.phase.lower()}-{place}", self._check_timeout, state.iteration)
+            for place, text in enumerate(commands, 1)
+        ]
+        run = self._session.run
+        found = reflex_effects.execute(made, self._place.artifact, run, not self._sequential)
+        self._end_if_signalled()
+        return [Ran(*each) for each in found]
+
+    def changed(self, state: State) -> list[str] | None:
+        before = [
+            event["payload"].get("sections", {})
+            for event in self._store.history()
+            if event["event"] == "evaluation_done" and event["iteration"] < state.iteration
+        ]
+        return changed(before[-1], hashes(self.artifact() or "", files.sha256)) if before else None
+
+    def show(self) -> None:
+        show_artifact(self._ready, self._place, self._shows)
+
+
+def show_artifact(ready: Ready, place: Place, shows: bool) -> None:
+    """The whole of it; a program that reads events finds it where they say."""
+    data = reflex_files.read_artifact(place)
+    if shows and data is not None:
+        ready.screen.line(Line("info", "Artifact in full:"))
+        ready.screen.line(Line("info", files.to_text(data).rstrip("\n")))
+
+
+def compose(phase: str, values: Mapping[str, str]) -> str:
+    template = files.text(shipped("prompts", os.path.join("reflex", f"{phase.lower()}.md")))
+    return prompting.text(phase, template, values)
+
+
+def _answer(reply: Reply, output: str) -> Answer:
+    if reply.ok:
+        return Answer(final.text(output, reply.transcript))
+    if reply.ended in ("timeout", "idle"):
+        silent = " without output" if reply.ended == "idle" else ""
+        return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")
+    if reply.ended == "not-started":
+        return Answer(problem=f"the agent could not be started: {reply.note}")
+    why = f": {reply.outcome}: {reply.message.splitlines()[0][:300]}" if reply.outcome and reply.message else ""
+    return Answer(problem=f"the agent ended with exit code {reply.exit_code}{why}")

@@ -1,0 +1,50 @@
+"""`rooda reflex history [ALIAS]`: every event of a loop."""
+
+import json
+
+import click
+
+from rooda.cli.reflex.places import meant
+from rooda.cli.reflex.resume import none_active
+from rooda.cli.where import where
+from rooda.errors import OK, RoodaError
+from rooda.model import Json
+from rooda.policy.reflex_score import hundredths
+from rooda.stores import reflex_files
+
+
+@click.command(short_help="Every event of a loop.")
+@click.argument("alias", required=False)
+@click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
+@click.pass_context
+def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
+    """The events of the active loop, or of ALIAS, in order."""
+    workspace = where(ctx).workspace
+    place = meant(workspace, alias)
+    if place is None:
+        raise none_active(workspace)
+    found = reflex_files.look(place)
+    if found.no_history:
+        raise RoodaError(f"{place.history} is missing.", "Start a new loop with: rooda reflex new TASK")
+    for event in found.history:
+        click.echo(json.dumps(event, ensure_ascii=False) if as_json else line(event))
+    return OK
+
+
+def line(event: Json) -> str:
+    cells = (event.get(key, "?") for key in ("ts", "iteration", "phase", "step", "event"))
+    when, iteration, phase, step, name = map(str, cells)
+    status = "" if event.get("status") == "ok" else f"  {event.get('status')}"
+    return f"{when}  {iteration:>2}  {phase}  {step:<15}  {name:<18}{status}{_more(event)}".rstrip()
+
+
+def _more(event: Json) -> str:
+    payload, name = event.get("payload"), event.get("event")
+    if not isinstance(payload, dict):
+        return ""
+    if name == "evaluation_done" and isinstance(payload.get("score"), int | float):
+        failed = ", ".join(str(entry.get("id")) for entry in payload.get("failed", []) if isinstance(entry, dict))
+        return f"  {hundredths(payload['score'])} {'PASS' if payload.get('passed') else 'FAIL'} {failed}"
+    if name in ("stopped", "failed"):
+        return f"  {payload.get('status')}: {payload.get('detail') or payload.get('reason')}"
+    return f"  {payload.get('error')}" if name == "phase_error" else ""

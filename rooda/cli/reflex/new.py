@@ -1,0 +1,163 @@
+"""`rooda reflex new TASK`: a new loop, once its criteria and its limit are confirmed."""
+
+import click
+
+from rooda.cli import entrance, options
+from rooda.cli.options import Asked
+from rooda.cli.reflex import drafting
+from rooda.cli.reflex.drafting import TEMPLATES, Drafted
+from rooda.cli.reflex.go import go
+from rooda.cli.reflex.proposal import Given, Proposal, confirmed
+from rooda.cli.reflex.ready import Ready, ready
+from rooda.cli.where import Where, relocated, where
+from rooda.errors import Undecided, UsageProblem
+from rooda.loops.reflex_state import PLAN, RUNNING, State
+from rooda.model import Json
+from rooda.policy import reflex_names, reflex_rules
+from rooda.stores import reflex_files, reflex_run
+from rooda.stores.reflex_files import Place
+from rooda.world import clock
+
+COUNT = click.IntRange(min=1)
+
+
+@click.pass_context
+def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
+    here = relocated(where(ctx), typed)
+    asked = options.asked(typed)
+    text = " ".join(task)
+    if not text.strip():
+        raise UsageProblem("The task is empty.", 'Say what is to be written: rooda reflex new "An OpenAPI spec for …"')
+    _one_source(typed)
+    _refuse_a_second(here.workspace)
+    made = ready(here, asked, own_flags(typed))
+    proposal = _proposed(text, here, asked, made, typed)
+    given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
+    proposal = confirmed(proposal, given, asked.json)
+    return start(proposal, here, asked, made)
+
+
+def _one_source(typed: Json) -> None:
+    named = [name for name in ("rules", "template", "draft") if typed[name]]
+    if len(named) > 1:
+        raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
+    alias = typed["alias"]
+    if alias is not None and not reflex_names.is_alias(alias):
+        raise UsageProblem(f"--alias {alias!r}: an alias has 3 to 64 small letters and digits, with single hyphens.")
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def own_flags(typed: Json) -> Json:
+    """What was typed of [reflex]'s own settings."""
+    names = {"limit": "max_iterations", "exec_checks": "exec_checks", "check_timeout": "check_timeout"}
+    flags = {key: typed[name] for name, key in names.items() if typed.get(name) is not None}
+    return {**flags, "sequential": True} if typed.get("sequential") else flags
+
+
+def _refuse_a_second(workspace: str) -> None:
+    """One loop at a time: there is one pointer."""
+    running = reflex_files.running(workspace)
+    if running:
+        raise Undecided(
+            f"The loop '{running[0]}' is active; no second one was started.",
+            f"Go on with it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
+        )
+
+
+def _proposed(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> Proposal:
+    drafted = _drafted(task, here, asked, made, typed)
+    thresholds = dict(drafted.criteria.thresholds)
+    thresholds |= {level: typed[key] for level in "AB" if typed[key := f"threshold_{level.lower()}"] is not None}
+    alias = _unused(here.workspace, typed["alias"] or reflex_names.alias_of(task))
+    shown = "rules of both phases hold" if any(rule.phase == "B" for rule in drafted.criteria.rules) else "rules hold"
+    first = " ".join(task.split())
+    ideal = typed["ideal_result"] or drafted.ideal or f"{first[:120]}: all {shown}"
+    limit = int(made.look.value("max_iterations", 4))
+    criteria = drafted.criteria._replace(thresholds=thresholds)
+    return Proposal(task, ideal, alias, criteria, drafted.origin, limit)
+
+
+def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> Drafted:
+    if typed["rules"]:
+        return drafting.from_file(typed["rules"])
+    if typed["template"]:
+        return drafting.from_template(typed["template"])
+    if typed["draft"]:
+        from rooda.cli.reflex.draft import draft
+
+        return draft(task, here, made)
+    return drafting.chosen(task)
+
+
+def _unused(workspace: str, alias: str) -> str:
+    """Never over an older loop: a number is put behind the name."""
+    taken, number = set(reflex_files.aliases(workspace)), 1
+    while reflex_names.numbered(alias, number) in taken:
+        number += 1
+    return reflex_names.numbered(alias, number)
+
+
+def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
+    reflex_run.tidy_all(here.workspace)
+    place = Place(here.workspace, _unused(here.workspace, proposal.alias))
+    held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    store = reflex_run.ReflexStore(place, None)
+    return go(place, store, first(place, proposal), made, held, asked, fresh=True)
+
+
+def first(place: Place, proposal: Proposal) -> State:
+    """The state before the first phase."""
+    now = clock.now()
+    stamp = clock.compact(now)
+    return State(
+        run_id=f"{place.alias}-{stamp[:8]}-{stamp[9:15]}",
+        task_alias=place.alias,
+        status=RUNNING,
+        iteration=1,
+        max_iterations=proposal.max_iterations,
+        phase="A",
+        current_step=PLAN,
+        task={"prompt": proposal.task, "ideal_result": proposal.ideal},
+        criteria=reflex_rules.stored(proposal.criteria),
+        created_at=clock.rfc3339(now),
+    )
+
+
+def ways() -> list[click.Parameter]:
+    """What `new` and `resume` share beside the agent's options."""
+    return [
+        click.Option(["--sequential"], is_flag=True, help="One agent and one check at a time."),
+        click.Option(
+            ["--exec-checks"],
+            type=click.Choice(["run", "ask", "skip"]),
+            help="What happens to shell commands that the agent writes as checks.",
+        ),
+        click.Option(["--check-timeout"], type=click.FloatRange(min=0), metavar="N", help="Seconds a check may take."),
+    ]
+
+
+_THRESHOLD = click.FloatRange(0, 1)
+new = click.Command(
+    "new",
+    callback=_new,
+    params=[
+        click.Argument(["task"], nargs=-1, required=True),
+        click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Rules of your own, as JSON or TOML."),
+        click.Option(["--template"], type=click.Choice(TEMPLATES), help="Rules that ship with rooda."),
+        click.Option(["--draft"], is_flag=True, help="Let the agent draft rules; you confirm them."),
+        click.Option(["-n", "--max-iterations", "limit"], type=COUNT, metavar="N", help="At most N iterations."),
+        click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
+        click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
+        click.Option(["--ideal-result"], metavar="TEXT", help="What an ideal result is, for the record."),
+        click.Option(["--alias"], metavar="NAME", help="The loop's name; made from the task otherwise."),
+        click.Option(["--confirm-criteria"], is_flag=True, help="I confirm the rules and thresholds."),
+        click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="I confirm this limit."),
+        *ways(),
+        *options.for_kind(),
+    ],
+    help="Start a new loop for TASK. You confirm the success criteria and the limit, here or with two options.",
+    short_help="Start a new loop.",
+)

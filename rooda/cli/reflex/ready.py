@@ -1,0 +1,70 @@
+"""Everything that can be found wrong before anything is asked, written or paid for."""
+
+from typing import Any, NamedTuple
+
+import click
+
+from rooda import settings
+from rooda.cli import entrance
+from rooda.cli.options import Asked
+from rooda.cli.where import Where
+from rooda.errors import ConfigProblem, UsageProblem
+from rooda.model import Agent, Json, Setup
+from rooda.report.reflex_screen import ReflexScreen
+from rooda.report.screen import Look
+from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+from rooda.settings.sources import BUILT_IN
+
+PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
+
+
+class Ready(NamedTuple):
+    """What a loop is run with."""
+
+    setup: Setup
+    look: Lookup
+    agent: Agent
+    models: dict[str, str]  # of single phases
+    screen: ReflexScreen
+
+    def agent_of(self, phase: str) -> Agent:
+        model = self.models.get(phase.lower())
+        return self.agent._replace(model=model) if model else self.agent
+
+
+def ready(where: Where, asked: Asked, own: Json) -> Ready:
+    """`own`: what was typed of this kind's own settings."""
+    found = settings.load(where.workspace, where.config)
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}", err=True)
+    flags = {**asked.flags, **own}
+    made, look = setup(found, "reflex", flags)
+    if made.agent and _only_reads(found, look, made.agent):
+        made, look = setup(found, "reflex", {**flags, "read_only": True})
+    if made.agent is None:
+        raise ConfigProblem(settings.resolve.no_agent_text(found).replace("[procedures.P]", "[reflex]       "))
+    screen = ReflexScreen(_look(made, asked))
+    program = entrance.checked(made.agent, where.workspace, "")
+    entrance.announced(made.agent, program, screen)
+    return Ready(made, look, made.agent, _models(found, look), screen)
+
+
+def _only_reads(found: "settings.Settings", look: Lookup, agent: Agent) -> bool:
+    """Phases answer in words. An agent that can be kept from writing is, unless a person says otherwise."""
+    said = look.find("read_only")
+    able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
+    return able and (said is None or said.layer.tier == BUILT_IN)
+
+
+def _models(found: "settings.Settings", look: Lookup) -> dict[str, str]:
+    named: dict[str, Any] = look.merged("phase_models")
+    for phase in named:
+        if phase not in PHASES:
+            raise UsageProblem(f"phase_models: {phase!r} is no phase; known are {', '.join(PHASES)}")
+    return {phase: settings.resolve.model_word(found, word) for phase, word in named.items()}
+
+
+def _look(made: Setup, asked: Asked) -> Look:
+    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
+    return Look(level, asked.verbose or made.show_ai_output, asked.json, made.log_timestamp_format)

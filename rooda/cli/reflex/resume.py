@@ -1,0 +1,100 @@
+"""`rooda reflex resume [ALIAS]`: the active loop, or the named one, goes on."""
+
+import click
+
+from rooda.cli import entrance, options
+from rooda.cli.options import Asked
+from rooda.cli.reflex.go import go
+from rooda.cli.reflex.new import own_flags, ways
+from rooda.cli.reflex.places import meant
+from rooda.cli.reflex.ready import ready
+from rooda.cli.where import Where, relocated, where
+from rooda.errors import RoodaError, Undecided
+from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.model import Json
+from rooda.stores import reflex_files, reflex_run
+from rooda.stores.reflex_files import Found, Place
+
+
+@click.pass_context
+def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
+    here = relocated(where(ctx), typed)
+    place = meant(here.workspace, alias)
+    if place is None:
+        raise none_active(here.workspace)
+    return go_on(place, here, options.asked(typed), own_flags(typed))
+
+
+def none_active(workspace: str) -> Undecided:
+    running = reflex_files.running(workspace)
+    if running:
+        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in running)
+        return Undecided("No active loop is named, and several are marked running; name one.", rows)
+    return Undecided("There is no active loop here.", "Start one with: rooda reflex new TASK")
+
+
+def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
+    """The saved loop to its end, or why not."""
+    require_open(place, reflex_files.look(place))
+    _refuse_beside_another(place)
+    made = ready(here, asked, own)
+    held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    reflex_run.tidy_all(here.workspace)
+    found = reflex_files.look(place)
+    state = require_open(place, found)
+    if found.rebuilt:
+        entrance.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
+    store = reflex_run.opened(place, found)
+    return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
+
+
+def require_open(place: Place, found: Found) -> State:
+    """The state of a loop that can go on."""
+    fresh = "Start a new loop with: rooda reflex new TASK"
+    if found.no_history:
+        raise RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", fresh)
+    if found.state is None:
+        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", fresh)
+    if found.state.status != RUNNING:
+        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", fresh)
+    return found.state
+
+
+def _ended(place: Place, state: State) -> str:
+    why = f"{state.status} ({state.stop['reason']})"
+    return f"The loop '{place.alias}' has ended: {why}; there is nothing to go on with."
+
+
+def last_error(found: Found) -> str:
+    """The latest phase_error of a loop that failed."""
+    errors = [event for event in found.history if event["event"] == "phase_error"]
+    if not errors or found.state is None or found.state.status != "failed":
+        return ""
+    return f"\nLast phase_error: {errors[-1].get('step')}: {errors[-1].get('payload', {}).get('error')}"
+
+
+def _refuse_beside_another(place: Place) -> None:
+    others = [alias for alias in reflex_files.running(place.workspace) if alias != place.alias]
+    active = reflex_files.active(place.workspace)
+    if active in others:
+        raise Undecided(
+            f"The loop '{active}' is active; '{place.alias}' does not go on beside it.",
+            f"Go on with it: rooda reflex resume {active}\nor end it: rooda reflex stop",
+        )
+
+
+def with_artifact(place: Place, state: State) -> State:
+    """Without its artifact the iteration goes back to where it is written."""
+    written = state.current_step not in (PLAN, PRODUCE_PREPARE)
+    if written and reflex_files.read_artifact(place) is None:
+        return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
+    return state
+
+
+resume = click.Command(
+    "resume",
+    callback=_resume,
+    params=[click.Argument(["alias"], required=False), *ways(), *options.for_kind()],
+    help="Go on with the active loop, or with ALIAS. A phase that was interrupted is repeated, finished ones are not.",
+    short_help="Go on with the active loop, or a named one.",
+)

@@ -1,0 +1,43 @@
+"""`rooda reflex stop [REASON]`: the active loop is over."""
+
+import click
+
+from rooda.cli.reflex.summary import summary
+from rooda.cli.where import where
+from rooda.errors import OK
+from rooda.loops.reflex_state import RUNNING, ended
+from rooda.report import reflex_lines
+from rooda.stores import reflex_files, reflex_run
+from rooda.stores.reflex_files import Place
+from rooda.world import files, lock
+
+
+@click.command(short_help="End the active loop for good.")
+@click.argument("reason", nargs=-1)
+@click.pass_context
+def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
+    """End the active loop; REASON goes on record. A process at work on it ends at its next phase boundary."""
+    workspace = where(ctx).workspace
+    alias = reflex_files.active(workspace)
+    if alias is None:
+        running = reflex_files.running(workspace)
+        also = f" Marked running: {', '.join(running)}; name one: rooda reflex resume ALIAS" if running else ""
+        click.echo(f"There is no active loop here; nothing to stop.{also}")
+        return OK
+    return end(Place(workspace, alias), " ".join(reason).strip())
+
+
+def end(place: Place, reason: str) -> int:
+    if lock.is_held(place.lock):
+        found = reflex_files.look(place)
+        store = reflex_run.ReflexStore(place, found.state)
+    else:
+        found = reflex_files.look(place)
+        store = reflex_run.opened(place, found)
+    assert found.state is not None and found.state.status == RUNNING
+    state = store.save(ended(found.state, reason or "user_stop"), by_person=True)
+    click.echo("\n".join(reflex_lines.summary(summary(place, state))))
+    data = reflex_files.read_artifact(place)
+    if data is not None:
+        click.echo(f"Artifact in full:\n{files.to_text(data)}", nl=False)
+    return OK

@@ -1,0 +1,31 @@
+"""What a loop came to, for the screen, the log and `stop`."""
+
+from rooda.loops.reflex_state import ELSEWHERE, State
+from rooda.model import Json
+from rooda.policy import reflex_score as scoring
+from rooda.stores import reflex_files
+from rooda.stores.reflex_files import Place
+from rooda.world import files
+
+
+def summary(place: Place, state: State) -> Json:
+    """The final summary's facts. A score is final only if it is the score of the artifact that lies there."""
+    found, data = state.evaluation, reflex_files.read_artifact(place)
+    current = bool(found) and data is not None and found.get("artifact_hash") == files.sha256(data)
+    score = scoring.hundredths(found["score"]) if found else None
+    facts: Json = {
+        "status": state.status,
+        "number": state.iteration,
+        "max_iterations": state.max_iterations,
+        "level": state.phase,
+        "final_score": score if current else None,
+        "last_evaluated_score": None if current else score,
+        "stop_reason": state.stop["reason"],
+        "error": "" if state.error == ELSEWHERE else state.error,
+        "elsewhere": state.error == ELSEWHERE,
+        "artifact": place.shown_artifact,
+    }
+    if state.stop["reason"] == "iteration_limit" and found and not found["passed"]:
+        exactly = scoring.exact_score(state.rules, found)
+        facts["distance"] = scoring.distance(found, state.threshold, exactly)._asdict()
+    return facts

@@ -1,0 +1,118 @@
+"""The flow loop: sensors, controller, actuator or a loop inside, sensors again; one boundary per turn, any depth."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from rooda.errors import Interrupted
+from rooda.kernel.run import Run
+from rooda.policy.flow_labels import label
+from rooda.policy.flow_messages import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line
+from rooda.policy.flow_records import (
+    COMPLETE,
+    DIRECT,
+    ERROR,
+    LIMIT,
+    NOT_ENTERED,
+    REASON_OF,
+    RUNNING,
+    Action,
+    Decision,
+    FlowWorld,
+    Job,
+    NodeFailed,
+    NodeState,
+)
+
+NODE_ENTERED, BOUNDARY, NODE_ENDED = "node.entered", "node.boundary", "node.ended"
+
+Value = TypeVar("Value")
+
+
+def node(run: Run, job: Job, world: FlowWorld) -> NodeState:
+    """One entry into a node, to its end. Each turn closes with one commit; its state is what that commit says."""
+    state: NodeState = run.carried(NodeState())
+    while state.status == RUNNING:
+        try:
+            state = run.carry(turn(run, job, state, world))
+        except NodeFailed as problem:
+            state = run.carry(of_error(problem.why, state, state.iteration + 1))
+            world.tell("problem", text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}")
+        world.tell(BOUNDARY, **facts(job, state))
+    world.tell(NODE_ENDED, reason=REASON_OF[state.status], **facts(job, state))
+    return state
+
+
+def turn(run: Run, job: Job, state: NodeState, world: FlowWorld) -> NodeState:
+    """The node's next boundary: its entry, a full iteration, or its end."""
+    number = state.iteration + 1
+    if state.iteration == NOT_ENTERED:
+        return entry(run, job, world)
+    if number >= job.node.max_iterations:  # before the controller: the limit is one on iterations that are entered
+        return state._replace(iteration=number, status=LIMIT, summary="max iterations reached", action=limit_text(job))
+    step(run, world, "OPEN", partial(world.open, job, number))
+    decision = step(run, world, "CONTROL", partial(world.control, job, number))
+    if decision.met:
+        return state._replace(iteration=number, status=COMPLETE, summary="target met", action="target met")
+    action = act(run, job, number, decision, world)
+    readings = step(run, world, "SENSORS", partial(world.measure, job, number))
+    return NodeState(number, RUNNING, readings, one_line(action.text, SUMMARY), one_line(action.text, ACTION))
+
+
+def entry(run: Run, job: Job, world: FlowWorld) -> NodeState:
+    """Iteration 0: the top node is measured, an inner one begins with stubs."""
+    world.tell(NODE_ENTERED, **facts(job, NodeState(0)))
+    step(run, world, "ENTER", partial(world.enter, job))
+    if job.inner:
+        return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.stubs, job)), ENTRY, ENTRY)
+    return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.measure, job, 0)), MEASURED, MEASURED)
+
+
+def act(run: Run, job: Job, number: int, decision: Decision, world: FlowWorld) -> Action:
+    """The actuator: an agent, another kind of loop, or the node inside."""
+    child = job.node.child
+    if child is None:
+        return step(
+            run, world, "ACT" if job.node.strategy == DIRECT else "LOOP", partial(world.act, job, number, decision)
+        )
+    step(run, world, "CHILD", lambda: None)
+    inner = Job(child, decision.plan, label(job.parent_label, number))
+    ended = node(run.child(child.id), inner, world)
+    if ended.status == ERROR:
+        raise NodeFailed(f"{child.id}: {ended.action.removeprefix('error: ')}")
+    return world.result(inner)
+
+
+def step(run: Run, world: FlowWorld, name: str, work: Callable[[], Value]) -> Value:
+    """No step begins after a signal."""
+    if number := world.signalled():
+        raise Interrupted(number)
+    return run.step(name, work)
+
+
+def executed(state: NodeState) -> int:
+    """Iterations in which the controller was started; the limit stops before it."""
+    return max(0, state.iteration - (state.status == LIMIT))
+
+
+def limit_text(job: Job) -> str:
+    most = job.node.max_iterations
+    return f"stopped at the limit of {most}: {most - 1} full {'cycle' if most == 2 else 'cycles'}"
+
+
+def facts(job: Job, state: NodeState) -> dict[str, object]:
+    """What a boundary came to, for the log and the screen."""
+    return {
+        "iteration": state.iteration - 1,
+        "node": job.node.path,
+        "level": job.node.depth,
+        "label": label(job.parent_label, state.iteration),
+        "number": state.iteration,
+        "max_iterations": job.node.max_iterations,
+        "status": state.status,
+        "target_met": state.status == COMPLETE,
+        "sensors": {reading.sensor: reading.status for reading in state.readings},
+        "summary": state.summary,
+        "action": state.action,
+        "executed": executed(state),
+    }

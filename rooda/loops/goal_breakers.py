@@ -1,0 +1,70 @@
+"""When a goal pauses, and with which words."""
+
+from collections.abc import Mapping
+
+from rooda.errors import FAILED as EXIT_FAILED
+from rooda.errors import OK, UNFINISHED, code_of_signal
+from rooda.loops.goal_state import COMPLETED, FAILED, GoalState, cost_text, money
+from rooda.model import Ending
+from rooda.policy.goal_hook import STUCK
+
+ERRORS, EDITS = 3, 5
+ENOUGH = 1e-9  # dollars: sums of floats
+
+
+class Pause:
+    """The kinds of pauses."""
+
+    STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
+    MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
+    G1, G2, G3, SERVICE = "G1", "G2", "G3", "limit of the service"
+
+
+def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
+    """The rule that ends the loop now, or None."""
+    if state.status == COMPLETED:
+        return Ending("completed", OK)
+    if state.status == FAILED:
+        return Ending("failed", EXIT_FAILED, note=state.reason)
+    if signal:
+        return Ending(Pause.SIGNAL, code_of_signal(signal), signal, "interrupted")
+    found = (state.pause, state.reason) if state.pause else None
+    if not found and requested:
+        found = (Pause.ASKED, f"{requested} requested")
+    if not found and not state.gate:
+        found = spent_up(state)
+    return Ending(found[0], UNFINISHED, note=found[1]) if found else None
+
+
+def spent_up(state: GoalState) -> tuple[str, str] | None:
+    """Money before iterations."""
+    if over_budget(state):
+        return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
+    if state.iteration >= state.limit:
+        return Pause.LIMIT, f"iteration limit: {state.limit}"
+    return None
+
+
+def over_budget(state: GoalState) -> bool:
+    return state.spent.dollars + ENOUGH >= state.budget
+
+
+def breaker(state: GoalState, edits: Mapping[str, int]) -> tuple[str, str] | None:
+    """What opened the circuit in the iteration that has just ended."""
+    if state.stuck >= STUCK:
+        return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
+    if state.repeats >= ERRORS:
+        return Pause.ERROR, f"same error {ERRORS}x: {state.error}"
+    thrashed = [f"{path} ({count}x)" for path, count in sorted(edits.items()) if count >= EDITS]
+    if thrashed:
+        return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
+    return spent_up(state)
+
+
+def forgiven(state: GoalState, kind: str) -> GoalState:
+    """A person who goes on has decided about the one cause, and its count begins anew; nothing else changes."""
+    if kind == Pause.STUCK:
+        return state._replace(stuck=0)
+    if kind == Pause.ERROR:
+        return state._replace(repeats=0, signature="", error="")
+    return state

@@ -1,0 +1,58 @@
+"""A phase is asked, its answer held against the contract, and asked once more where it broke it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rooda.loops.reflex_state import RUNNING, State, ended
+from rooda.loops.reflex_world import Answer, How, Job, Query, World
+from rooda.model import Json
+from rooda.policy import reflex_contract as contract
+from rooda.policy.reflex_contract import Breach
+
+TRIES = 2  # a phase is asked once more with the same input, no oftener
+
+
+def asked(state: State, world: World, jobs: Sequence[Job]) -> State:
+    """Every job answered, or the loop ended with phase_error. Only who broke the contract is asked again."""
+    over = [job.phase for job in jobs if world.tries(state, job.phase) >= TRIES]
+    if over:  # it was killed between its last try and its end
+        return ended(state, "phase_error", f"{', '.join(over)}: the contract was broken {TRIES} times")
+    pending = list(jobs)
+    while pending:
+        broken: list[tuple[Job, Breach, str]] = []
+        queries = [
+            Query(job.phase, state.iteration, state.phase, job.prompt, world.tries(state, job.phase) + 1)
+            for job in pending
+        ]
+        for job, answer in zip(pending, world.ask(queries), strict=True):
+            try:
+                state = job.take(state, _read(job, answer))
+            except Breach as problem:
+                broken.append((job, problem, answer.text))
+        if broken:
+            state = _broken(world.keep(state), world, broken)
+        pending = [job for job, _, _ in broken] if state.status == RUNNING else []
+    return state
+
+
+def _read(job: Job, answer: Answer) -> Any:
+    if answer.problem:
+        raise Breach(answer.problem)
+    return job.read(answer.text)
+
+
+def _broken(state: State, world: World, broken: Sequence[tuple[Job, Breach, str]]) -> State:
+    """What the others answered is kept. The second breach of a phase is the last."""
+    over = []
+    for job, problem, text in broken if state.status == RUNNING else ():
+        attempt = world.tries(state, job.phase) + 1
+        secret = job.phase in ("PRODUCE", "REFINE")  # the artifact's text stays in the artifact
+        world.breach(state, job.phase, attempt, str(problem), "" if secret else text[:200])
+        world.say("reflex.breach", step=job.phase, attempt=attempt, error=str(problem), last=attempt >= TRIES)
+        if attempt >= TRIES:
+            over.append(f"{job.phase}: {problem}")
+    return ended(state, "phase_error", "; ".join(over)) if over else state
+
+
+def json_of(judge: Callable[[Json], Any], how: How) -> Callable[[str], Any]:
+    return lambda text: judge(contract.one_object(text, how.extraction))

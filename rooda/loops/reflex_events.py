@@ -1,0 +1,205 @@
+"""`history.jsonl`: which events lead from one state to the next, and which state a list of events comes to.
+
+An event's payload holds everything that it changed, except the artifact's text: that is what makes a rebuild possible.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from rooda.loops.reflex_state import (
+    CRITIQUE,
+    EVALUATE,
+    PLAN,
+    PREPARE,
+    PRODUCE_PREPARE,
+    REFINE,
+    RUNNING,
+    State,
+    decoded,
+    encoded,
+)
+from rooda.model import Json
+from rooda.policy.reflex_score import FAILED, STATUS_OF
+
+JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
+EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact_hash")
+
+
+class Artifact(NamedTuple):
+    """What the history keeps of an artifact."""
+
+    before: str  # hash of what it replaced, "" for none
+    after: str  # hash of what lies there now
+    sections: Mapping[str, str]
+
+
+class Event(NamedTuple):
+    """One line of the history, without time and run."""
+
+    iteration: int
+    phase: str
+    step: str
+    event: str
+    status: str
+    payload: Json
+
+
+def events(before: State | None, after: State, artifact: Artifact, by_person: bool = False) -> list[Event]:
+    """What happened between two states that follow each other. `by_person`: somebody stopped it."""
+    if before is None:
+        return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
+    found = [*_made(before, after, artifact), *(() if by_person else _judged(before, after, artifact))]
+    if after.status == RUNNING:
+        return found
+    where = (before.iteration, after.phase, after.current_step)
+    if after.status == FAILED:
+        return [*found, Event(*where, "failed", "error", {**after.stop, "status": FAILED, "error": after.error})]
+    payload = {**after.stop, "status": after.status}
+    if by_person or after.stop["reason"] not in JUDGED:
+        said = after.stop["reason"]
+        payload |= {"reason": "user_stop", "detail": "" if said == "user_stop" else said}
+    return [*found, Event(*where, "stopped", "ok", payload)]
+
+
+def _made(before: State, after: State, artifact: Artifact) -> list[Event]:
+    """Plan, artifact and checks, critique and refinement."""
+    now, left, came = (before.iteration, before.phase), before.current_step, after.current_step
+    found = []
+    if left == PLAN and came == PRODUCE_PREPARE:
+        found.append(Event(*now, PLAN, "plan_created", "ok", {"plan": list(after.plan)}))
+    if left == PRODUCE_PREPARE and came in (PREPARE, EVALUATE):
+        found.append(Event(*now, "PRODUCE", "artifact_created", "ok", {"artifact_hash": artifact.after}))
+    if (left == PREPARE and came == EVALUATE) or _only_checks(before, after):
+        found.append(Event(*now, PREPARE, "checks_prepared", "ok", after.prepared_checks))
+    if left == CRITIQUE and came == REFINE:
+        found.append(Event(*now, CRITIQUE, "critique_done", "ok", after.critique))
+    if left == REFINE and came == PLAN:
+        hashes = {"previous_artifact_hash": artifact.before, "artifact_hash": artifact.after}
+        found.append(Event(*now, REFINE, "refinement_done", "ok", hashes))
+        advanced = {"iteration": after.iteration}
+        found.append(Event(after.iteration, after.phase, PLAN, "iteration_advanced", "ok", advanced))
+    return found
+
+
+def _only_checks(before: State, after: State) -> bool:
+    fresh = before.prepared_checks is None and after.prepared_checks is not None
+    return before.current_step == PRODUCE_PREPARE and fresh
+
+
+def _judged(before: State, after: State, artifact: Artifact) -> list[Event]:
+    """An evaluation, and the change to phase B that may follow from it."""
+    stopped_by_it = after.status not in (RUNNING, FAILED) and after.stop["reason"] in JUDGED
+    if before.current_step != EVALUATE or not (stopped_by_it or after.current_step in (CRITIQUE, PREPARE)):
+        return []
+    counts = {"last_score": before.last_score, "stagnation_count": after.stagnation_count}
+    payload = {**after.evaluation, **counts, "sections": dict(artifact.sections)}
+    found = [Event(before.iteration, before.phase, EVALUATE, "evaluation_done", "ok", payload)]
+    if after.phase != before.phase:
+        levels = {"from": before.phase, "to": after.phase}
+        found.append(Event(before.iteration, after.phase, EVALUATE, "phase_switched", "ok", levels))
+    return found
+
+
+def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> Event:
+    payload = {"attempt": attempt, "error": error, "excerpt": excerpt}
+    return Event(state.iteration, state.phase, phase, "phase_error", "error", payload)
+
+
+def tries(history: Iterable[Json], state: State, phase: str) -> int:
+    """How often this phase of this iteration and level has broken its contract."""
+    return sum(is_breach_of(event, state, phase) for event in history)
+
+
+def is_breach_of(event: Json, state: State, phase: str) -> bool:
+    where = (event.get("event"), event.get("step"), event.get("iteration"), event.get("phase"))
+    return where == ("phase_error", phase, state.iteration, state.phase)
+
+
+def fold(history: Iterable[Json]) -> State | None:
+    """The state that these events come to; None when the beginning is missing."""
+    state: State | None = None
+    for event in history:
+        try:
+            if event["event"] == "run_started":
+                state = decoded(event["payload"])
+            elif state is not None and event["event"] in _FOLDS:
+                state = _FOLDS[event["event"]](state, event["payload"], event)
+            if state is not None:
+                state = state._replace(updated_at=str(event["ts"]))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue  # a line that is not ours, or was written half
+    try:
+        return state and decoded(encoded(state))
+    except ValueError:
+        return None
+
+
+def _artifact(state: State, payload: Json, event: Json) -> State:
+    return state._replace(current_step=PREPARE if state.prepared_checks is None else EVALUATE)
+
+
+def _checks(state: State, payload: Json, event: Json) -> State:
+    step = EVALUATE if state.current_step == PREPARE else state.current_step
+    return state._replace(prepared_checks={"checks": payload["checks"]}, current_step=step)
+
+
+def _evaluation(state: State, payload: Json, event: Json) -> State:
+    found = {key: payload[key] for key in EVALUATION if key in payload}
+    counts: dict[str, Any] = {"last_score": payload["score"], "stagnation_count": payload["stagnation_count"]}
+    return state._replace(evaluation=found, current_step=EVALUATE if found["passed"] else CRITIQUE, **counts)
+
+
+def _switched(state: State, payload: Json, event: Json) -> State:
+    return state._replace(phase=payload["to"], current_step=PREPARE)
+
+
+def _advanced(state: State, payload: Json, event: Json) -> State:
+    state = state._replace(iteration=payload["iteration"], current_step=PLAN)
+    return state._replace(plan=(), prepared_checks=None, critique=None)
+
+
+def _stopped(state: State, payload: Json, event: Json) -> State:
+    stop = {"passed": payload.get("passed", False), "reason": payload.get("detail") or payload["reason"]}
+    return state._replace(status=payload["status"], stop=stop, current_step=event["step"])
+
+
+_FOLDS = {
+    "plan_created": lambda state, payload, event: state._replace(
+        plan=tuple(payload["plan"]), current_step=PRODUCE_PREPARE
+    ),
+    "artifact_created": _artifact,
+    "checks_prepared": _checks,
+    "evaluation_done": _evaluation,
+    "phase_switched": _switched,
+    "critique_done": lambda state, payload, event: state._replace(
+        critique={"issues": payload["issues"]}, current_step=REFINE
+    ),
+    "iteration_advanced": _advanced,
+    "stopped": _stopped,
+    "failed": _stopped,
+}
+
+
+def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[Event]:
+    """Events that a crash kept from being written after their state was: those of the latest transition at most."""
+    before = fold(history)
+    if before is None or (before.run_id, before.status) != (state.run_id, RUNNING) or _same_place(before, state):
+        return []
+    found = events(before, state, artifact)
+    after = fold([{**event._asdict(), "ts": ""} for event in _from(before, found)])
+    return found if after is not None and _same_place(after, state) else []
+
+
+def _from(before: State, found: list[Event]) -> list[Event]:
+    start = Event(before.iteration, before.phase, PLAN, "run_started", "ok", encoded(before))
+    return [start, *found]
+
+
+def _same_place(one: State, other: State) -> bool:
+    """Are they at the same point of the loop?"""
+    return _place(one) == _place(other)
+
+
+def _place(state: State) -> tuple[Any, ...]:
+    prepared = state.prepared_checks is not None
+    return (state.status, state.iteration, state.phase, state.current_step, prepared, state.critique is not None)

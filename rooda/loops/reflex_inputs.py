@@ -1,0 +1,92 @@
+"""What each phase is given, exactly as its contract says, and what a person is shown of an evaluation."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rooda.loops.reflex_state import State
+from rooda.model import Json
+from rooda.policy.reflex_score import hundredths
+
+NOTHING = "none"
+SHOWN = 5  # issues in a compact critique
+
+
+def _head(state: State) -> dict[str, str]:
+    return {"run_id": state.run_id, "iteration": str(state.iteration), "level": state.phase}
+
+
+def plan(state: State, recent: Sequence[str]) -> dict[str, str]:
+    return {
+        **_head(state),
+        "task": state.task["prompt"],
+        "rules": _json(state.active),
+        "history": "\n".join(recent) or NOTHING,
+        "failures": _failures(state) or NOTHING,
+    }
+
+
+def produce(state: State, previous: str | None) -> dict[str, str]:
+    before = "" if previous is None else f"\n## Previous artifact\n\n{previous}"
+    return {**_head(state), "task": state.task["prompt"], "plan": _steps(state), "previous": before}
+
+
+def prepare(state: State, artifact: str) -> dict[str, str]:
+    shared = {"task": state.task["prompt"], "plan": _steps(state), "rules": _json(state.active)}
+    return {**_head(state), **shared, "artifact_path": artifact}
+
+
+def evaluate(state: State, text: str, rules: Sequence[Json]) -> dict[str, str]:
+    checks = state.prepared_checks["checks"] if state.prepared_checks else []
+    return {**_head(state), "artifact": text, "checks": _json(checks), "rules": _json(rules)}
+
+
+def critique(state: State, text: str) -> dict[str, str]:
+    return {**_head(state), "artifact": text, "failures": _failures(state) or NOTHING}
+
+
+def refine(state: State, text: str) -> dict[str, str]:
+    return {**_head(state), "artifact": text, "issues": _json(state.critique["issues"])}
+
+
+def _steps(state: State) -> str:
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(state.plan, 1))
+
+
+def _failures(state: State) -> str:
+    """Failed and warning rules of the latest evaluation; nothing where there is none."""
+    if not state.evaluation:
+        return ""
+    found: list[Json] = [*state.evaluation["failed"], *state.evaluation["warnings"]]
+    return _json(found) if found else ""
+
+
+def _json(value: Sequence[Any]) -> str:
+    """A list with one entry a line."""
+    if not value:
+        return "[]"
+    return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in value) + "\n]"
+
+
+def block(before: State, after: State, artifact: str, changed: list[str] | None) -> Json:
+    """Facts of the compact summary. `before` holds the plan and the level that was judged."""
+    found: Mapping[str, Any] = after.evaluation
+    issues = after.critique["issues"] if after.critique else []
+    fixes = [[issue["rule_id"], issue["fix_instruction"]] for issue in issues]
+    if not fixes and not found["passed"]:
+        fixes = [[entry["id"], entry["message"]] for entry in (*found["failed"], *found["warnings"])][:SHOWN]
+    return {
+        "iteration": before.iteration - 1,
+        "number": before.iteration,
+        "max_iterations": before.max_iterations,
+        "level": before.phase,
+        "score": hundredths(found["score"]),
+        "passed": found["passed"],
+        "plan": " · ".join(before.plan),
+        "hash": found.get("artifact_hash", "")[:8],
+        "changed": changed,
+        "failed": [entry["id"] for entry in found["failed"]],
+        "warnings": [entry["id"] for entry in found["warnings"]],
+        "artifact": artifact,
+        "fixes": fixes,
+    }

@@ -1,0 +1,150 @@
+"""The state of a reflex loop: what `run.json` holds, key by key."""
+
+from typing import Any, NamedTuple
+
+from rooda.kernel import codec
+from rooda.model import Json
+from rooda.policy.reflex_rules import LEVELS, active
+from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED
+
+RUNNING = "running"
+ELSEWHERE = "ended from outside"  # what State.error says of a loop that somebody else has ended
+STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)
+PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
+EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
+NOT_STOPPED = {"passed": False, "reason": ""}
+STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
+
+
+class State(NamedTuple):
+    """The keys of `run.json`, in their order."""
+
+    run_id: str
+    task_alias: str
+    status: str
+    iteration: int
+    max_iterations: int
+    phase: str
+    current_step: str
+    task: Any
+    criteria: Any
+    plan: tuple[str, ...] = ()
+    prepared_checks: Any = None
+    evaluation: Any = None
+    critique: Any = None
+    stop: Any = NOT_STOPPED
+    last_score: Any = 0
+    stagnation_count: int = 0
+    created_at: str = ""
+    updated_at: str = ""
+    error: str = ""  # why a phase failed for good; not a key of run.json
+
+    @property
+    def rules(self) -> list[Json]:
+        rules: list[Json] = self.criteria["rules"]
+        return rules
+
+    @property
+    def active(self) -> list[Json]:
+        return active(self.rules, self.phase)
+
+    @property
+    def threshold(self) -> Any:
+        return self.criteria["phase"][self.phase]["threshold"]
+
+
+def ended(state: State, reason: str, error: str = "") -> State:
+    """The loop is over. A reason outside the table is a person's own word for stopping it."""
+    passed = bool(state.evaluation and state.evaluation["passed"])
+    status = STATUS_OF.get(reason, STOPPED)
+    return state._replace(status=status, stop={"passed": passed, "reason": reason}, error=error)
+
+
+def encoded(state: State) -> Json:
+    data: Json = codec.encode(state)
+    del data["error"]
+    return data
+
+
+def decoded(data: Json) -> State:
+    """The state of a parsed `run.json`; Mismatch says what is wrong with it."""
+    state = codec.decode(State, data)._replace(error="")
+    if state.current_step == "PRODUCE":
+        state = state._replace(current_step=PRODUCE_PREPARE)
+    for key, words in (("status", STATUSES), ("phase", LEVELS), ("current_step", STEPS)):
+        if getattr(state, key) not in words:
+            raise codec.Mismatch(f"{key} {getattr(state, key)!r} is none of {', '.join(words)}")
+    for key, least in (("iteration", 1), ("max_iterations", 1), ("stagnation_count", 0)):
+        if getattr(state, key) < least:
+            raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
+    for key, shape in SHAPES.items():
+        value = getattr(state, key)
+        if not (shape(value) or (value is None and key in ("prepared_checks", "evaluation", "critique"))):
+            raise codec.Mismatch(f"{key} does not have its form")
+    return state
+
+
+def _criteria(value: Any) -> bool:
+    try:
+        thresholds = [value["phase"][level]["threshold"] for level in LEVELS]
+        fine = all(_texts(rule, "id", "description", "severity", "phase", "check") for rule in value["rules"])
+        return fine and bool(value["rules"]) and all(map(_number, [*thresholds, *_weights(value["rules"])]))
+    except (KeyError, TypeError):
+        return False
+
+
+def _weights(rules: list[Json]) -> list[Any]:
+    return [rule["weight"] for rule in rules]
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _texts(value: Any, *keys: str) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in keys)
+
+
+def _all(value: Any, *keys: str) -> bool:
+    return isinstance(value, list) and all(_texts(each, *keys) for each in value)
+
+
+def _evaluation(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and _number(value.get("score"))
+        and isinstance(value.get("passed"), bool)
+        and _all(value.get("failed"), "id", "severity", "message")
+        and _all(value.get("warnings"), "id", "severity", "message")
+        and _all(value.get("rule_results"), "id", "verdict", "details")
+    )
+
+
+def _checks(value: Any) -> bool:
+    if not (isinstance(value, dict) and _all(value.get("checks"), "rule_id", "type", "expected")):
+        return False
+    kinds = {"executable": "command", "content": "search"}
+    return all(check["type"] in kinds and _texts(check, kinds[check["type"]]) for check in value["checks"])
+
+
+def _critique(value: Any) -> bool:
+    return isinstance(value, dict) and _all(value.get("issues"), "rule_id", "problem", "fix_instruction")
+
+
+def _task(value: Any) -> bool:
+    return _texts(value, "prompt")
+
+
+def _stop(value: Any) -> bool:
+    return _texts(value, "reason") and isinstance(value.get("passed"), bool)
+
+
+SHAPES = {
+    "task": _task,
+    "criteria": _criteria,
+    "prepared_checks": _checks,
+    "evaluation": _evaluation,
+    "critique": _critique,
+    "stop": _stop,
+    "last_score": _number,
+}

@@ -1,0 +1,73 @@
+"""The structured commit message of a boundary: made from a node's state, and read back into it. Pure."""
+
+import re
+from typing import NamedTuple
+
+from rooda.policy.flow_records import ERROR, STATUSES, NodeState, Reading
+
+SUMMARY, ACTION = 72, 200
+ENTRY = "initial entry (sensors skipped)"
+MEASURED = "initial measurement"
+_SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration (\d+(?:\.\d+)*) — (\S.*)")
+_KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
+
+
+class Boundary(NamedTuple):
+    """One commit of a run: which node, which label, and the state it closed with."""
+
+    path: str
+    label: str
+    state: NodeState
+
+
+def one_line(text: str, longest: int) -> str:
+    """Without line breaks and control characters, cut at a word; never empty."""
+    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    if len(plain) > longest:
+        plain = (plain[: longest - 1].rpartition(" ")[0] or plain[: longest - 1]).rstrip(" ,;:.") + "…"
+    return plain or "nothing said"
+
+
+def message(boundary: Boundary) -> str:
+    path, state = boundary.path, boundary.state
+    sensors = ", ".join(f"{reading.sensor}: {reading.status}" for reading in state.readings) or "none"
+    rows = (
+        f"[node-path] {path}",
+        f"[level] {path.count('/')}",
+        f"[iteration] {boundary.label}",
+        f"[status] {state.status}",
+        f"[target-met] {'true' if state.status == 'complete' else 'false'}",
+        f"[sensors] {sensors}",
+        f"[action] {state.action}",
+    )
+    shown = path.replace("/", " > ")
+    return f"ai-loop[{shown}]: iteration {boundary.label} — {state.summary}\n\n" + "\n".join(rows) + "\n"
+
+
+def read(text: str) -> Boundary | None:
+    """The boundary that a commit message tells of; None for a commit of somebody else's."""
+    subject, _, body = text.strip("\n").partition("\n")
+    found = _SUBJECT.fullmatch(subject.strip())
+    fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
+    if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
+        return None
+    if fields["iteration"] != found[2]:
+        return None
+    iteration = int(found[2].rpartition(".")[2])
+    state = NodeState(iteration, fields["status"], _readings(fields["sensors"]), found[3], fields["action"])
+    return Boundary(fields["node-path"], found[2], state)
+
+
+def _readings(text: str) -> tuple[Reading, ...]:
+    if text == "none":
+        return ()
+    pairs = (pair.rpartition(": ") for pair in text.split(", "))
+    return tuple(Reading(name, status) for name, _, status in pairs)
+
+
+def of_error(why: str, state: NodeState, iteration: int) -> NodeState:
+    """The state of a node that failed in this iteration."""
+    text = f"error: {why}"
+    return state._replace(
+        iteration=iteration, status=ERROR, summary=one_line(text, SUMMARY), action=one_line(text, ACTION)
+    )

@@ -1,0 +1,70 @@
+"""The status block that an agent prints at its end: a claim, never a fact."""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+_BLOCK = re.compile(r"^[ \t>]*---LOOP_STATUS---[ \t]*$(.*?)^[ \t>]*---END_STATUS---[ \t]*$", re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"^[ \t>]*([A-Z_]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+class Claim(NamedTuple):
+    """What an agent says of its own work."""
+
+    exit: bool = False
+    criteria: tuple[str, ...] = ()  # those that it says are met
+    next: str = ""
+    alt: str = ""
+    risk: str = ""
+    confidence: str = ""
+    root_cause: str = ""
+    files: tuple[str, ...] = ()  # named as evidence
+    fault: str = ""  # why there is no claim, in words
+
+
+def read(text: str) -> Claim:
+    """The last block counts; without one, or with a broken one, nothing is claimed."""
+    blocks = _BLOCK.findall(text.replace("\r\n", "\n"))
+    if not blocks:
+        return Claim(fault="it printed no status block", root_cause=_root_cause(text))
+    fields = dict(_LINE.findall(blocks[-1]))
+    word = fields.get("EXIT_SIGNAL", "").lower()
+    if word not in ("true", "false"):
+        return Claim(fault="its status block has no EXIT_SIGNAL of true or false", root_cause=_root_cause(text))
+    fault, criteria = _criteria(fields.get("CRITERIA", "{}"))
+    return Claim(
+        exit=word == "true" and not fault,
+        criteria=criteria,
+        next=_line(fields.get("NEXT", "")),
+        alt=_line(fields.get("ALT", "")),
+        risk=_line(fields.get("RISK", "")),
+        confidence=_line(fields.get("CONFIDENCE", "")),
+        root_cause=_root_cause(text),
+        files=tuple(re.findall(r"[^\s,]+", fields.get("EVIDENCE", ""))),
+        fault=fault,
+    )
+
+
+def _criteria(text: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return "the CRITERIA of its status block are no JSON object", ()
+    return "", tuple(name for name, met in found.items() if met is True)
+
+
+def _root_cause(text: str) -> str:
+    found = re.findall(r"^[ \t>*-]*ROOT_CAUSE:[ \t]*(\S.*?)[ \t]*$", text, re.MULTILINE)
+    return _line(found[-1]) if found else ""
+
+
+def _line(text: str) -> str:
+    """One line of printable text, for a line of the screen."""
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
+
+
+def without(text: str) -> str:
+    """The text without its status blocks: what is left may tell of an error."""
+    return _BLOCK.sub("", text)

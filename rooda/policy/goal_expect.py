@@ -1,0 +1,38 @@
+"""Does a command's output show what was expected? A bound on its last number, or a pattern."""
+
+import operator
+import re
+
+_BOUND = re.compile(r"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?\d+(?:\.\d+)?)\s*[a-zA-Z%µ]*\s*$")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_COMPARE = {
+    "<": operator.lt, "<=": operator.le, "≤": operator.le, ">": operator.gt, ">=": operator.ge, "≥": operator.ge,
+    "==": operator.eq, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def is_bound(expect: str) -> bool:
+    """A comparison with a number: then the command measures something."""
+    return bool(_BOUND.match(expect))
+
+
+def fault(expect: str) -> str:
+    """Why this can't be expected of anything; "" if it can."""
+    if is_bound(expect):
+        return ""
+    try:
+        re.compile(expect)
+    except re.error as problem:
+        return f"{expect!r} is neither a comparison nor a regular expression ({problem})"
+    return ""
+
+
+def holds(expect: str, output: str) -> bool:
+    """True for no expectation at all."""
+    if not expect:
+        return True
+    bound = _BOUND.match(expect)
+    if not bound:
+        return not fault(expect) and bool(re.search(expect, output, re.MULTILINE))
+    numbers = _NUMBER.findall(output)
+    return bool(numbers) and bool(_COMPARE[bound[1]](float(numbers[-1]), float(bound[2])))

@@ -1,0 +1,69 @@
+"""What a specification's own words decide: the workflow, and how hard the work is to take back."""
+
+import re
+
+_WORKFLOWS = {
+    "A": r"add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e|es|ed|ing)|new features?",
+    "B": r"fix(?:es|ed|ing)?|debug(?:s|ged|ging)?|broken|errors?|fail(?:s|ed|ing)|failures?",
+    "C": r"refactor(?:s|ed|ing)?|clean(?:s|ed|ing)?[ -]up|cleanups?|reorgani[sz](?:e|es|ed|ing)|migrat(?:e|es|ed|ing)",
+}
+_ANY = re.compile("|".join(rf"(?P<{name}>\b(?:{words})\b)" for name, words in _WORKFLOWS.items()), re.IGNORECASE)
+WORKFLOW_NAMES = {"A": "Build", "B": "Debug", "C": "Refactor"}
+GATE_OF = {"A": "library_search", "B": "root_cause", "C": "deletion_considered"}
+GATE_ASKS = {
+    "A": "a library search: two candidates, or `No library exists because …`",
+    "B": "the root cause and the evidence for it",
+    "C": "what can be deleted, or why nothing can",
+}
+SKIP_GATES = "proceed without confirmation"
+
+CLASSES = ("2A", "2B", "1")  # from easy to hard to take back
+_HARD = re.compile(
+    r"\bschemas?\b|\bmigrations?\b|\bdrop(?:s|ped|ping)? (?:the )?(?:\w+ )?(?:tables?|columns?|database)\b"
+    r"|\bpublic[ -](?:apis?|interfaces?|endpoints?)\b|\bpublish(?:es|ed|ing)?\b"
+    r"|\bdelet(?:e|es|ed|ing|ion of) (?:\w+ ){0,2}data\b",
+    re.IGNORECASE,
+)
+_MIDDLE = re.compile(
+    r"\bdependenc(?:y|ies)\b|\bupgrad(?:e|es|ed|ing)\b|\brefactor(?:s|ed|ing)?\b|\bmov(?:e|es|ed|ing)\b", re.IGNORECASE
+)
+
+
+def workflow(spec: str) -> str:
+    """The earliest indicator wins; without any it is A."""
+    found = _ANY.search(spec)
+    return found.lastgroup or "A" if found else "A"
+
+
+def floor(spec: str) -> str:
+    """The class that the words alone demand; "" for none."""
+    return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
+
+
+def stricter(*classes: str) -> str:
+    """The hardest to take back of those given; unknown work is 2B."""
+    known = [each for each in classes if each in CLASSES]
+    return max(known, key=CLASSES.index) if known else "2B"
+
+
+def reversibility(spec: str, planned: str) -> str:
+    """The plan's class, but never easier than the words of the specification."""
+    return stricter(planned, floor(spec))
+
+
+def class_of(value: object) -> str:
+    """`2A`, `type 2a`, `1`: one of the classes, or "" for none."""
+    word = re.sub(r"^type\s*", "", str(value).strip().lower()) if isinstance(value, str | int) else ""
+    return {"2a": "2A", "2b": "2B", "1": "1"}.get(word, "")
+
+
+def skips_gates(text: str) -> bool:
+    return SKIP_GATES in " ".join(text.lower().split())
+
+
+def gate_weakness(letter: str, evidence: str) -> str:
+    """What is thin about the evidence, for a person to judge; "" when its form is as asked."""
+    text = evidence.lower()
+    if letter == "A" and not re.search(r"\bno\b.*\blibrar|[,;/&]|\b(?:and|or|vs|versus)\b", text):
+        return f"the library search names fewer than two candidates: {evidence}"
+    return ""

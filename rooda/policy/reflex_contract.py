@@ -1,0 +1,199 @@
+"""What a phase may answer: strict extraction, and the closed forms of each contract. A breach is a sentence."""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from rooda.model import Json
+
+STRICT, LENIENT = "strict", "lenient"
+STEPS, ISSUES = (3, 5), (1, 5)
+VERDICTS = ("pass", "fail", "warn")
+PLACEHOLDER = re.compile(r"<(?:task-)?alias>")
+
+
+class Breach(ValueError):
+    """The answer is not what the contract asks for."""
+
+
+def markdown(answer: str) -> str:
+    """The text of an artifact: without one outer fence, lines ended by \\n, one of them at the end."""
+    text = _inside_fence(_plain(answer), ("markdown", "md"))
+    if not text.strip():
+        raise Breach("the answer is empty")
+    return text.strip("\n") + "\n"
+
+
+def _plain(answer: str) -> str:
+    return answer.replace("\r\n", "\n").lstrip("\ufeff").strip()
+
+
+def _inside_fence(text: str, words: Sequence[str]) -> str:
+    """What a single outer fence with one of these words holds; the text itself if there is none."""
+    lines = text.split("\n")
+    opening = re.fullmatch(r"(`{3,})[ \t]*(\w*)[ \t]*", lines[0])
+    if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
+        return text
+    inside = False  # a block of its own: only a fence without a word ends it
+    for line in lines[1:-1]:
+        if line.startswith(opening[1]):
+            inside = not inside or bool(line.strip("` \t"))
+    return text if inside else "\n".join(lines[1:-1]).strip("\n")
+
+
+def one_object(answer: str, extraction: str = STRICT) -> Json:
+    """The one JSON object that the answer is; lenient: that it has anywhere in it."""
+    text = _inside_fence(_plain(answer), ("json", ""))
+    if not text:
+        raise Breach("the answer is empty")
+    if extraction == LENIENT and not text.startswith("{"):
+        return _found_in(text)
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise Breach("the answer is nested too deeply") from None
+    except Breach:
+        raise
+    except ValueError as problem:
+        if extraction == LENIENT:
+            return _found_in(text)
+        raise Breach(f"the answer is not one JSON object ({problem})") from None
+    if not isinstance(value, dict):
+        raise Breach("the answer is JSON, but no object")
+    return value
+
+
+def _found_in(text: str) -> Json:
+    found: list[Json] = []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            found.append(value)
+        at = text.find("{", end)
+    if len(found) != 1:
+        raise Breach(f"the answer has {len(found)} JSON objects in it, not one")
+    return found[0]
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> Json:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise Breach("a key stands twice in one object of the answer")
+    return table
+
+
+def _no_constant(word: str) -> Any:
+    raise Breach(f"{word} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_twins, parse_constant=_no_constant)
+
+
+def plan(answer: Json) -> list[str]:
+    """{"plan": [3 to 5 texts]}"""
+    steps = _list(answer, "plan")
+    if not all(isinstance(step, str) and step.strip() for step in steps):
+        raise Breach("every step of 'plan' must be a text that is not empty")
+    least, most = STEPS
+    if not least <= len(steps) <= most:
+        raise Breach(f"'plan' must have {least} to {most} steps, it has {len(steps)}")
+    return steps
+
+
+def checks(answer: Json, active: Collection[str], artifact: str) -> list[Json]:
+    """{"checks": [...]}, each for an active rule; unknown keys are dropped."""
+    return [_check(raw, f"checks[{place}]", active, artifact) for place, raw in enumerate(_list(answer, "checks"))]
+
+
+def _check(raw: Any, where: str, active: Collection[str], artifact: str) -> Json:
+    table = _table(raw, where)
+    rule = _text(table, "rule_id", where)
+    if rule not in active:
+        raise Breach(f"{where}: rule_id {rule!r} is no active rule")
+    kind = table.get("type")
+    if kind not in ("executable", "content"):
+        raise Breach(f"{where}: type must be 'executable' or 'content', got {kind!r}")
+    key = "command" if kind == "executable" else "search"
+    check: Json = {"rule_id": rule, "type": kind, key: _text(table, key, where)}
+    if not isinstance(table.get("expected"), str):
+        raise Breach(f"{where}: 'expected' must be a text")
+    check["expected"] = table["expected"]
+    if kind == "executable":
+        _executable(check["command"], where, artifact)
+    elif "absent" in table:
+        if not isinstance(table["absent"], bool):
+            raise Breach(f"{where}: 'absent' must be true or false")
+        check["absent"] = table["absent"]
+    return check
+
+
+def _executable(command: str, where: str, artifact: str) -> None:
+    if placeholder := PLACEHOLDER.search(command):
+        raise Breach(f"{where}: the command holds the placeholder {placeholder[0]}")
+    if artifact not in command:
+        raise Breach(f"{where}: the command must name the artifact by its path {artifact}")
+    if "\0" in command:
+        raise Breach(f"{where}: the command holds a NUL character")
+
+
+def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str]]:
+    """{"rule_results": [...]}, each wanted rule once: does it hold, and the details."""
+    found: dict[str, tuple[bool, str]] = {}
+    for place, raw in enumerate(_list(answer, "rule_results")):
+        where = f"rule_results[{place}]"
+        table = _table(raw, where)
+        rule, verdict = _text(table, "id", where), table.get("verdict")
+        if rule not in wanted or rule in found:
+            raise Breach(f"{where}: {rule!r} is {'judged twice' if rule in found else 'no rule to judge here'}")
+        if verdict not in VERDICTS:
+            raise Breach(f"{where}: verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}")
+        if not isinstance(table.get("details"), str):
+            raise Breach(f"{where}: 'details' must be a text")
+        found[rule] = (verdict == "pass", table["details"].strip())
+    missing = [rule for rule in wanted if rule not in found]
+    if missing:
+        raise Breach(f"no verdict for {', '.join(missing)}")
+    return found
+
+
+def issues(answer: Json, failing: Collection[str]) -> list[Json]:
+    """{"issues": [1 to 5, each for one rule that failed]}"""
+    found = _list(answer, "issues")
+    least, most = ISSUES
+    if not least <= len(found) <= most:
+        raise Breach(f"'issues' must have {least} to {most} entries, it has {len(found)}")
+    keys = ("rule_id", "problem", "fix_instruction", "expected_effect")
+    kept = []
+    for place, raw in enumerate(found):
+        where = f"issues[{place}]"
+        table = _table(raw, where)
+        issue = {key: _text(table, key, where) for key in keys}
+        if issue["rule_id"] not in failing:
+            raise Breach(f"{where}: {issue['rule_id']!r} is no rule that failed")
+        kept.append(issue)
+    return kept
+
+
+def _list(answer: Json, key: str) -> list[Any]:
+    value = answer.get(key)
+    if not isinstance(value, list):
+        raise Breach(f"the answer must have the key {key!r} with a list")
+    return value
+
+
+def _table(raw: Any, where: str) -> Json:
+    if not isinstance(raw, dict):
+        raise Breach(f"{where} must be an object")
+    return raw
+
+
+def _text(table: Json, key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise Breach(f"{where}: {key!r} must be a text that is not empty")
+    return value

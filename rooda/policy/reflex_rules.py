@@ -1,0 +1,135 @@
+"""The rules that an artifact must meet: what a rule is, which are active, and what is wrong with a draft of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rooda.model import Json
+
+WEIGHTS = {"fail": 2, "warn": 1, "info": 0}  # severity: weight where none is given
+LEVELS = ("A", "B")
+THRESHOLDS = {"A": 0.8, "B": 0.9}
+ACTIVE = {"A": ("A",), "B": ("A", "B")}
+NAME, VERSION = "loop_default_v1", 1
+_ID = re.compile(r"[ab]\.[a-z0-9_-]+\.[a-z0-9_-]+")
+
+
+class Rule(NamedTuple):
+    """One rule, complete."""
+
+    id: str
+    description: str
+    severity: str  # fail | warn | info
+    weight: int | float
+    phase: str  # A | B
+    check: str
+
+
+class Criteria(NamedTuple):
+    """What a person confirms, and what `run.json` keeps."""
+
+    rules: tuple[Rule, ...]
+    thresholds: Mapping[str, float] = THRESHOLDS
+    name: str = NAME
+    version: int = VERSION
+
+
+class Draft(NamedTuple):
+    """Criteria as somebody wrote them, and what is wrong with them."""
+
+    criteria: Criteria
+    faults: tuple[str, ...] = ()
+
+
+def stored(criteria: Criteria) -> Json:
+    """As `run.json` has it."""
+    phases = {
+        level: {"threshold": criteria.thresholds[level], "active_levels": list(ACTIVE[level])} for level in LEVELS
+    }
+    rules = [rule._asdict() for rule in criteria.rules]
+    return {"name": criteria.name, "version": criteria.version, "phase": phases, "rules": rules}
+
+
+def drafted(data: Any) -> Draft:
+    """From a rules file: a list of rules, or an object with `rules` and perhaps thresholds."""
+    table = {"rules": data} if isinstance(data, list) else data
+    if isinstance(table, dict) and isinstance(table.get("criteria"), dict):
+        table = table["criteria"]
+    if not isinstance(table, dict) or not isinstance(table.get("rules"), list):
+        return Draft(Criteria(()), ("expected a list of rules, or an object with the key 'rules'",))
+    thresholds, faults = _thresholds(table)
+    rules: list[Rule] = []
+    for place, raw in enumerate(table["rules"], 1):
+        rule, wrong = _rule(raw)
+        who = raw.get("id") if isinstance(raw, dict) and raw.get("id") else f"number {place}"
+        faults += [f"rule {who}: {what}" for what in wrong]
+        rules += [rule] if rule else []
+    faults += _together(rules, len(table["rules"]))
+    name, version = table.get("name", NAME), table.get("version", VERSION)
+    if not isinstance(name, str) or not name or type(version) is not int:
+        return Draft(Criteria(()), (*faults, "name must be a text and version a whole number"))
+    return Draft(Criteria(tuple(rules), thresholds, name, version), tuple(faults))
+
+
+def _together(rules: Sequence[Rule], written: int) -> list[str]:
+    if not written:
+        return ["there must be at least one rule"]
+    ids = [rule.id for rule in rules]
+    return [f"rule {each}: its id is used twice" for each in dict.fromkeys(ids) if ids.count(each) > 1]
+
+
+def _thresholds(table: Json) -> tuple[dict[str, float], list[str]]:
+    """`phase.A.threshold` as in run.json, or `thresholds.A`."""
+    found, faults = dict(THRESHOLDS), []
+    for level in LEVELS:
+        for value in (_inside(table, "phase", level, "threshold"), _inside(table, "thresholds", level)):
+            if value is None:
+                continue
+            if is_number(value) and 0 <= value <= 1:
+                found[level] = value
+            else:
+                faults.append(f"the threshold of phase {level} must be a number from 0 to 1")
+    return found, faults
+
+
+def _inside(table: Any, *keys: str) -> Any:
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def is_number(value: Any) -> bool:
+    """A finite number; true and false are none."""
+    return type(value) in (int, float) and abs(value) < float("inf")
+
+
+def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
+    """The rule with everything that follows from what is written, and what is wrong with it."""
+    if not isinstance(raw, dict):
+        return None, ["it must be an object"]
+    name, severity = raw.get("id"), raw.get("severity")
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        return None, ["its id must have the form <a|b>.<category>.<specific>, in small letters, digits, - and _"]
+    if not isinstance(severity, str) or severity not in WEIGHTS:
+        return None, [f"its severity must be one of {', '.join(WEIGHTS)}, got {severity!r}"]
+    level = raw.get("phase", name[0].upper())
+    if level not in LEVELS or level.lower() != name[0]:
+        return None, [f"its phase must be {name[0].upper()}, as its id begins with {name[0]!r}, got {level!r}"]
+    weight = raw.get("weight", WEIGHTS[severity])
+    if not is_number(weight) or weight < 0 or (severity == "info" and weight != 0):
+        return None, ["its weight must be a number >= 0, and 0 for an info rule"]
+    description, check = _text(raw, "description"), _text(raw, "check")
+    if not (description or check):
+        return None, ["description and check are empty: say what must hold"]
+    # What to verify follows from what must hold, if nobody says more; the person confirms it with the rest.
+    return Rule(name, description or check, severity, weight, level, check or f"Verify: {description}"), []
+
+
+def _text(raw: Json, key: str) -> str:
+    value = raw.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def active(rules: Sequence[Json], level: str) -> list[Json]:
+    """The stored rules that count at this level."""
+    return [rule for rule in rules if rule["phase"] in ACTIVE[level]]

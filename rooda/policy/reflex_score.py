@@ -1,0 +1,135 @@
+"""What an evaluation comes to: score, pass, stagnation, and what follows. Exact: fractions of the decimal texts."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from rooda.model import Json
+
+STALE, STALLED = Fraction("0.02"), 2  # a smaller gain counts as none; so many of them end the loop
+COMPLETED, STOPPED, FAILED = "completed", "stopped", "failed"
+STATUS_OF = {
+    "threshold_reached": COMPLETED,
+    "no_major_issues": COMPLETED,
+    "user_stop": STOPPED,
+    "iteration_limit": STOPPED,
+    "stagnation": STOPPED,
+    "phase_error": FAILED,
+}
+SWITCH, REFINE = "switch", "refine"  # what follows where nothing stops the loop
+
+
+class Finding(NamedTuple):
+    """What was found about one rule: does it hold, and the facts."""
+
+    id: str
+    holds: bool
+    details: str
+
+
+class Next(NamedTuple):
+    """What follows from an evaluation: SWITCH, REFINE, or the reason to stop; and the new count."""
+
+    what: str
+    stagnation_count: int
+
+
+def exact(number: Any) -> Fraction:
+    """The number as it is written."""
+    return Fraction(str(number))
+
+
+def evaluation(rules: Sequence[Json], findings: Mapping[str, Finding], threshold: Any) -> Json:
+    """The evaluation object of the contract. `rules` are the active ones, each with a finding."""
+    failed: list[Json] = []
+    warnings: list[Json] = []
+    results: list[Json] = []
+    for rule in rules:
+        finding = findings[rule["id"]]
+        verdict = "pass" if finding.holds else "fail" if rule["severity"] == "fail" else "warn"
+        results.append({"id": rule["id"], "verdict": verdict, "details": finding.details})
+        if not finding.holds:
+            entry = {"id": rule["id"], "severity": rule["severity"], "message": finding.details}
+            (failed if verdict == "fail" else warnings).append(entry)
+    share = score(rules, {each for each, finding in findings.items() if finding.holds})
+    passed = share >= exact(threshold) and not failed
+    return {
+        "score": float(share),
+        "passed": passed,
+        "failed": failed,
+        "warnings": warnings,
+        "rule_results": results,
+    }
+
+
+def score(rules: Sequence[Json], passed: set[str]) -> Fraction:
+    """Passed weight of all active weight; 1 where nothing weighs anything."""
+    whole = sum((exact(rule["weight"]) for rule in rules), Fraction(0))
+    held = sum((exact(rule["weight"]) for rule in rules if rule["id"] in passed), Fraction(0))
+    return held / whole if whole else Fraction(1)
+
+
+def exact_score(rules: Sequence[Json], found: Json | None) -> Fraction:
+    """An earlier evaluation's score again, from its verdicts: the stored number is rounded."""
+    if found is None:
+        return Fraction(0)
+    verdicts = {result["id"]: result["verdict"] for result in found["rule_results"]}
+    judged = [rule for rule in rules if rule["id"] in verdicts]
+    if len(judged) != len(verdicts):
+        return exact(found["score"])
+    return score(judged, {name for name, verdict in verdicts.items() if verdict == "pass"})
+
+
+class Standing(NamedTuple):
+    """Where the loop stands when an evaluation comes in."""
+
+    level: str
+    iteration: int
+    max_iterations: int
+    stagnation_count: int
+    before: Fraction  # the score before this one, 0 at first
+
+
+def what_next(standing: Standing, now: Fraction, passed: bool, blocked: bool) -> Next:
+    """Completion before stagnation, stagnation before the limit; `blocked`: a fail rule failed.
+
+    `no_major_issues` counts in phase B only: in A it would keep the loop from ever seeing the rules of B.
+    """
+    if passed:
+        return Next(SWITCH, 0) if standing.level == "A" else Next("threshold_reached", standing.stagnation_count)
+    if standing.level == "B" and not blocked:
+        return Next("no_major_issues", standing.stagnation_count)
+    stale = now - standing.before < STALE and not blocked
+    count = standing.stagnation_count + stale
+    if count >= STALLED:
+        return Next("stagnation", count)
+    if standing.iteration >= standing.max_iterations:
+        return Next("iteration_limit", count)
+    return Next(REFINE, count)
+
+
+def hundredths(number: Any) -> str:
+    """Two decimals, cut: a FAIL never shows the threshold."""
+    cut = int(exact(number) * 100)
+    return f"{cut // 100}.{cut % 100:02d}"
+
+
+class Distance(NamedTuple):
+    """How far an unfinished loop is from success."""
+
+    threshold: Any
+    gap: float
+    blocking: tuple[str, ...]
+    passed_rules: int
+    total_rules: int
+
+
+def distance(found: Json, threshold: Any, exactly: Fraction) -> Distance:
+    results = found["rule_results"]
+    return Distance(
+        threshold,
+        float(max(Fraction(0), exact(threshold) - exactly)),
+        tuple(entry["id"] for entry in found["failed"]),
+        sum(result["verdict"] == "pass" for result in results),
+        len(results),
+    )

@@ -1,0 +1,78 @@
+"""What a flow's events say on the screen. Pure: facts in, text out."""
+
+import shlex
+
+from rooda.model import Json
+from rooda.policy.durations import whole
+from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
+from rooda.report.lines import Line
+
+
+def _started(record: Json) -> list[Line]:
+    nodes = " > ".join(record["nodes"])
+    return [
+        Line(
+            "info",
+            f"Starting flow {record['name']}: {nodes}, on branch {record['branch']} from {record['base_branch']}",
+        )
+    ]
+
+
+def _resumed(record: Json) -> list[Line]:
+    where = f"at {record['active']}" + (f" ({record['step']})" if record["step"] else "")
+    return [Line("info", f"Resuming flow {record['name']} {where}, on branch {record['branch']}")]
+
+
+def _boundary(record: Json) -> list[Line]:
+    """After each iteration of the root its progress; the inner ones indented before it."""
+    sensors = ", ".join(f"{name}: {status}" for name, status in record["sensors"].items())
+    said = "; ".join(part for part in (record["summary"], sensors) if part)
+    met = f"target-met {'true' if record['target_met'] else 'false'}"
+    if record["level"] == 0:
+        return [Line("info", f"Iteration {record['label']}: {met}; {said}")]
+    node = record["node"].rpartition("/")[2]
+    return [Line("info", f"{'  ' * record['level']}{node} {record['label']}: {met}; {said}")]
+
+
+def _ended(record: Json) -> list[Line]:
+    if record["status"] == RUNNING:
+        again = f"{record['note']}. State saved. Resume with: rooda flow resume {record['name']}"
+        return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}")]
+    branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
+    commits = record["commits"]
+    return [
+        _end(record),
+        Line("info", f"Branch: {record['branch']}"),
+        Line("info", f"Base branch: {record['base_branch']}"),
+        Line("info", f"Commits: {commits}"),
+        Line("info", f"See it:   git diff {base}...{branch}"),
+        Line("info", f"Take it:  git checkout {base} && git merge {branch}"),
+        Line("info", f"Or:       git rebase {base}"),
+        Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
+    ]
+
+
+def _end(record: Json) -> Line:
+    total = whole(record["elapsed"])
+    rounds, most = record["executed"], record["max_iterations"]
+    count = f"{rounds} {'iteration' if rounds == 1 else 'iterations'}"
+    if record["status"] == COMPLETE:
+        return Line("info", f"Flow {record['name']} complete: target met after {count} (total: {total})")
+    if record["status"] == LIMIT:
+        cycles = f"limit {most}: {most - 1} full {'cycle' if most == 2 else 'cycles'}"
+        text = f"Flow {record['name']} max-iterations-reached ({cycles}), target not met (total: {total})"
+        passing = record["sensors"] and all(status == PASS for status in record["sensors"].values())
+        return Line(
+            "warn", f"WARNING: {text}" + ("; all sensors pass, but no controller judged that" if passing else "")
+        )
+    assert record["status"] == ERROR
+    what = str(record["action"]).removeprefix("error: ")
+    return Line("error", f"ERROR: Flow {record['name']} ended with an error: {what} (total: {total})")
+
+
+MAKERS = {
+    "run.started": _started,
+    "run.resumed": _resumed,
+    "run.ended": _ended,
+    "node.boundary": _boundary,
+}

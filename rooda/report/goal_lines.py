@@ -1,0 +1,147 @@
+"""The events of a goal as the lines that people read. Pure: facts in, text out."""
+
+import json
+from collections.abc import Callable
+
+from rooda.model import Json
+from rooda.report.goal_box import box
+from rooda.report.lines import Line
+
+_ASCII = str.maketrans(
+    {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
+    | {"↳": ">", "·": "-", "→": "->", "…": "...", "🟢": "OK", "🟡": "??", "🔴": "!!"}
+)
+
+
+def plain(text: str) -> str:
+    """For a terminal that knows ASCII only."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode()
+
+
+def _scored(record: Json) -> list[Line]:
+    rows = []
+    for name, each in record["scores"].items():
+        why = f' ("{each["quote"]}")' if each["quote"] else f" ({each['note']})" if each["note"] else ""
+        rows.append(f"{name.capitalize()}: {each['score']}/2{why}")
+    by = {"offline": ", offline rubric", "person": ", as given", "file": ", plan file"}.get(record["by"], "")
+    word = "Intent required" if record["shape"] == "Intent" else f"{record['shape']}-shaped"
+    return _info(*rows, f"Total: {record['total']}/10 → {word}{by}")
+
+
+def _planned(record: Json) -> list[Line]:
+    criteria = [f"  {each['name']}: {each['method']}" for each in record["criteria"]]
+    rules = [f"  {text}" for text in record["must_not"]]
+    evidence = [f"Evidence ({record['gate']}): {record['evidence']}"] if record["evidence"] else []
+    return [
+        *_info(f"Reversibility: type {record['reversibility']}", f"Criteria: {len(criteria)}", *criteria),
+        *_info(*(["Must not:", *rules] if rules else [])),
+        *_info(f"Steps: {len(record['steps'])}", *evidence),
+        *(Line("warn", f"WARNING: {note}", aside=True) for note in record["notes"]),
+    ]
+
+
+def _prechecked(record: Json) -> list[Line]:
+    return _info("Adversarial pre-check:", *(f"  {text}" for text in record["amendments"]))
+
+
+def _disclosed(record: Json) -> list[Line]:
+    return [Line("result", record["text"])]
+
+
+def _started(record: Json) -> list[Line]:
+    start = (
+        f"[LOOP] Starting | Shape: {record['shape']} ({record['total']}/10) | Workflow: {record['workflow']}"
+        f" | Steps: {record['steps']} | Budget: {record['budget']}"
+    )
+    notes = [f"already true before any work: {', '.join(record['already'])}"] if record["already"] else []
+    notes.append(f"File edits are counted by: {record['edits']}")
+    if record["blind"]:
+        why = "The cost of calls is not known, so the budget can't be enforced"
+        notes.append(f"{why}: the iteration limit is the only bound.")
+    if record["type"] != "2A" and not record["git"]:
+        notes.append("No git repository here: steps are not checkpointed.")
+    return _info(start, *notes)
+
+
+def _resumed(record: Json) -> list[Line]:
+    return _info(
+        "[LOOP RESUME] Active loop detected",
+        f"Spec: {' '.join(record['spec'].split())[:100]}",
+        f"Progress: {record['done']}/{record['total']} steps | Iteration: {record['iterations']}",
+        f"Unmet criteria: {', '.join(record['unmet']) or 'none'}",
+        f"Next: {record['next']}",
+        *record["notes"],
+    )
+
+
+def _iteration_started(record: Json) -> list[Line]:
+    number = f"{record['iteration'] + 1}/{record['max_iterations']}"
+    return _info(f"[LOOP] Iteration {number} | Cost: {record['cost']}/{record['budget']} | Step: {record['step']}")
+
+
+def _iteration_ended(record: Json) -> list[Line]:
+    word = f"✓ {record['step']} complete" if record["accepted"] else f"✗ {record['step']} not complete"
+    return _info(
+        f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
+        "---LOOP_STATUS---",
+        f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
+        f"CRITERIA: {json.dumps(record['criteria'], ensure_ascii=False)}",
+        f"STUCK_COUNT: {record['stuck']}",
+        f"NEXT: {record['next']}",
+        "---END_STATUS---",
+    )
+
+
+def _asked(record: Json) -> list[Line]:
+    """On a terminal the question itself stands where the answer is typed."""
+    rows = [*record["lines"]]
+    if not record["attended"] or record["answer"]:
+        rows.append(f"{record['text']} {record['hint']}".rstrip())
+    return [Line("result", row) for row in rows]
+
+
+def _ended(record: Json) -> list[Line]:
+    if record["status"] == "completed":
+        rows = ["<loop-complete>", "All success criteria satisfied:"]
+        rows += [*(f"- {name}: ✓" for name in record["criteria"]), "</loop-complete>"]
+    elif record["status"] == "failed":
+        rows = [f"ERROR: {record['note']}"]
+    else:
+        rows = [
+            f"[LOOP] ⏸ Paused: {record['note']}",
+            f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
+            f"Resume: {resume(record)}",
+        ]
+    return [Line("result", row) for row in (*rows, *box(record))]
+
+
+def resume(record: Json) -> str:
+    """What to type to go on, by what it waits for."""
+    words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
+    words |= dict.fromkeys(("G1", "G2", "G3", "tests"), " --yes")
+    if record["reason"] == "observation":
+        return 'rooda goal verify NAME --observed "what was seen", then rooda goal continue'
+    return f"rooda goal continue{words.get(record['reason'], '')}"
+
+
+def _verified(record: Json) -> list[Line]:
+    return [Line("debug", f"{record['criterion']}: {record['verdict']} ({record['evidence']})")]
+
+
+def _info(*rows: str) -> list[Line]:
+    return [Line("info", row) for row in rows]
+
+
+MAKERS: dict[str, Callable[[Json], list[Line]]] = {
+    "goal.scored": _scored,
+    "goal.planned": _planned,
+    "goal.prechecked": _prechecked,
+    "goal.disclosed": _disclosed,
+    "run.started": _started,
+    "run.resumed": _resumed,
+    "run.ended": _ended,
+    "iteration.started": _iteration_started,
+    "iteration.ended": _iteration_ended,
+    "question.asked": _asked,
+    "criterion.verified": _verified,
+}

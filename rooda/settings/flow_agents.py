@@ -1,0 +1,62 @@
+"""Which agent, with which model and which tools, answers a call of a flow."""
+
+import os
+from typing import Any
+
+from rooda.model import Agent
+from rooda.settings.agents import model_word
+from rooda.settings.lookup import Lookup
+from rooda.settings.restrictions import _option as option_words
+
+SHELL = {"copilot": ("shell",), "qwen": ("run_shell_command",)}  # what others call it; else the words of Claude Code
+HARMLESS = ("aider", "demo")  # run no commands anyway
+DENIED = ("Bash",)
+
+
+def agent_for(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any], word: str) -> Agent:
+    """The configured agent for one kind of call. A model that was typed or stands in [flow] beats all others."""
+    found = look.find("model")
+    own = found is not None and found.path[0] != "loop"
+    model = agent.model if own else model_word(look.settings, word)
+    return _with_tools(look, agent, kind, keys)._replace(model=model)
+
+
+def _with_tools(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any]) -> Agent:
+    """The tools of the agent file, in the CLI's own options; the actuator gets no shell."""
+    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    denied = _names(keys.get("disallowedTools"))
+    if kind == "actuator":
+        denied = list(dict.fromkeys([*DENIED, *denied]))
+    if agent.name in SHELL:
+        denied = [*SHELL[agent.name]] if kind == "actuator" else []
+    command = agent.command
+    if (allowed := _names(keys.get("tools"))) and "allow" in table and _speaks_claude(agent):
+        command += f" {option_words(str(table['allow']), [name for name in allowed if name not in denied])}"
+    if denied and "deny" in table:
+        command += f" {option_words(str(table['deny']), denied)}"
+    return agent._replace(command=command)
+
+
+def _speaks_claude(agent: Agent) -> bool:
+    """Are the tool names of agent files its own?"""
+    return os.path.basename(agent.command.split()[0]) == "claude"
+
+
+def _names(value: object) -> list[str]:
+    """A list, or names with commas between."""
+    parts = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(part).strip() for part in parts if str(part).strip()]
+
+
+def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
+    """What a flow can't have with this agent."""
+    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    found = []
+    if "deny" not in table and agent.name not in HARMLESS:
+        who = agent.name or "the AI command"
+        found.append(f"{who} has no option to take tools away: that the actuator runs no commands is only asked for")
+    known = look.settings.table("models")
+    foreign = agent.name and agent.output != "text" and not _speaks_claude(agent)
+    if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):
+        found.append(f"the model words {', '.join(unknown)} reach {agent.name} as they are; map them in [models]")
+    return found

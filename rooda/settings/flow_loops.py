@@ -1,0 +1,18 @@
+"""A flow's actuator that is another kind of loop: `actuator: {strategy: loop, loop: ooda, …}`."""
+
+from typing import Any
+
+KEYS = {"ooda": {"procedure": str, "max_iterations": int}}
+COMMON = ("strategy", "loop")
+
+
+def loop_faults(value: dict[str, Any]) -> list[str]:
+    """What is wrong with it, as the rest of a sentence that begins with the node."""
+    kind = value.get("loop")
+    if kind not in KEYS:
+        return [f"actuator.loop must be one of {', '.join(KEYS)}, got {kind!r}"]
+    faults = [f"unknown key actuator.{key}" for key in value if key not in COMMON and key not in KEYS[kind]]
+    for key, wanted in KEYS[kind].items():
+        if key in value and (type(value[key]) is not wanted or not value[key]):
+            faults.append(f"actuator.{key} must be {'a name' if wanted is str else 'a whole number >= 1'}")
+    return faults

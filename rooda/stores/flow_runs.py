@@ -1,0 +1,159 @@
+"""The runs of a project: found in the work tree and on the branches, begun, and opened again."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rooda.errors import UsageProblem
+from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
+from rooda.policy.flow_messages import Boundary
+from rooda.policy.flow_records import ERROR, RUNNING, STATUSES, Node
+from rooda.stores.flow_run import STEP
+from rooda.world import clock, files, flow_artifacts, flow_repo
+from rooda.world.flow_artifacts import STATE, Files
+from rooda.world.flow_repo import Logged, Repo
+
+KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
+
+
+class Known(NamedTuple):
+    """A run, by its run-state."""
+
+    id: str
+    state: dict[str, Any]
+    here: bool  # its branch is the one that is checked out
+
+    @property
+    def status(self) -> str:
+        return str(self.state.get("status", ""))
+
+    @property
+    def root(self) -> str:
+        """The top node's path."""
+        return str(self.state["execution-stack"][0])
+
+    @property
+    def branch(self) -> str:
+        return str(self.state.get("branch", ""))
+
+
+def known(repo: Repo) -> list[Known]:
+    """Every run of this project, newest first. A run's own branch knows best how it stands."""
+    current = flow_repo.position(repo).branch
+    branches = flow_repo.branches(repo)
+    found: dict[str, Known] = {}
+    for name in _ids(_folders(repo)):
+        state = _of_work_tree(repo, name)
+        if state and (state.get("branch") == current or state.get("branch") not in branches):
+            found[name] = Known(name, state, True)
+    for branch in branches:
+        for name in _ids(flow_repo.runs_at(repo, branch)):
+            if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
+                found[name] = Known(name, state, branch == current)
+    return sorted(found.values(), key=lambda run: run.id, reverse=True)
+
+
+def _folders(repo: Repo) -> list[str]:
+    try:
+        return os.listdir(os.path.join(repo.project, RUNS))
+    except OSError:
+        return []
+
+
+def _ids(names: Sequence[str]) -> list[str]:
+    return [name for name in names if RUN_ID.fullmatch(name)]
+
+
+def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
+    """An end that is not committed yet is none."""
+    state = _checked(flow_artifacts.text(Files(repo.project, name).state))
+    if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
+        state["status"] = RUNNING
+    return state
+
+
+def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
+    data = flow_repo.committed(repo, commit, f"{run_folder(name)}/{STATE}")
+    return _checked(None if data is None else files.to_text(data))
+
+
+def _checked(text: str | None) -> dict[str, Any]:
+    """{} for what is no run-state."""
+    state = flow_artifacts.read_state(text)
+    whole = (
+        all(key in state for key in KEYS)
+        and isinstance(state.get("execution-stack"), list)
+        and state["execution-stack"]
+    )
+    return state if whole and state["status"] in STATUSES else {}
+
+
+def running(runs: Sequence[Known]) -> list[Known]:
+    return [run for run in runs if run.status == RUNNING]
+
+
+def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
+    """A new branch and a new run on it, with its folders; gives its run-state."""
+    base = flow_repo.position(repo)
+    branches = flow_repo.branches(repo)
+    names = {*_folders(repo), *(name for branch in branches for name in flow_repo.runs_at(repo, branch))}
+    run = next_run_id(_today(), sorted(names))
+    branch = flow_repo.new_branch(repo, slugs, branches)
+    state: dict[str, Any] = {
+        "run-id": run,
+        "status": RUNNING,
+        "active-node-path": root.path,
+        "execution-stack": [root.path],
+        "branch": branch,
+        "base-branch": base.branch or base.commit,
+        "task": task,
+        "flow-sha256": flow_sha256,
+    }
+    for node in chain(root):
+        files.folder(os.path.join(repo.project, artifacts(run, node.path)))
+    flow_artifacts.write_state(Files(repo.project, run), state)
+    return state
+
+
+def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
+    """The run's state and its boundaries, ready to go on. What an error closed is open again."""
+    logged = flow_repo.history(repo, root.path, run.id)
+    if errors := _errors(logged):
+        flow_repo.take_back(repo, errors[0].commit)
+        logged = logged[: -len(errors)]
+    boundaries = [each.boundary for each in logged if each.boundary]
+    if any(each.state.status == ERROR for each in boundaries):
+        hint = "Take those commits off the branch, or start a new run."
+        raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
+    return _reentered(Files(repo.project, run.id), root, {**run.state, "status": RUNNING}), boundaries
+
+
+def _errors(logged: Sequence[Logged]) -> list[Logged]:
+    """The boundaries at the tip that an error closed."""
+    found: list[Logged] = []
+    for each in reversed(logged):
+        if each.boundary is None or each.boundary.state.status != ERROR:
+            break
+        found.insert(0, each)
+    return found
+
+
+def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any]:
+    """Nodes that an error ended run again, as if interrupted where it failed. The files tell how far they had come."""
+    nodes = chain(root)
+    failed = [depth for depth, node in enumerate(nodes) if flow_artifacts.standing(place, node)[1] == ERROR]
+    if not failed:
+        return state
+    stack = [node.path for node in nodes[: failed[-1] + 1]]
+    fresh = {key: value for key, value in state.items() if key != STEP}
+    fresh |= {"active-node-path": stack[-1], "execution-stack": stack}
+    flow_artifacts.write_state(place, fresh)
+    for depth in failed:
+        iteration, _ = flow_artifacts.standing(place, nodes[depth])
+        flow_artifacts.update(place, nodes[depth], iteration, RUNNING, "")
+    return fresh
+
+
+def _today() -> str:
+    day = clock.local(clock.now())
+    return f"{day.tm_year:04d}{day.tm_mon:02d}{day.tm_mday:02d}"

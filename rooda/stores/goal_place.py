@@ -1,0 +1,97 @@
+"""Where a goal keeps what it says in public: the folder `.loop`, and which of its files are its own."""
+
+import os
+from typing import NamedTuple
+
+from rooda.world import files
+
+IGNORED = b"""/.gitignore
+/state.json*
+/run.json*
+/iterations.jsonl
+/summary.md
+/precheck.md
+/intent.md
+/evidence/
+"""
+NAME = "goal"
+
+
+class Place(NamedTuple):
+    """The goal of one workspace."""
+
+    workspace: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.workspace, ".loop")
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    @property
+    def state(self) -> str:
+        return self.file("state.json")
+
+    @property
+    def foreign(self) -> str:
+        return self.file("state.json.agent")
+
+    @property
+    def run(self) -> str:
+        return self.file("run.json")
+
+    @property
+    def journal(self) -> str:
+        return self.file("iterations.jsonl")
+
+    @property
+    def shape(self) -> str:
+        return self.file(os.path.join("shape", "SHAPE.md"))
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.workspace, ".rooda", "locks", f"{NAME}-{NAME}.lock")
+
+    @property
+    def seal(self) -> str:
+        return os.path.join(self.workspace, ".rooda", f"{NAME}.seal")
+
+    @property
+    def request(self) -> str:
+        """What another terminal asks of a running loop."""
+        return os.path.join(self.workspace, ".rooda", f"{NAME}.request")
+
+
+def ready(place: Place) -> None:
+    """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
+    files.folder(place.folder)
+    try:
+        files.create(place.file(".gitignore"), IGNORED)
+    except FileExistsError:
+        pass
+
+
+def forget(place: Place) -> None:
+    """The state files go; what was found (evidence, summary) and SHAPE.md stay."""
+    for path in (place.state, place.foreign, place.run, place.journal, place.seal):
+        files.remove(path)
+    for name in _entries(place.folder):
+        if name.endswith(".tmp") and name.startswith(("state.json.", "run.json.")):
+            files.remove(place.file(name))
+
+
+def clear(place: Place) -> None:
+    """Before a new goal nothing of an old one is left."""
+    forget(place)
+    for name in ("summary.md", "precheck.md", "intent.md"):
+        files.remove(place.file(name))
+    for name in _entries(place.file("evidence")):
+        files.remove(place.file(os.path.join("evidence", name)))
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -1,0 +1,192 @@
+"""A goal's public files: `state.json` by its schema, `run.json` with the rest, `iterations.jsonl` as their backup."""
+
+import json
+import os
+from typing import Any
+
+from rooda.errors import StateDamaged
+from rooda.kernel import codec
+from rooda.kernel.store import Saved, Scope
+from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
+from rooda.model import Json, Tell
+from rooda.stores.goal_place import Place, ready
+from rooda.stores.goal_seal import Seal
+from rooda.world import files
+
+
+class GoalStore:
+    """Remembers iterations, not steps: one that did not end is repeated."""
+
+    def __init__(self, place: Place, tell: Tell) -> None:
+        self._place, self._tell = place, tell
+        self._written: GoalState | None = None
+        self._bytes = b""  # what the state file holds, if nobody has touched it
+        self._journaled = -1
+        self._seal = Seal(place.seal)
+
+    def load(self, scope: Scope) -> Saved:
+        record = last_record(self._place)
+        self._journaled = record["iteration"] if record else -1
+        try:
+            return Saved(look(self._place))
+        except StateDamaged:  # whoever opened the goal has said so
+            return Saved()
+
+    def begin(self, scope: Scope, name: str) -> None:
+        """Steps of an iteration are not recorded."""
+
+    def end(self, scope: Scope, name: str, value: Any) -> Any:
+        return value
+
+    def carry(self, scope: Scope, state: Any) -> Any:
+        """Backup first, the state file last: whoever sees an iteration there finds it everywhere."""
+        if state == self._written:
+            return state
+        try:
+            self._save(state)
+        except OSError as problem:
+            self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
+            return state
+        self._written = state
+        self._tell("state.saved", phase="persist")
+        return state
+
+    def _save(self, state: GoalState) -> None:
+        ready(self._place)
+        self._set_foreign_aside()
+        data = dumped(private(state), 2)
+        self._seal.vouch(data, state.iteration > self._journaled)
+        if state.iteration > self._journaled:
+            self._append(state)
+        files.replace(self._place.run, data)
+        self._bytes = dumped(public(state), 2)
+        files.replace(self._place.state, self._bytes)
+
+    def _set_foreign_aside(self) -> None:
+        """Nobody else writes the state file; what somebody wrote there is kept, and does not count."""
+        if not self._bytes:
+            return
+        try:
+            found = files.read_ours(self._place.state)
+        except OSError:
+            found = b""
+        if found != self._bytes:
+            files.replace(self._place.foreign, found)
+            kept = os.path.relpath(self._place.foreign, self._place.workspace)
+            self._tell("problem", text=f"state.json was changed by somebody else; overwritten, kept as {kept}")
+
+    def _append(self, state: GoalState) -> None:
+        """One line per iteration. If the file is gone, it begins again with what was written last."""
+        records = [record(self._written, state)]
+        if self._written and not os.path.exists(self._place.journal):
+            records.insert(0, record(None, self._written))
+        descriptor = files.open_append(self._place.journal)
+        try:
+            files.write_all(descriptor, b"".join(dumped(each) for each in records))
+            files.sync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._journaled = state.iteration
+
+
+def record(before: GoalState | None, state: GoalState) -> Json:
+    """The whole state, and what this iteration was."""
+    names = [each.name for each in state.brief.criteria]
+    marks = dict(zip(names, state.marks, strict=True))
+    began = before or state
+    return {
+        **public(state),
+        "step": began.step if state.iteration else "",
+        "outcome": "success" if state.done > began.done else "failure" if state.iteration else "start",
+        "cost": round(state.spent.dollars - (before.spent.dollars if before else 0.0), 6),
+        "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
+        "claimed": state.claim.exit,
+        "evidence": {name: mark.evidence for name, mark in marks.items() if mark.evidence},
+        "at": state.updated_at or state.brief.started_at,
+        "run": private(state),
+    }
+
+
+def private(state: GoalState) -> Json:
+    """run.json: the brief, why it stands still, and under `progress` what a continue needs."""
+    progress = codec.encode(state._replace(brief=()))  # type: ignore[arg-type]
+    del progress["brief"]
+    return {
+        **codec.encode(state.brief),
+        "status": state.status,
+        "pause": state.pause,
+        "reason": state.reason,
+        "cost": None if state.spent.calls and state.spent.calls == state.spent.unknown else state.spent.dollars,
+        "budget": state.budget,
+        "max_iterations": state.limit,
+        "keep": state.keep,
+        "progress": progress,
+    }
+
+
+def understood(data: Any) -> GoalState:
+    """The state in run.json's words; Mismatch if it isn't one."""
+    if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
+        raise codec.Mismatch("key 'progress' is missing")
+    state = codec.decode(GoalState, {**data["progress"], "brief": data})
+    if state.status not in STATUSES:
+        raise codec.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
+    if len(state.marks) != len(state.brief.criteria) or not 0 <= state.done <= len(state.steps):
+        raise codec.Mismatch("its parts do not fit together")
+    return state
+
+
+def look(place: Place) -> GoalState | None:
+    """The goal as it was left: run.json, or the journal where that is ahead of it or run.json is not ours."""
+    seal = Seal(place.seal)
+    backup = _backup(place, seal)
+    try:
+        data = files.read_ours(place.run)
+        state = understood(codec.parse_object(data))
+        if not seal.proves(data):
+            raise codec.Mismatch("it was changed by somebody else")
+    except (OSError, codec.Mismatch) as problem:
+        if backup is None and not os.path.lexists(place.run) and not os.path.lexists(place.state):
+            return None
+        if backup is None:
+            raise StateDamaged(place.run, getattr(problem, "strerror", None) or str(problem)) from None
+        return backup
+    return backup if backup and backup.iteration > state.iteration else state
+
+
+def unfinished(place: Place) -> GoalState | None:
+    """The goal, if it can go on."""
+    state = look(place)
+    return state if state and state.status in UNFINISHED else None
+
+
+def _backup(place: Place, seal: Seal) -> GoalState | None:
+    found = last_record(place)
+    try:
+        return understood(found["run"]) if found and seal.proves(dumped(found["run"], 2)) else None
+    except codec.Mismatch:
+        return None
+
+
+def last_record(place: Place) -> Json | None:
+    """The last whole line of the journal."""
+    try:
+        lines = files.read_ours(place.journal).splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            found = codec.parse_object(line)
+        except codec.Mismatch:
+            continue
+        if isinstance(found.get("iteration"), int) and isinstance(found.get("run"), dict):
+            return found
+    return None
+
+
+def dumped(value: Json, indent: int | None = None) -> bytes:
+    """JSON with its line end; characters stay as they are, bytes that are none are escaped."""
+    try:
+        return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent).encode() + b"\n"

@@ -1,0 +1,225 @@
+"""The public folder of reflex loops: one pointer to the active loop, and three files for each."""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from rooda.kernel import codec
+from rooda.loops import reflex_events
+from rooda.loops.reflex_state import RUNNING, State, decoded
+from rooda.model import Json
+from rooda.policy.reflex_names import is_alias
+from rooda.policy.reflex_sections import hashes
+from rooda.world import clock, files, lock
+from rooda.world.runfolder import make_home
+
+HOME = os.path.join(".ai-factory", "evolution")
+LINE = (("event", str), ("step", str), ("phase", str), ("iteration", int), ("payload", dict))  # of an event's line
+PATIENCE = 10.0  # seconds that a writer waits for another
+
+
+class Place(NamedTuple):
+    """Where one loop keeps its files."""
+
+    workspace: str
+    alias: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.workspace, HOME, self.alias)
+
+    @property
+    def run(self) -> str:
+        return os.path.join(self.folder, "run.json")
+
+    @property
+    def history(self) -> str:
+        return os.path.join(self.folder, "history.jsonl")
+
+    @property
+    def artifact(self) -> str:
+        return os.path.join(self.folder, "artifact.md")
+
+    @property
+    def shown_artifact(self) -> str:
+        """Seen from the workspace, as checks and people name it."""
+        return "/".join((*HOME.split(os.sep), self.alias, "artifact.md"))
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.workspace, ".rooda", "locks", f"reflex-{self.alias}.lock")
+
+
+class Found(NamedTuple):
+    """What a loop's files say. `state` is None when neither run.json nor the history tells it."""
+
+    state: State | None
+    history: list[Json]
+    rebuilt: bool = False  # from the history
+    no_history: bool = False
+
+
+def pointer(workspace: str) -> str:
+    return os.path.join(workspace, HOME, "current.json")
+
+
+def aliases(workspace: str) -> list[str]:
+    """Every loop of this workspace."""
+    return [place.alias for place in folders(workspace) if is_begun(place)]
+
+
+def folders(workspace: str) -> list[Place]:
+    """Every folder that can be a loop's."""
+    try:
+        entries = sorted(os.listdir(os.path.join(workspace, HOME)))
+    except OSError:
+        return []
+    places = [Place(workspace, entry) for entry in entries if is_alias(entry)]
+    return [place for place in places if os.path.isdir(place.folder)]
+
+
+def is_begun(place: Place) -> bool:
+    """Not so if its start was killed before anything was written."""
+    return any(os.path.isfile(path) and os.path.getsize(path) for path in (place.run, place.history, place.artifact))
+
+
+def look(place: Place) -> Found:
+    """The state: `run.json` is the truth; without a readable one the history tells it again."""
+    lines = read_lines(place)
+    history = parsed(lines or ())
+    state = read_state(place)
+    rebuilt = state is None
+    return Found(reflex_events.fold(history) if rebuilt else state, history, rebuilt, lines is None)
+
+
+def read_state(place: Place) -> State | None:
+    """What `run.json` says; None when it is missing or can't be understood."""
+    try:
+        return decoded(codec.parse_object(files.read_ours(place.run)))
+    except (OSError, codec.Mismatch):
+        return None
+
+
+def read_lines(place: Place) -> list[bytes] | None:
+    """The history's lines; None without a history."""
+    try:
+        return files.read_ours(place.history).splitlines()
+    except OSError:
+        return None
+
+
+def parsed(lines: Iterable[bytes]) -> list[Json]:
+    return [event for line in lines if (event := _event(line))]
+
+
+def _event(line: bytes) -> Json | None:
+    """A torn line is passed over."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and all(isinstance(event.get(key), kind) for key, kind in LINE) else None
+
+
+def active(workspace: str) -> str | None:
+    """The alias of the active loop: the pointer's, or of the only loop that is marked running."""
+    named = _pointed_at(workspace)
+    if named and _is_running(Place(workspace, named)):
+        return named
+    running = [alias for alias in aliases(workspace) if _is_running(Place(workspace, alias))]
+    return running[0] if len(running) == 1 else None
+
+
+def running(workspace: str) -> list[str]:
+    """Every loop that is marked running, whether or not a process works on it."""
+    return [alias for alias in aliases(workspace) if _is_running(Place(workspace, alias))]
+
+
+def _pointed_at(workspace: str) -> str | None:
+    try:
+        named = codec.parse_object(files.read_ours(pointer(workspace))).get("task_alias")
+    except (OSError, codec.Mismatch):
+        return None
+    return named if isinstance(named, str) and is_alias(named) else None
+
+
+def _is_running(place: Place) -> bool:
+    state = look(place).state
+    return state is not None and state.status == RUNNING
+
+
+def read_artifact(place: Place) -> bytes | None:
+    try:
+        return files.read_ours(place.artifact)
+    except OSError:
+        return None
+
+
+def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_events.Artifact:
+    """What the history keeps of an artifact that is new; the sections of one that has been judged."""
+    one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
+    return reflex_events.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
+
+
+class Alone:
+    """A with-block in which nobody else writes loops of this workspace: a runner, `stop`, a start."""
+
+    def __init__(self, workspace: str) -> None:
+        self._home = os.path.join(workspace, ".rooda")
+        self._held: lock.Lock | None = None
+
+    def __enter__(self) -> None:
+        deadline = clock.monotonic() + PATIENCE
+        try:
+            make_home(self._home)
+            while self._held is None and clock.monotonic() < deadline:
+                self._held = lock.take(os.path.join(self._home, "locks", "reflex.lock"))
+        except OSError:
+            return  # without a place for locks the rename of whole files has to do
+
+    def __exit__(self, *_: Any) -> None:
+        if self._held:
+            self._held.let_go()
+            self._held = None
+
+
+def write_json(path: str, value: Json) -> None:
+    files.replace(path, _json(value))
+
+
+def _json(value: Json) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def point_at(place: Place, state: State) -> None:
+    """The pointer exists only while a loop is active."""
+    if state.status != RUNNING:
+        if _pointed_at(place.workspace) in (place.alias, None):
+            files.remove(pointer(place.workspace))
+        return
+    run, alias = state.run_id, state.task_alias
+    facts = {"active_run_id": run, "task_alias": alias, "status": state.status, "updated_at": state.updated_at}
+    path = pointer(place.workspace)
+    waiting = f"{path}.{os.getpid()}.tmp"  # replaced whole, but not synced: what it says can be found without it
+    files.write(waiting, _json(facts))
+    files.move(waiting, path)
+
+
+def line_of(event: Json) -> str:
+    """An event as a line of the history has it."""
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+
+
+def append(place: Place, run_id: str, events: list[reflex_events.Event], when: str) -> None:
+    """Whole lines in one write, on disk before we go on; a torn line of an earlier crash is ended first."""
+    if not events:
+        return
+    lines = (line_of({"ts": when, "run_id": run_id, **event._asdict()}) for event in events)
+    descriptor = files.open_append(place.history)
+    try:
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+        files.write_all(descriptor, data)
+        files.sync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,143 @@
+"""One call of a flow's agent, and what must come of it: its files, judged, nothing else touched; one more try."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rooda.errors import Interrupted
+from rooda.model import Agent, Call, Reply, Setup
+from rooda.policy.flow_contract import Broken, unfenced
+from rooda.policy.flow_records import NodeFailed
+from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.policy.patience import backoff
+from rooda.world import files
+from rooda.world.agents import final
+from rooda.world.flow_artifacts import Files, put, text
+from rooda.world.flow_guard import Guard
+from rooda.world.kept import Measure
+from rooda.world.session import Session
+
+ESTIMATED = ""  # no vocabulary: a quarter of the characters
+TRIES = 2
+OFFENCES = 2  # of one agent file in a run, and it is trusted no longer
+
+Value = TypeVar("Value")
+
+
+class Request(NamedTuple, Generic[Value]):
+    """What is asked of whom."""
+
+    kind: str  # sensor | controller | actuator
+    who: str  # its agent file, for people and for counting offences
+    path: str  # the node's
+    label: str
+    number: int  # the node's iteration
+    agent: Agent
+    prompt: Callable[[], str]
+    outputs: Sequence[str]  # absolute paths
+    judge: Callable[[], Value]  # reads them; Broken if they are not what was asked for
+    may_edit: bool = False
+    answer: Callable[[str], Any] | None = None  # could what it printed be its one file? Broken if not
+
+
+class Calls:
+    """Makes the calls of one run."""
+
+    def __init__(self, session: Session, setup: Setup, place: Files, guard: Guard) -> None:
+        self._session, self._setup, self._place, self._guard = session, setup, place, guard
+        self._offences: dict[str, int] = {}
+
+    def make(self, request: Request[Value]) -> Value:
+        """The value of a call that kept to its contract; NodeFailed after the last try."""
+        failed = 0
+        while True:
+            reply = self._once(request, failed + 1)
+            problem = _failure(reply)
+            if not problem:
+                try:
+                    return self._judged(request, reply)
+                except Broken as broken:
+                    problem = str(broken)
+            failed += 1
+            if failed == TRIES or reply.outcome in FATAL or reply.ended == "not-started":
+                raise NodeFailed(f"{request.kind} {request.who} failed", problem)
+            again = f"{request.path}, iteration {request.label}: {request.kind} {request.who}: {problem}; once more"
+            self._session.tell("problem", text=again)
+            if reply.retryable:
+                self._session.rest(backoff(self._setup.retry_wait, failed))
+            self._listen()
+
+    def guarded(
+        self, who: str, outputs: Sequence[str], may_edit: bool, work: Callable[[], Value], count: bool
+    ) -> Value:
+        """Do the work, and put right what it was not allowed to do."""
+        for path in outputs:
+            files.remove(path)
+        before = self._guard.before()
+        value = work()
+        for breach in self._guard.after(before, outputs, may_edit):
+            self._session.tell("problem", text=f"{who} {breach}")
+            if count and breach.startswith("changed"):
+                self._offences[who] = self._offences.get(who, 0) + 1
+        if self._offences.get(who, 0) >= OFFENCES:
+            raise NodeFailed(f"{who} changed what it may not, for the second time")
+        return value
+
+    def _once(self, request: Request[Value], attempt: int) -> Reply:
+        stem = f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
+        setup, said = self._setup, request.prompt()
+        prompt = self._session.prompt(lambda: said, stem, _measure(said, setup))
+        call = Call(
+            kind=request.kind,
+            number=request.number,
+            agent=request.agent,
+            prompt=prompt,
+            iteration_timeout=setup.iteration_timeout,
+            idle_timeout=setup.idle_timeout,
+            kill_grace=setup.kill_grace,
+            max_output_buffer=setup.max_output_buffer,
+            label=stem.partition("-")[2],
+            env={"ROODA_NODE": request.path, "ROODA_LABEL": request.label},
+            apart=True,
+        )
+        work = partial(self._session.ask, call)
+        reply = self.guarded(request.who, request.outputs, request.may_edit, work, True)
+        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # then a signal ended the waiting
+            raise Interrupted(self._session.signalled())
+        return reply
+
+    def _judged(self, request: Request[Value], reply: Reply) -> Value:
+        """By its files; by what it printed, if that is what the one missing file should have been."""
+        if request.answer and len(request.outputs) == 1 and text(request.outputs[0]) is None:
+            said = unfenced(final.text(request.agent.output, reply.transcript))
+            try:
+                request.answer(said)
+            except Broken:
+                pass  # the judge says what is missing
+            else:
+                put(request.outputs[0], said)
+        return request.judge()
+
+    def _listen(self) -> None:
+        if number := self._session.signalled():
+            raise Interrupted(number)
+
+
+def _measure(text: str, setup: Setup) -> Measure:
+    """A token has a byte at least: what has no more bytes than the budget has tokens can't be over it.
+
+    Each prompt of a flow is another one, and counting one exactly costs more than all else that rooda does for a call.
+    """
+    within = len(text.encode("utf-8", "replace")) <= setup.token_budget or not setup.token_budget
+    return Measure(ESTIMATED if within else setup.token_encoding, setup.token_budget)
+
+
+def _failure(reply: Reply) -> str:
+    """Why this call came to nothing, in words; nothing if it ended well."""
+    if reply.ok:
+        return ""
+    if reply.ended in ("timeout", "idle"):
+        return f"ended after {reply.limit:g} s" + (" without output" if reply.ended == "idle" else "")
+    if reply.message or reply.outcome:
+        return f"{reply.outcome}: {reply.message}".strip(": ")
+    return reply.note or f"exit {reply.exit_code}"

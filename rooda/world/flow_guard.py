@@ -1,0 +1,181 @@
+"""Who may touch what: the work tree is compared before and after each call, and what was not allowed is undone."""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
+from rooda.policy.flow_records import Node, NodeFailed
+from rooda.world import files, flow_repo, git
+from rooda.world.flow_repo import Position, Repo
+
+SCRATCH = "rooda/index"  # inside the git folder
+
+
+class Guard:
+    """Compares trees of a scratch index; the run's own folder and the flow's files byte by byte."""
+
+    def __init__(self, repo: Repo, root: Node, run: str) -> None:
+        self._repo, self._run = repo, run_folder(run)
+        self._protected = {FLOW_FILE, *agent_files(root)}
+        self._index = os.path.join(repo.folder, SCRATCH)
+        self._tree = ""  # of the work tree as it is now, "" if that must be looked up
+        self._head = flow_repo.position(repo)
+        self._marks = flow_repo.marks(repo, self._head.branch)
+        self._base = ""  # that of the last boundary
+        self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
+        self._hooks = flow_repo.has_hooks(repo)
+        files.folder(os.path.dirname(self._index))
+        files.remove(self._index)
+        files.remove(f"{self._index}.lock")
+
+    def changed(self) -> list[str] | None:
+        """What differs from the last boundary, as the last comparison saw it; None where that must be looked up."""
+        if not self._tree or not self._base or self._hooks:
+            return None
+        own = self._repo.inside(self._run) + "/"
+        return [path for path in self._touched(self._base, self._tree) if not path.startswith(own)]
+
+    def committed(self) -> None:
+        """A boundary is closed. Hooks may have changed files."""
+        self._head = flow_repo.tip(self._repo, self._head.branch)
+        self._marks = flow_repo.marks(self._repo, self._head.branch)
+        self._tree = self._base = "" if self._hooks else self._tree
+
+    def before(self) -> "Before":
+        if not self._tree:
+            self._tree = self._snapshot()
+        return Before(self._head, self._tree, self._bytes())
+
+    def after(self, before: "Before", own: Iterable[str], may_edit: bool) -> list[str]:
+        """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
+        moved = self._put_head_back(before)
+        now = self._snapshot()
+        base = self._switched(before, now) if moved else before.tree
+        touched = self._touched(base, now)
+        bad = [path for path in touched if not (may_edit and self._is_free(path))]
+        strays = sorted({*self._touched(before.tree, now)} - {*touched}) if base != before.tree else []
+        self._restore(before.tree, [*bad, *strays])
+        changed = self._put_back(before, {os.path.join(self._repo.project, path) for path in own})
+        self._tree = now if not bad and not strays else self._snapshot()
+        breaches = [moved] if moved else []
+        if bad or changed:
+            breaches.append(f"changed what it may not; put back: {_listed([*bad, *changed])}")
+        return breaches
+
+    def _snapshot(self) -> str:
+        """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
+        repo = self._repo
+        if not os.path.exists(self._index):
+            own = os.path.join(repo.folder, "index")
+            if os.path.exists(own):
+                files.write(self._index, files.read(own))
+        before = self._mark()
+        words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
+        git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        if self._seen[1] and before == self._mark() == self._seen[0]:
+            return self._seen[1]
+        done = repo.ask("write-tree", index=self._index)
+        if done.code:
+            raise NodeFailed("the work tree can't be compared", git.said(done))
+        self._seen = (self._mark(), done.out.decode().strip())
+        return self._seen[1]
+
+    def _mark(self) -> tuple[int, ...]:
+        """Changes whenever git has written the scratch index; it does only if a file has changed."""
+        try:
+            facts = os.stat(self._index)
+        except OSError:
+            return ()
+        return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+    def _touched(self, before: str, now: str) -> list[str]:
+        """Paths that differ, as the repository names them. The run's own folder is looked at byte by byte."""
+        if before == now:
+            return []
+        out = self._repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now)
+        return [path.decode("utf-8", "surrogateescape") for path in out.split(b"\0") if path]
+
+    def _is_free(self, path: str) -> bool:
+        """May an actuator change it?"""
+        inner = path.removeprefix(self._repo.prefix)
+        return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
+
+    def _restore(self, tree: str, paths: list[str]) -> None:
+        if not paths:
+            return
+        out = self._repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+        there = {path.decode("utf-8", "surrogateescape") for path in out.split(b"\0")}
+        for path in paths:
+            if path not in there:
+                files.remove(os.path.join(self._repo.top, path))
+        names = b"\0".join(files.to_bytes(path) for path in paths if path in there)
+        if names:
+            how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
+            self._repo.must("restore", f"--source={tree}", *how, stdin=names)
+
+    def _put_head_back(self, before: "Before") -> str:
+        """The branch and its tip are ours alone. What an agent committed stays as a change; says what it did."""
+        repo, old = self._repo, before.head
+        if self._marks and self._marks == flow_repo.marks(repo, old.branch):
+            return flow_repo.end_unfinished(repo)
+        self._left = now = flow_repo.position(repo)
+        if now == old:
+            self._marks = flow_repo.marks(repo, old.branch)
+            return flow_repo.end_unfinished(repo)
+        if now.branch != old.branch:
+            if old.branch:
+                repo.must("symbolic-ref", "-m", "rooda: back to the run", "HEAD", f"refs/heads/{old.branch}")
+            else:
+                repo.must("update-ref", "--no-deref", "HEAD", old.commit)
+        flow_repo.end_unfinished(repo)
+        repo.must("reset", "-q", old.commit)
+        self._marks = flow_repo.marks(repo, old.branch)
+        if now.branch != old.branch:
+            return f"switched to {now.branch or now.commit or 'nothing'}; the branch {old.branch} is checked out again"
+        return "moved the branch's tip (committed?); the commit is taken back, its changes stay"
+
+    def _switched(self, before: "Before", now: str) -> str:
+        """The tree that the call's own changes count from: where it went, if that is no continuation of ours."""
+        left, old = self._left.commit, before.head.commit
+        if not left or self._repo.ask("merge-base", "--is-ancestor", old, left).code == 0:
+            return before.tree
+        return self._repo.text("rev-parse", f"{left}^{{tree}}")
+
+    def _bytes(self) -> dict[str, bytes]:
+        """The run's own files and the flow's."""
+        project = self._repo.project
+        paths = [os.path.join(project, path) for path in self._protected]
+        for folder, _, names in os.walk(os.path.join(project, self._run)):
+            paths += [os.path.join(folder, name) for name in names]
+        found = {}
+        for path in paths:
+            try:
+                found[path] = files.read_ours(path)
+            except OSError:
+                continue
+        return found
+
+    def _put_back(self, before: "Before", own: set[str]) -> list[str]:
+        now = self._bytes()
+        changed = [path for path in {*now, *before.kept} - own if now.get(path) != before.kept.get(path)]
+        for path in changed:
+            if path in before.kept:
+                files.folder(os.path.dirname(path))
+                files.write(path, before.kept[path])
+            else:
+                files.remove(path)
+        return sorted(os.path.relpath(path, self._repo.project) for path in changed)
+
+
+class Before(NamedTuple):
+    """What a call may be held against."""
+
+    head: Position
+    tree: str
+    kept: dict[str, bytes]
+
+
+def _listed(paths: list[str]) -> str:
+    shown = ", ".join(ascii(path)[1:-1] if not path.isprintable() else path for path in paths[:5])
+    return shown + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")

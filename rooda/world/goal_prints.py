@@ -1,0 +1,48 @@
+"""Files that verify the work, as they were at the start: an agent that changes them is to be seen doing it."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from rooda.policy.goal_effects import Print
+from rooda.policy.goal_files import verifies
+from rooda.world import files
+from rooda.world.watch import folders
+
+MOST, LARGEST = 5000, 4_194_304
+
+
+def prints(workspace: str) -> tuple[Print, ...]:
+    """Of each such file its path and hash."""
+    found = []
+    for path in _candidates(workspace):
+        if sha := _hash(os.path.join(workspace, path)):
+            found.append(Print(path, sha))
+        if len(found) >= MOST:
+            break
+    return tuple(sorted(found))
+
+
+def changed(workspace: str, before: Sequence[Print]) -> tuple[str, ...]:
+    """Those that are other now, or gone."""
+    return tuple(each.path for each in before if _hash(os.path.join(workspace, each.path)) != each.sha256)
+
+
+def _candidates(workspace: str) -> Iterator[str]:
+    for place in folders(workspace):
+        try:
+            names = [entry.name for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.relpath(os.path.join(place, name), workspace)
+            if verifies(path):
+                yield path
+
+
+def _hash(path: str) -> str:
+    try:
+        if os.stat(path).st_size > LARGEST:
+            return f"{os.stat(path).st_size} bytes"
+        return files.sha256(files.read_ours(path))
+    except OSError:
+        return ""

@@ -1,0 +1,108 @@
+"""What a call of a goal came to: its words, its price, its error, and the files it wrote."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rooda.model import Agent, Reply, Usage
+from rooda.policy import goal_answer, goal_block, goal_errors, prices
+from rooda.policy.durations import plain
+from rooda.policy.goal_effects import Told
+from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.world import files
+from rooda.world.agents import final, reading
+from rooda.world.agents.gathered import Gathered
+
+TAIL = 65_536
+
+
+def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
+    """All of it from the reply and its transcript."""
+    said = final.text(agent.output, reply.transcript)
+    answer = goal_answer.unwrapped(said) if agent.output == "text" else goal_answer.Answer(said)
+    cost, estimated = _cost(agent, reply, answer, prompt_size, per_call)
+    ok = reply.ok and not answer.failed
+    return Told(
+        text=answer.text,
+        ok=ok,
+        ended=reply.ended,
+        how="" if ok else _how(reply),
+        error="" if ok else _error(reply, answer.text),
+        cost=cost,
+        estimated=estimated,
+        seconds=reply.seconds,
+        limited=reply.outcome == USAGE_LIMIT,
+        reset_at=reply.reset_at,
+        fatal=_fatal(reply),
+        edits=edits,
+    )
+
+
+def _cost(
+    agent: Agent, reply: Reply, answer: goal_answer.Answer, size: int, per_call: float
+) -> tuple[float | None, bool]:
+    """Reported, else by tokens, else as declared, else estimated from the lengths, else unknown."""
+    if reply.ended == "not-started":
+        return 0.0, False
+    for cost in (reply.cost, answer.cost, per_call or None):
+        if cost is not None:
+            return cost, False
+    guess = Usage(input=size // 4, output=len(answer.text) // 4)
+    cost = prices.cost(guess, reply.model or agent.model, agent.prices)
+    return cost, cost is not None
+
+
+def _how(reply: Reply) -> str:
+    if reply.ended in ("timeout", "idle"):
+        return f"timeout {plain(reply.limit)}s" if reply.limit else reply.ended
+    if reply.ended == "not-started":
+        return "not started"
+    if reply.outcome not in ("", "ok"):
+        return f"{reply.outcome}, exit {reply.exit_code}"
+    return f"exit {reply.exit_code}"
+
+
+def _error(reply: Reply, text: str) -> str:
+    """The CLI's own sentence, else the last error line of stderr, else of what it printed."""
+    if reply.note or reply.message:
+        return goal_errors.last(reply.note or reply.message)
+    errors = _tail(reply.transcript.removesuffix(".out") + ".err")
+    return goal_errors.last(errors) or goal_errors.last(goal_block.without(text))
+
+
+def _tail(path: str) -> str:
+    try:
+        return files.tail(path, TAIL).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _fatal(reply: Reply) -> str:
+    if reply.ended == "not-started":
+        return f"the AI command can't be run: {reply.note}"
+    return f"{reply.outcome}: {reply.message}" if reply.outcome in FATAL else ""
+
+
+class _Edits(Gathered):
+    """Counts every edit, where the readers only keep which files they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[str, int] = {}
+
+    def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
+        if isinstance(edits, str) and edits:
+            self.counts[edits] = self.counts.get(edits, 0) + 1
+
+
+def stream_edits(output: str, transcript: str) -> dict[str, int] | None:
+    """Edits that the agent's own stream of events tells of; None if its output tells of none."""
+    if output not in ("claude", "codex"):
+        return None
+    into = _Edits()
+    try:
+        for line in files.lines(transcript, 1 << 62, reading.LONGEST):
+            reading.take_line(output, line, into)
+            into.shown.clear()
+    except OSError:
+        return None
+    return into.counts or None

@@ -1,0 +1,208 @@
+"""The world of a goal: what its loop may cause, bound to one session."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rooda.model import Call, Command, Json, Ran, Setup
+from rooda.policy import goal_errors, goal_expect, goal_words
+from rooda.policy.goal_effects import Finding, GoalWorld, Question, Told
+from rooda.policy.goal_files import evidence_name
+from rooda.policy.goal_plan import MustNot
+from rooda.policy.goal_types import Criterion
+from rooda.world import clock, files, goal_prints, goal_reply, person, refs
+from rooda.world.goal_asking import Asker
+from rooda.world.kept import Measure
+from rooda.world.session import Session
+from rooda.world.shipped import shipped
+from rooda.world.watch import Watch
+
+OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
+
+
+class Ways(NamedTuple):
+    """Where a goal's files are and how it was asked to behave."""
+
+    workspace: str
+    folder: str  # .loop
+    shape: str
+    request: str
+    setup: Setup
+    verify_timeout: float
+    cost_per_call: float
+    yes: str = ""  # "all": every question of this process; "one": the one that waits
+
+
+class Effects:
+    """The effects as methods of one object; the loop gets them as functions."""
+
+    def __init__(self, session: Session, ways: Ways, asker: Asker, watch: Watch) -> None:
+        self._session, self._ways, self._asker, self._watch = session, ways, asker, watch
+        self._yes = ways.yes
+        self._began = 0.0
+        self._judges = 0
+        self._templates: dict[str, str] = {}
+        self.say = session.tell
+
+    def ask(self, kind: str, number: int, text: str) -> Told:
+        agent, setup = self._ways.setup.agent, self._ways.setup
+        assert agent is not None, "a goal starts only with an agent"
+        self._judges += kind == "judge"
+        label = f"judge-{self._judges}" if kind == "judge" else kind
+        measure = Measure(setup.token_encoding, setup.token_budget)
+        prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
+        times = (setup.iteration_timeout, setup.idle_timeout, setup.kill_grace, setup.max_output_buffer)
+        self._watch.begin()
+        self._began = clock.now()
+        reply = self._session.ask(Call(kind, number, agent, prompt, *times, label=label, apart=True))
+        edits = self._edits(agent.output, reply.transcript) if kind == "step" else {}
+        return goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+
+    def _edits(self, output: str, transcript: str) -> dict[str, int]:
+        """Writes per file; what git ignores counts for nothing, whoever counted."""
+        counts = goal_reply.stream_edits(output, transcript) or self._watch.counts()
+        often = [path for path, count in counts.items() if count > 1]
+        hidden = refs.ignored(self._ways.workspace, often)
+        return {path: count for path, count in counts.items() if path not in hidden}
+
+    def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
+        """Rooda's own run of each command, its output kept as evidence."""
+        found = []
+        for place, criterion in enumerate(criteria, 1):
+            ran = self._run(criterion.command, f"verify-{place}", iteration)
+            if ran.ended == "interrupted":
+                break
+            found.append(self._finding(criterion, ran, iteration))
+        return found
+
+    def _run(self, command: str, label: str, iteration: int) -> Ran:
+        timeout = self._ways.verify_timeout
+        return self._session.run((Command(command, label, timeout, max(iteration, 1)),))[0]
+
+    def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
+        output = _tail(ran.output, OUTPUT)
+        met = ran.ended == "exit" and ran.code == 0 and goal_expect.holds(criterion.expect, output)
+        code = "timeout" if ran.ended == "timeout" else f"exit {ran.code}"
+        head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
+        head += [f"expected: {criterion.expect}"] if criterion.expect else []
+        text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
+        path = self.keep(f"{iteration}-{criterion.name}", text)
+        line = "" if met else "timeout" if code == "timeout" else goal_errors.first(output)
+        error = f"{criterion.command} {code} {line}" if line else ""
+        verdict = "met" if met else "not met"
+        self.say("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
+        return Finding(criterion.name, met, path, error, line)
+
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
+        ran = [
+            (each, self._run(each.violated_if, f"mustnot-{place}", iteration)) for place, each in enumerate(entries, 1)
+        ]
+        return [each.text for each, done in ran if done.ended == "exit" and done.code == 0]
+
+    def keep(self, name: str, text: str) -> str:
+        """A file below `.loop/evidence`; a name without a number goes to `.loop` itself."""
+        number, _, rest = name.partition("-")
+        inside = number.isdecimal() and bool(rest)
+        folder = os.path.join(self._ways.folder, "evidence") if inside else self._ways.folder
+        path = os.path.join(folder, evidence_name(number, rest) if inside else name)
+        try:
+            files.folder(folder)
+            files.write(path, files.to_bytes(text))
+        except OSError as problem:
+            self.say("problem", text=f"{path} can't be written: {problem.strerror or problem}")
+        return os.path.relpath(path, self._ways.workspace)
+
+    def question(self, question: Question) -> str | None:
+        """The flag, the terminal, the pipe, nobody."""
+        facts: Json = {
+            "gate": question.gate,
+            "text": question.text,
+            "lines": list(question.lines),
+            "hint": question.hint,
+        }
+        facts["attended"] = person.at_terminal()
+        if self._yes and question.gate in ("G1", "G2", "G3", "tests"):
+            self._yes = "" if self._yes == "one" else self._yes
+            self.say("question.asked", **facts, answer="--yes")
+            return "y"
+        self.say("question.asked", **facts, answer="")
+        accepts = goal_words.skips_gates if question.gate in ("G1", "G2", "G3") else _nothing
+        answer = self._asker.answer(question.text, question.hint, accepts)
+        self.say("question.answered", gate=question.gate, answer=answer)
+        return answer
+
+    def template(self, name: str) -> str:
+        if name not in self._templates:
+            self._templates[name] = files.text(shipped("prompts", os.path.join("goal", f"{name}.md")))
+        return self._templates[name]
+
+    def tail(self, path: str) -> str:
+        return _tail(os.path.join(self._ways.workspace, path), OUTPUT)
+
+    def shape(self) -> tuple[str, str]:
+        try:
+            data = files.read_ours(self._ways.shape)
+        except OSError:
+            return "", ""
+        return files.to_text(data), files.sha256(data)
+
+    def checkpoint(self, run: str, number: int) -> str:
+        problem = refs.checkpoint(self._ways.workspace, run, number)
+        if problem:
+            self.say("problem", text=f"No checkpoint of iteration {number}: {problem}")
+        return problem
+
+    def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Files written since the call began."""
+        found = []
+        for path in paths:
+            place = os.path.join(self._ways.workspace, path)
+            if os.path.isfile(place) and os.stat(place).st_mtime >= self._began:
+                found.append(path)
+        return tuple(found)
+
+    def requested(self) -> str:
+        """A word from another terminal, taken once."""
+        try:
+            word = files.read_ours(self._ways.request).decode("utf-8", "replace").strip()
+            files.remove(self._ways.request)
+        except OSError:
+            return ""
+        return word if word.isalpha() else ""
+
+    def world(self) -> GoalWorld:
+        workspace, session = self._ways.workspace, self._session
+        return GoalWorld(
+            now=lambda: clock.rfc3339(clock.now()),
+            seconds=clock.now,
+            signalled=session.signalled,
+            requested=self.requested,
+            say=self.say,
+            ask=self.ask,
+            rest=session.rest,
+            question=self.question,
+            attended=person.at_terminal,
+            verify=self.verify,
+            violated=self.violated,
+            template=self.template,
+            tail=self.tail,
+            keep=self.keep,
+            checkpoint=self.checkpoint,
+            tree=lambda: refs.tree(workspace) if refs.within(workspace) else "",
+            diff=lambda base: refs.diff(workspace, base),
+            prints=lambda: goal_prints.prints(workspace),
+            changed=lambda before: goal_prints.changed(workspace, before),
+            shape=self.shape,
+            newer=self.newer,
+        )
+
+
+def _nothing(_word: str) -> bool:
+    return False
+
+
+def _tail(path: str, limit: int) -> str:
+    try:
+        return files.to_text(files.tail(path, limit))
+    except OSError:
+        return ""

@@ -1,0 +1,78 @@
+"""The flow demo: a failing test suite that two loops repair, without an account; and flows among the other loops."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from kit import Flow, front_matter
+
+from harness import Workspace
+from rooda.cli.flow import tenant
+
+
+def test_the_demo_repairs_its_project(bare: Workspace) -> None:
+    """Scaffold, run, look: complete, a suite that passes, the actuator's three repairs in three commits."""
+    made = bare.rooda("flow", "setup", "--demo", "demo")
+    assert made.code == 0, made.both
+    bare.path = bare.file("demo")
+    ran = bare.rooda("flow", "run", "make every test pass", timeout=90)
+    assert ran.code == 0, ran.both
+    suite = subprocess.run([sys.executable, "-m", "unittest", "-q"], cwd=bare.path, env=bare.env, capture_output=True)
+    assert suite.returncode == 0
+    log = bare.git("log", "--reverse", "--format=%s", "main..HEAD").splitlines()
+    assert len(log) == 14
+    assert sum("— Repaired " in subject for subject in log) == 3
+    assert bare.git("status", "--porcelain") == ""
+
+
+def test_the_demo_needs_an_empty_folder(bare: Workspace) -> None:
+    """A folder with something in it is refused, exit 2, and left alone."""
+    bare.write("there/file.txt", "x")
+    ran = bare.rooda("flow", "setup", "--demo", "there")
+    assert ran.code == 2 and "not an empty folder" in ran.err
+
+
+def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
+    """Outside of its project, or asked for anything else, it says so and fails."""
+    command = [sys.executable, "-m", "rooda.world.agents.demo_flow"]
+    done = subprocess.run(command, cwd=bare.path, env=bare.env, input=b"x", capture_output=True)
+    assert done.returncode == 1 and b"only a script" in done.stdout
+
+
+def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
+    """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
+    from test_resume_flow import kill_at
+
+    assert tenant.locks(flow.ws.path) == {} and tenant.resumable(flow.ws.path) == []
+    assert tenant.facts(flow.ws.path, None) == [] and tenant.resumable("/") == []
+    flow.scenario("S1")
+    kill_at(flow, "controller-main.1")
+    assert tenant.resumable(flow.ws.path) == [flow.run_id]
+    facts = tenant.facts(flow.ws.path, None)
+    assert [(each["run_id"], each["running"], each["pid"]) for each in facts] == [(flow.run_id, False, None)]
+    assert any("go on with: rooda flow resume" in row for row in tenant.lines(facts[0]))
+    json.dumps(facts, default=str)
+
+
+def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
+    """While it works its lock bears its name and pid; SIGTERM to that ends it with 143 and keeps the run open."""
+    import os
+    import signal
+
+    from test_resume_flow import held
+
+    from harness import until
+
+    flow.scenario("S1")
+    held(flow, "actuator-main.1")
+    running = flow.ws.start("flow", "run", "do it")
+    until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
+    (name, path), *rest = tenant.locks(flow.ws.path).items()
+    assert (name, rest) == (flow.run_id, []) and path.endswith("flow.lock")
+    facts = tenant.facts(flow.ws.path, name)
+    assert facts[0]["running"] and facts[0]["pid"] == running.pid
+    assert json.loads(flow.ws.rooda("flow", "status", "--json").out)["running"] is True
+    os.kill(facts[0]["pid"], signal.SIGTERM)
+    assert running.finish() == 143
+    assert front_matter(flow.ws.read(flow.rd("run-state.md")))["status"] == "running"

@@ -1,0 +1,524 @@
+"""Real git in all its states: what a start refuses, what a run puts up with."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import Flow
+
+from harness import Workspace
+
+
+def refused(flow: Flow, code: int, *said: str) -> None:
+    """Not started: the exit code, the words, no branch, no run, no call."""
+    branches = flow.ws.git("branch", "-a")
+    ran = flow.run()
+    assert ran.code == code, ran.both
+    for text in said:
+        assert text in ran.err
+    assert flow.ws.git("branch", "-a") == branches
+    assert not flow.ws.exists(".ai-loop/runs") and flow.calls == []
+
+
+@pytest.mark.parametrize("kind", ["changed", "untracked", "staged", "deleted"])
+def test_a_dirty_tree_is_refused(flow: Flow, kind: str) -> None:
+    """Exit 3 and the file is named; with --allow-dirty it is part of the first commit, and listed."""
+    flow.scenario("S1")
+    name = "src.txt" if kind in ("changed", "deleted") else ".env with blanks"
+    if kind == "deleted":
+        os.remove(flow.ws.file(name))
+    else:
+        flow.ws.write(name, "secret\n")
+    if kind == "staged":
+        flow.ws.git("add", name)
+    refused(flow, 3, name, "--allow-dirty")
+    ran = flow.run("do it", "--allow-dirty")
+    assert ran.code == 0 and name in ran.err
+    assert name in flow.ws.git("show", "--name-only", "--format=", flow.at("0").sha)
+
+
+def test_the_flows_own_files_may_be_new(flow: Flow) -> None:
+    """flow.yaml and agent files that are not committed yet go into the first commit."""
+    flow.scenario("S1")
+    flow.ws.git("rm", "-rq", "--cached", ".ai-loop", ".claude")
+    flow.ws.git("commit", "-qm", "without the flow")
+    assert flow.run().code == 0
+    names = flow.ws.git("show", "--name-only", "--format=", flow.at("0").sha)
+    assert ".ai-loop/flow.yaml" in names and ".claude/agents/loop-actuator-main.md" in names
+
+
+def test_no_repository(bare: Workspace) -> None:
+    """Outside of git: exit 2 and what to type."""
+    flow = Flow(bare, git=False)
+    flow.put(flow.levels)
+    ran = flow.run()
+    assert ran.code == 2 and "git init" in ran.err
+
+
+def test_no_commit_yet(bare: Workspace) -> None:
+    """A repository without a commit: exit 2."""
+    flow = Flow(bare, git=False)
+    flow.put(flow.levels)
+    bare.git("init", "-q", "-b", "main")
+    ran = flow.run()
+    assert ran.code == 2 and "no commit yet" in ran.err
+
+
+def test_a_branch_in_the_way(flow: Flow) -> None:
+    """A branch `ai-loop` leaves no room for `ai-loop/…`: exit 2, before anything is made."""
+    flow.scenario("S1")
+    flow.ws.git("branch", "ai-loop")
+    refused(flow, 2, "ai-loop")
+
+
+def test_no_identity(flow: Flow) -> None:
+    """Nobody to commit as: exit 2 and the settings to make."""
+    flow.scenario("S1")
+    Path(flow.ws.home, ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
+    refused(flow, 2, "user.name")
+
+
+def test_an_unfinished_merge(flow: Flow) -> None:
+    """A merge that waits for a person: exit 2."""
+    flow.scenario("S1")
+    git = flow.ws.git
+    git("checkout", "-qb", "side")
+    flow.ws.write("src.txt", "side\n")
+    flow.commit("side")
+    git("checkout", "-q", "main")
+    flow.ws.write("src.txt", "main\n")
+    flow.commit("main")
+    with pytest.raises(subprocess.CalledProcessError):
+        git("merge", "side")
+    refused(flow, 2, "merge")
+
+
+def test_a_detached_head(flow: Flow) -> None:
+    """The base is the commit's full name."""
+    flow.scenario("S1")
+    commit = flow.ws.git("rev-parse", "HEAD").strip()
+    flow.ws.git("checkout", "-q", "--detach")
+    assert flow.run().code == 0
+    assert flow.state["base-branch"] == commit
+
+
+def test_a_work_tree_of_its_own(flow: Flow, tmp_path: Path) -> None:
+    """In a linked work tree the run is there, and the first work tree does not move."""
+    flow.scenario("S1")
+    first = flow.ws.path
+    flow.ws.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
+    flow.ws.path = str(tmp_path / "tree")
+    assert flow.run().code == 0
+    assert flow.state["base-branch"] == "other"
+    head = subprocess.run(["git", "rev-parse", "--abbrev-ref", "HEAD"], cwd=first, capture_output=True, text=True)
+    assert head.stdout.strip() == "main"
+
+
+def test_a_project_below_the_top(bare: Workspace) -> None:
+    """.ai-loop/ in a folder of the repository: paths are its own, the commits hold the whole tree."""
+    flow = Flow(bare, git=False).__class__(bare, git=False)
+    top = bare.path
+    bare.path = os.path.join(top, "inner folder")
+    os.makedirs(bare.path)
+    flow = Flow(bare, git=False)
+    bare.path = top
+    bare.git("init", "-q", "-b", "main")
+    bare.git("add", "-A")
+    bare.git("commit", "-qm", "all")
+    bare.path = os.path.join(top, "inner folder")
+    flow.scenario("S1")
+    flow.say("actuator-main", "!edit ../outer.txt x\n!sh echo bad > .ai-loop/flow.yaml\n## What Was Done\n\nouter\n")
+    before = bare.read(".ai-loop/flow.yaml")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert flow.labels() == ["0", "1", "2"]
+    assert bare.read(".ai-loop/flow.yaml") == before
+    assert "outer.txt" in bare.git("show", "--name-only", "--format=", flow.at("1").sha)
+
+
+def test_ignored_artifacts_are_committed(flow: Flow) -> None:
+    """`.ai-loop/` in .gitignore: the run's files are in its commits all the same."""
+    flow.scenario("S1")
+    flow.ws.write(".gitignore", ".ai-loop/\n*.log\n")
+    flow.commit("ignore")
+    flow.say("actuator-main", "!edit build.log noise\n!edit src.txt one\n## What Was Done\n\nbuilt\n")
+    assert flow.run().code == 0
+    names = flow.ws.git("show", "--name-only", "--format=", flow.at("1").sha).split()
+    assert flow.ap("main", "controller-output.md") in names and "build.log" not in names
+    assert flow.clean()
+
+
+STRANGE = [
+    "with blank.txt",
+    "new\nline.txt",
+    "ümläut.txt",
+    '"quoted".txt',
+    "back\\slash",
+    "-dash",
+    ":colon",
+    "*star",
+    "tab\t",
+]
+
+
+def test_strange_file_names(flow: Flow) -> None:
+    """Names with blanks, newlines, umlauts, quotes and pathspec signs: committed, compared and put back."""
+    flow.scenario("S1")
+    for name in STRANGE:
+        flow.ws.write(name, "before\n")
+    flow.commit("strange")
+    quoted = " ".join("'" + name.replace("'", "'\\''") + "'" for name in STRANGE if "\n" not in name)
+    flow.say(
+        "sensor-unit", f"!sh for f in {quoted}; do echo bad > \"./$f\"; done; touch 'new one'\n---\nstatus: pass\n---\n"
+    )
+    flow.say("actuator-main", f'!sh for f in {quoted}; do echo good > "./$f"; done\n## What Was Done\n\nall\n')
+    flow.say("sensor-unit", *[Path(flow.ws.fake, "sensor-unit.1").read_text(), "---\nstatus: pass\n---\n"])
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back" in ran.err
+    shown = flow.ws.git("show", "-z", "--name-only", "--format=", flow.at("1").sha).split("\0")
+    assert {name for name in STRANGE if "\n" not in name} <= set(shown)
+    assert not flow.ws.exists("new one")
+    zero = flow.ws.git("show", "-z", "--name-only", "--format=", flow.at("0").sha).split("\0")
+    assert not set(STRANGE) & set(zero)
+
+
+def hook(flow: Flow, name: str, text: str) -> None:
+    path = Path(flow.ws.path, ".git", "hooks", name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_hooks_run_and_may_refuse(flow: Flow) -> None:
+    """A failing hook is an error of the node, with the hook's words; what it refused is not committed."""
+    flow.scenario("S1")
+    hook(
+        flow,
+        "pre-commit",
+        'git diff --cached --name-only | grep -q src.txt && { echo "no one here" >&2; exit 1; }; true',
+    )
+    ran = flow.run()
+    assert ran.code == 1
+    assert "no one here" in ran.both and "commit was refused" in ran.both
+    assert flow.labels() == ["0", "1"]
+    assert flow.at("1").fields["status"] == "error"
+    assert flow.ws.git("status", "--porcelain").split() == ["M", "src.txt"]
+    os.remove(flow.ws.file(".git/hooks/pre-commit"))
+    assert flow.resume(flow.run_id).code == 0
+    assert flow.labels() == ["0", "1", "2"]
+    assert flow.clean()
+
+
+def test_hooks_may_change_files(flow: Flow) -> None:
+    """What a formatter adds to the commit is nobody's offence."""
+    flow.scenario("S2")
+    hook(flow, "pre-commit", "date +%N > stamp.txt; git add stamp.txt; date +%N > later.txt")
+    hook(flow, "post-commit", "date +%N >> after.txt")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back" not in ran.both
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
+
+
+def test_hooks_can_be_passed_over(flow: Flow) -> None:
+    """[flow] no_verify = true."""
+    flow.scenario("S1")
+    flow.ws.config(flow.ws.read("rooda.toml") + "[flow]\nno_verify = true\n")
+    flow.commit("settings")
+    hook(flow, "pre-commit", "exit 1")
+    assert flow.run().code == 0
+
+
+def test_signing_asks_nobody(flow: Flow) -> None:
+    """commit.gpgsign with a program that can't sign: commits are made, unsigned."""
+    flow.scenario("S1")
+    flow.ws.git("config", "gpg.program", "/bin/false")
+    flow.ws.git("config", "commit.gpgsign", "true")
+    assert flow.run().code == 0
+    assert flow.labels() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"core.autocrlf": "true", "core.safecrlf": "true"},
+        {"commit.verbose": "true", "commit.status": "true", "commit.cleanup": "strip"},
+        {"core.quotepath": "true", "status.relativePaths": "true", "status.short": "true", "color.ui": "always"},
+        {
+            "i18n.commitEncoding": "latin1",
+            "log.showSignature": "true",
+            "log.decorate": "full",
+            "diff.renames": "copies",
+        },
+        {"core.fsmonitor": "true", "core.untrackedCache": "true", "index.version": "4", "core.splitIndex": "true"},
+        {"checkout.defaultRemote": "origin", "branch.autoSetupMerge": "always", "advice.detachedHead": "true"},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_settings_of_git_make_no_difference(flow: Flow, settings: dict[str, str]) -> None:
+    """A person's configuration: the same commits with the same messages."""
+    flow.scenario("S2")
+    for key, value in settings.items():
+        flow.ws.git("config", key, value)
+    ran = flow.run("größer — do it")
+    assert ran.code == 0, ran.both
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
+    assert flow.ws.git("status", "--porcelain") == ""
+
+
+def test_called_from_a_hook(flow: Flow) -> None:
+    """GIT_DIR and its like in the environment do not lead anywhere else."""
+    flow.scenario("S1")
+    strange = {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index", "GIT_WORK_TREE": "/nowhere"}
+    assert flow.run(env=strange).code == 0
+    assert flow.labels() == ["0", "1", "2"]
+
+
+def test_a_submodule(flow: Flow, tmp_path: Path) -> None:
+    """A repository inside: its commit is recorded when it moves."""
+    flow.scenario("S1")
+    inner = tmp_path / "inner"
+    env = flow.ws.env
+    for command in (["init", "-q", str(inner)], ["-C", str(inner), "commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", *command], env=env, check=True)
+    flow.ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
+    flow.commit("submodule")
+    move = "!sh cd lib && git commit -q --allow-empty -m two\n## What Was Done\n\nmoved lib\n"
+    flow.say("actuator-main", move)
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "lib" in flow.ws.git("show", "--name-only", "--format=", flow.at("1").sha).split()
+
+
+def test_a_repository_that_an_agent_makes(flow: Flow) -> None:
+    """Inside the work tree, with a commit: it does not end the run."""
+    flow.scenario("S1")
+    made = "!sh git init -q sub && git -C sub commit -q --allow-empty -m x\n## What Was Done\n\nmade sub\n"
+    flow.say("actuator-main", made)
+    assert flow.run().code == 0
+    assert flow.labels() == ["0", "1", "2"]
+
+
+AGENT_MOVES: dict[str, tuple[str, str]] = {
+    "commits": ("git add -A && git commit -qm mine", "moved the branch's tip"),
+    "commits on a new branch": (
+        "git checkout -qb elsewhere && git add -A && git commit -qm mine",
+        "switched to elsewhere",
+    ),
+    "detaches": ("git checkout -q --detach", "switched to"),
+    "resets": ("git reset -q --hard HEAD~1; echo one > src.txt", "moved the branch's tip"),
+    "goes to main": ("git stash -qu; git checkout -q main; echo one > src.txt", "switched to main"),
+    "renames the branch": ("git branch -m other-name", "switched to other-name"),
+    "stages": ("git add -A", ""),
+    "half a merge": ("git merge -q --no-commit --no-ff main~1 2>/dev/null; true", ""),
+}
+
+
+@pytest.mark.parametrize("name", AGENT_MOVES)
+def test_F_141_agents_that_move_git_are_put_right(flow: Flow, name: str) -> None:
+    """The actuator commits, switches or resets: the branch and its tip are as they were, its edits stay."""
+    shell, said = AGENT_MOVES[name]
+    flow.scenario("S1")
+    flow.ws.write("other.txt", "stays\n")
+    flow.commit("another file")
+    flow.say("actuator-main", f"!edit src.txt one\n!sh {shell}\n## What Was Done\n\none\n")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert said in ran.err
+    assert flow.labels() == ["0", "1", "2"]
+    assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
+    assert flow.ws.read("src.txt") == "one\n" and flow.ws.read("other.txt") == "stays\n"
+    assert flow.ws.git("show", f"{flow.at('1').sha}:src.txt") == "one\n"
+    assert flow.ws.git("rev-list", "--merges", "main..HEAD") == ""
+    assert flow.clean()
+
+
+READERS = {"sensor": "sensor-unit", "controller": "controller-main"}
+
+
+@pytest.mark.parametrize("role", READERS)
+@pytest.mark.parametrize("what", ["edits", "adds", "deletes", "spoils the state", "commits", "another runs files"])
+def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> None:
+    """Whatever a sensor or a controller changed besides its own file is put back, and said."""
+    shell = {
+        "edits": "echo bad > src.txt",
+        "adds": "mkdir -p deep/er; echo bad > deep/er/new.txt",
+        "deletes": "rm src.txt .ai-loop/flow.yaml",
+        "spoils the state": "for f in .ai-loop/runs/run_*/run-state.md; do echo bad > $f; done",
+        "commits": "echo bad > src.txt; git commit -qam bad",
+        "another runs files": "mkdir -p .ai-loop/runs/run_20000101_001; echo bad > .ai-loop/runs/run_20000101_001/x",
+    }[what]
+    flow.scenario("S1")
+    key = READERS[role]
+    for number in (1, 2):
+        good = Path(flow.ws.fake, f"{key}.{number}")
+        if number == 1:
+            good.write_text(f"!sh {shell}\n{good.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back" in ran.err
+    assert flow.labels() == ["0", "1", "2"]
+    log = flow.ws.git("log", "-p", "--format=", "main..HEAD")
+    assert "+bad" not in log and "-zero" in log
+    assert flow.ws.exists(".ai-loop/flow.yaml")
+
+
+def test_the_second_offence_is_an_error(flow: Flow) -> None:
+    """The same agent changes what it may not twice in a run: its node ends."""
+    flow.scenario("S1")
+    bad = "!sh echo bad > src.txt\n---\nstatus: fail\n---\n"
+    flow.say("sensor-unit", bad, bad)
+    ran = flow.run()
+    assert ran.code == 1
+    assert "for the second time" in ran.both
+    assert flow.ws.read("src.txt") == "one\n"
+
+
+def test_the_actuator_may_not_touch_the_loops_own_files(flow: Flow) -> None:
+    """flow.yaml, agent files and the run's files are put back; its other edits stay."""
+    flow.scenario("S1")
+    spoil = "echo bad > .ai-loop/flow.yaml; echo bad > .claude/agents/loop-sensor-unit.md; echo ok > .claude/notes.md"
+    more = "for f in .ai-loop/runs/run_*/nodes/main/*; do echo bad > $f; done"
+    flow.say("actuator-main", f"!sh {spoil}\n!sh {more}\n!edit src.txt one\n## What Was Done\n\none\n")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    log = flow.ws.git("log", "-p", "--format=", "main..HEAD")
+    assert "+bad" not in log and "+ok" in log
+
+
+def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
+    """A sensor builds: what git ignores may change."""
+    flow.scenario("S1")
+    flow.ws.write(".gitignore", "build/\n")
+    flow.commit("ignore")
+    flow.say(
+        "sensor-unit", "!edit build/out.o x\n---\nstatus: fail\n---\n", "!edit build/out.o y\n---\nstatus: pass\n---\n"
+    )
+    ran = flow.run()
+    assert ran.code == 0 and "put back" not in ran.err
+    assert flow.ws.read("build/out.o") == "y\n"
+
+
+def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
+    """A run was killed while git held its locks: `resume` removes them, says so, and goes on."""
+    from test_resume_flow import kill_at
+
+    flow.scenario("S1")
+    kill_at(flow, "controller-main.1", whole=True)
+    for name in ("index.lock", "HEAD.lock", "refs/heads/ai-loop/do-it.lock"):
+        flow.ws.write(f".git/{name}", "")
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert "index.lock" in ran.err
+    assert flow.labels() == ["0", "1", "2"]
+
+
+def test_answers_on_stdout(flow: Flow) -> None:
+    """An agent that can't write files prints its artifact, in a fence perhaps: rooda writes the file."""
+    flow.scenario("S1")
+    flow.say(
+        "controller-main",
+        "!stdout\n```markdown\n---\ntarget-met: false\n---\n## Action Plan\n\n1. x\n```\n",
+        "!stdout\n---\ntarget-met: true\n---\n",
+    )
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert flow.shown("1", flow.ap("main", "controller-output.md")).startswith("---\ntarget-met: false\n---\n")
+
+
+CONTRACT: dict[str, tuple[str, str]] = {
+    "no front matter": ("controller-main", "words\n"),
+    "target-met a word": ("controller-main", "---\ntarget-met: perhaps\n---\n"),
+    "target-met missing": ("controller-main", "---\nx: y\n---\n"),
+    "nothing written": ("controller-main", "!nowrite\n"),
+    "exit 1 after a good file": ("controller-main", "!exit 1\n---\ntarget-met: true\n---\n"),
+    "another sensor": ("sensor-unit", "---\nsensor: other\nstatus: pass\n---\n"),
+    "pending": ("sensor-unit", "---\nsensor: unit\nstatus: pending\n---\n"),
+    "an empty report": ("actuator-main", "\n"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
+    """Whoever does not keep to the contract is asked once more with the same prompt; then the node ends."""
+    key, text = CONTRACT[name]
+    flow.scenario("S1")
+    flow.say(key, text, text)
+    ran = flow.run()
+    assert ran.code == 1, ran.both
+    role = key.partition("-")[0]
+    mine = [call for call in flow.calls if call["role"] == role]
+    assert len(mine) == 2 and mine[0]["prompt"] == mine[1]["prompt"]
+    good = {"controller": "---\ntarget-met: true\n---\n", "sensor": "---\nstatus: pass\n---\n", "actuator": "x\n"}[role]
+    flow.say(key, text, text, text, good)
+    again: Any = flow.resume(flow.run_id)
+    assert again.code == 0, again.both
+
+
+def test_a_composite_plan_must_say_something(flow: Flow) -> None:
+    """`target-met: false` without an Action Plan gives a child no task: asked once more, then an error."""
+    flow.scenario("S2")
+    flow.say(
+        "controller-delivery", "---\ntarget-met: false\n---\n## Action Plan\n\n\n", "---\ntarget-met: false\n---\n"
+    )
+    ran = flow.run()
+    assert ran.code == 1 and "Action Plan" in ran.both
+    assert flow.labels() == ["0", "1"]
+
+
+def test_agents_that_hang_are_ended(flow: Flow) -> None:
+    """The time limit of a call counts as a failure of it."""
+    flow.scenario("S1")
+    flow.say("controller-main", "!wait /nowhere\n")
+    ran = flow.run("do it", "--iteration-timeout", "1")
+    assert ran.code == 1 and "ended after 1 s" in ran.both
+
+
+def test_native_sensors(flow: Flow) -> None:
+    """`sensors = "native"`: rooda runs the commands; same files, same commits, no sensor call."""
+    flow.scenario("S1")
+    flow.ws.config(flow.ws.read("rooda.toml") + '[flow]\nsensors = "native"\n')
+    flow.agent("sensor-unit", "x\n", front='command: "grep -q one src.txt || { echo not one; exit 3; }"\n')
+    flow.commit("native")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert [call["role"] for call in flow.calls] == ["controller", "actuator", "controller"]
+    assert [commit.fields["sensors"] for commit in flow.log()] == ["unit: fail", "unit: pass", "unit: pass"]
+    text = flow.shown("0", flow.ap("main", "sensor-unit-output.md"))
+    assert text.startswith("---\nsensor: unit\nstatus: fail\n---\n# Sensor Output: unit\n")
+    assert "not one" in text and "Exit code: 3" in text
+
+
+def test_native_sensors_need_commands(flow: Flow) -> None:
+    """A sensor without a command: refused before the start, with its node and file."""
+    flow.scenario("S1")
+    flow.ws.config(flow.ws.read("rooda.toml") + '[flow]\nsensors = "native"\n')
+    flow.commit("native")
+    refused(flow, 2, "loop-sensor-unit.md", "command")
+    block = "Run the following command:\n\n    true\n\nThen write {output-path}.\n"
+    flow.agent("sensor-unit", block)
+    flow.commit("block")
+    assert flow.run().code == 0
+
+
+def test_another_loop_as_the_actuator(flow: Flow) -> None:
+    """`strategy: loop` runs a procedure with the plan as its context; its work is in the iteration's commit."""
+    import yaml
+    from kit import AGENTS
+
+    flow.scenario("S1")
+    data = yaml.safe_load(flow.ws.read(".ai-loop/flow.yaml"))
+    data["flow"]["actuator"] = {"strategy": "loop", "loop": "ooda", "procedure": "mend", "max_iterations": 2}
+    flow.ws.write(".ai-loop/flow.yaml", yaml.safe_dump(data))
+    phases = "".join(f'{phase} = "{phase} it"\n' for phase in ("observe", "orient", "decide", "act"))
+    sh = flow.ws.write("mend.sh", "#!/bin/sh\ngrep -q 'do it' && echo two >> src.txt\n", 0o755)
+    flow.ws.config(flow.ws.read("rooda.toml") + f'\n[procedures.mend]\nai_cmd = "{sh}"\n{phases}')
+    flow.commit("mend")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert flow.ws.git("show", f"{flow.at('1').sha}:src.txt") == "zero\ntwo\ntwo\n"
+    assert flow.at("1").subject.endswith("— mend: completed")
+    assert AGENTS

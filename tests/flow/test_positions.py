@@ -1,0 +1,146 @@
+"""The resume table, row by row, and the pure readers of what agents and people write."""
+
+import pytest
+
+from rooda.policy.flow_contract import Broken, action, decision, reading, section, unfenced
+from rooda.policy.flow_messages import Boundary
+from rooda.policy.flow_position import Found, Position, position
+from rooda.policy.flow_records import Decision, NodeState, Reading
+from rooda.policy.flow_yaml import front_matter, lenient, quoted, read, scalar
+
+
+def closed(label: str, status: str = "running", path: str = "a/b") -> Boundary:
+    return Boundary(path, label, NodeState(int(label.rpartition(".")[2]), status))
+
+
+ZERO, ONE = closed("1.0"), closed("1.1")
+OPEN = Found("1", (ZERO,), 1, "running", True)
+DONE = ("OPEN", "CONTROL", "ACT", "LOOP", "CHILD")
+TABLE = {
+    "P0 nothing is there": (Found("1"), (None, ())),
+    "P1 ended, not committed": (OPEN._replace(status="complete", step="commit"), (ZERO.state, (*DONE, "SENSORS"))),
+    "P2 ended": (Found("1", (ZERO, closed("1.1", "complete")), 1, "complete"), (closed("1.1", "complete").state, ())),
+    "P3 top, not measured": (Found("", (), 0, "running", True), (None, ())),
+    "P4 top, measured": (Found("", (), 0, "running", True, "", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
+    "P4 top, noted": (Found("", (), 0, "running", True, "commit", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
+    "P4 inner: entered anew": (Found("1", (), 0, "running", True, "", ("SENSORS",)), (None, ())),
+    "P5 committed": (OPEN._replace(boundaries=(ZERO, ONE), step="commit"), (ONE.state, ())),
+    "P6 no decision": (OPEN, (ZERO.state, ("OPEN",))),
+    "P6 being made": (OPEN._replace(step="controller"), (ZERO.state, ("OPEN",))),
+    "P7 P8 decided": (OPEN._replace(fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL"))),
+    "P8 decided, noted": (OPEN._replace(step="controller", fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL"))),
+    "P8 acting": (OPEN._replace(step="actuator", fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL"))),
+    "P9 acted": (OPEN._replace(fresh=("CONTROL", "ACT", "SENSORS")), (ZERO.state, DONE)),
+    "P9 acted, noted": (OPEN._replace(step="actuator", fresh=("CONTROL", "ACT")), (ZERO.state, DONE[:4])),
+    "P9 measuring": (OPEN._replace(step="sensors", fresh=("CONTROL", "ACT")), (ZERO.state, DONE)),
+    "P9 measured": (OPEN._replace(step="sensors", fresh=("SENSORS",)), (ZERO.state, (*DONE, "SENSORS"))),
+    "P10 P11 child": (OPEN._replace(step="child", fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL", "CHILD"))),
+    "P13 of a former entry": (Found("2", (ZERO, ONE), 1, "complete"), (None, ())),
+    "by hand, without commits": (
+        Found("", (), 2, "running", True, "", ("CONTROL",)),
+        (NodeState(1), ("OPEN", "CONTROL")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_F_172_F_173_F_174_F_175_F_176_the_resume_table(name: str) -> None:
+    """Each row: what is found, the state after the last boundary, and the steps done since."""
+    found, (state, done) = TABLE[name]
+    answer = position(found)
+    assert answer.state == state
+    assert set(answer.done) == set(done)
+    assert isinstance(answer, Position)
+
+
+SECTIONS = {
+    "## Action Plan\n\nx\n": "x",
+    "## action plan (setpoint for inner loop)\nx\n\n## Hints\ny": "x",
+    "# Controller\n## Gap\ng\n## ACTION PLAN\n\n\n  x\n\n# End": "  x",
+    "```\n## Action Plan\nno\n```\n## Action Plan\nyes": "yes",
+    "~~~~\n## Action Plan\n~~~\n~~~~\n## Action Plan\nyes\n```\n## a\n```": "yes\n```\n## a\n```",
+    "### Action Plan\nno\n": "",
+    "##Action Plan\nno\n": "",
+    "## Action Plan\n": "",
+    "": "",
+    "## Action Plan\r\n\r\nx\r\n": "x",
+    "## Action Plan\nx\x0b## y\x0cz\u2028## w": "x\x0b## y\x0cz\u2028## w",
+}
+
+
+@pytest.mark.parametrize("text", SECTIONS, ids=ascii)
+def test_F_106_the_plan_is_found(text: str) -> None:
+    """The first level-2 heading that begins so, outside of fences, up to the next heading of level 1 or 2."""
+    assert section(text, "action plan") == SECTIONS[text]
+
+
+def test_F_088_decisions() -> None:
+    """Strict about the boolean, and about a plan where one is needed."""
+    assert decision("---\ntarget-met: true\n---\n", True) == Decision(True, "")
+    assert decision("\ufeff\n---\ntarget-met: false\n---\n## Action Plan\nx", True) == Decision(False, "x")
+    for text in (
+        "",
+        "target-met: true",
+        "---\ntarget-met: 'true'\n---\n",
+        "---\ntarget-met: 1\n---\n",
+        "---\n- x\n---\n",
+    ):
+        with pytest.raises(Broken):
+            decision(text, False)
+    with pytest.raises(Broken):
+        decision("---\ntarget-met: false\n---\n", True)
+
+
+def test_F_078_readings() -> None:
+    """pass and fail only, and of the sensor that was asked."""
+    assert reading("---\nsensor: a\nstatus: pass\n---\n", "a") == Reading("a", "pass")
+    assert reading("---\nstatus: fail\n---\n", "a") == Reading("a", "fail")
+    for text in (
+        "",
+        "---\nstatus: ok\n---\n",
+        "---\nsensor: b\nstatus: pass\n---\n",
+        "---\nstatus: pass\nstatus: fail\n---\n",
+    ):
+        with pytest.raises(Broken):
+            reading(text, "a")
+
+
+def test_reports() -> None:
+    """Anything that is not empty is a report; the one fence around an answer is taken off."""
+    assert action("words. more").text == "words."
+    with pytest.raises(Broken):
+        action("---\nx: y\n---\n\n")
+    assert unfenced("```md\nx\ny\n```\n") == "x\ny\n"
+    assert unfenced("x\n```\ny\n```\n") == "x\n```\ny\n```\n"
+
+
+def test_yaml_as_rooda_takes_it() -> None:
+    """Lines of every key, faults for what is said twice or contains itself, plain texts for dates."""
+    document = read("a: 1\nb:\n  - x\n  - {c: 2024-01-01}\n")
+    assert document.value == {"a": 1, "b": ["x", {"c": "2024-01-01"}]}
+    assert (document.lines[("b",)], document.lines[("b", 1, "c")]) == (2, 4)
+    assert [fault.line for fault in read("a: 1\nb: 2\na: 3\n").faults] == [3]
+    assert "contains itself" in read("a: &x\n  b: *x\n").faults[0].text
+    assert read("a: &x [1]\nb: *x\n").value == {"a": [1], "b": [1]}
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+    assert read(bomb).faults == ()
+    assert read("a: [\n").faults and read("!!python/object:os.system x").value == "x"
+
+
+def test_front_matter_of_people() -> None:
+    """What is no YAML is read key by key; without any there are no keys."""
+    assert lenient("---\ndescription: use it: often\nmodel: opus\n---\nx") == {
+        "description": "use it: often",
+        "model": "opus",
+    }
+    assert lenient("no front matter") == {} and front_matter("---\nx\n")[0] is None
+    assert front_matter("---\r\na: 1\r\n---\r\nbody\r\n") == ({"a": 1}, "body\r\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["true", "1", "1.5", "null", "a: b", "#x", "- x", "", " x", "ü", "1_0", "0x1", "~", "*a"]
+)
+def test_scalars_survive(text: str) -> None:
+    """A text is written so that it is read back as that text."""
+    assert read(f"k: {scalar(text)}").value == {"k": text}
+    assert read(f"k: {quoted(text)}").value == {"k": text}

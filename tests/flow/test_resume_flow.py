@@ -1,0 +1,303 @@
+"""Rows F-170 to F-179: a run goes on from its files and commits, and ends as if nothing had been."""
+
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit import Flow, front_matter
+
+from harness import Workspace, until
+
+S2_CALLS = (
+    *("sensor-full.1", "controller-delivery.1", "controller-impl.1", "actuator-impl.1"),
+    *("sensor-types.1", "controller-impl.2", "sensor-full.2", "controller-delivery.2"),
+)
+
+
+def outcome(flow: Flow) -> tuple[list[str], str, str]:
+    """Subjects and bodies, the tree, and the state of the work tree."""
+    log = [commit.subject + "\n" + "\n".join(commit.body) for commit in flow.log()]
+    return log, flow.ws.git("ls-tree", "-r", "HEAD"), flow.ws.git("status", "--porcelain")
+
+
+def held(flow: Flow, key: str, after: bool = False) -> None:
+    """Make this answer reach its gate and wait there; `after`: when its file has been written."""
+    script = Path(flow.ws.fake, key)
+    if not script.exists():
+        shutil.copy(script.with_suffix(".1"), script)
+    wait = f"!sh touch {flow.ws.fake}/reached\n!wait {flow.ws.fake}/gate\n"
+    script.write_text(wait + script.read_text())
+
+
+def kill_at(flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, task: str = "do it") -> int:
+    """Start, and kill the loop while the agent with this answer works; then the answer is as it was."""
+    script = Path(flow.ws.fake, key)
+    before = script.read_text() if script.exists() else None
+    held(flow, key)
+    running = flow.ws.start("flow", "run", task)
+    until(lambda: Path(flow.ws.fake, "reached").exists(), 30, f"{key} to be reached")
+    if whole:
+        os.killpg(os.getpgid(running.pid), signal.SIGKILL)
+    else:
+        running.signal(number)
+    code = running.finish()
+    os.remove(f"{flow.ws.fake}/reached")
+    script.write_text(before) if before is not None else script.unlink()
+    if not whole:  # else the next start ends them
+        until(lambda: not flow.ws.leftovers(), 15, "its agents to be gone")
+    return code
+
+
+@pytest.fixture(scope="session")
+def whole_s2(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """S2 without an interruption."""
+    flow = Flow(Workspace(str(tmp_path_factory.mktemp("whole")))).scenario("S2")
+    assert flow.run().code == 0
+    return outcome(flow)
+
+
+@pytest.mark.parametrize("key", S2_CALLS)
+def test_F_177_F_179_killed_at_each_call(flow: Flow, whole_s2: Any, key: str) -> None:
+    """kill -9 while any of the eight agents works: after `resume` the log and the tree are those of a whole run."""
+    flow.scenario("S2")
+    kill_at(flow, key)
+    name, state = flow.run_id, flow.state
+    assert state["status"] == "running"
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert outcome(flow) == whole_s2
+    assert (flow.run_id, flow.state["branch"], flow.state["task"]) == (name, state["branch"], state["task"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_F_177_a_signal_keeps_the_run_open(flow: Flow, whole_s2: Any, number: int) -> None:
+    """130 or 143, the command to go on is said, the state says running, and the end is the same."""
+    flow.scenario("S2")
+    code = kill_at(flow, "actuator-impl.1", number)
+    assert code == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert f"rooda flow resume {flow.run_id}" in flow.ws.running[-1].out
+    assert flow.state["status"] == "running"
+    assert flow.resume(flow.run_id).code == 0
+    assert outcome(flow) == whole_s2
+
+
+def test_F_170_F_171_the_innermost_node_goes_on_first(flow: Flow) -> None:
+    """Killed in the child's actuator of 1.1: the next call is the child's, the next commit 1.1."""
+    flow.scenario("S2")
+    kill_at(flow, "actuator-impl.1")
+    before, labels = len(flow.calls), flow.labels()
+    assert flow.resume().code == 0
+    assert flow.calls[before]["served"] == [["actuator", "impl"]]
+    assert flow.labels()[len(labels)] == "1.1"
+
+
+def edited_state(flow: Flow, **keys: str | None) -> None:
+    """Change keys of run-state.md as a person would; None removes one."""
+    path = flow.rd("run-state.md")
+    text = flow.ws.read(path)
+    for key, value in keys.items():
+        line = "" if value is None else f"{key.replace('_', '-')}: {value}\n"
+        text = re.sub(rf"^{key.replace('_', '-')}: .*\n", line, text, flags=re.MULTILINE)
+    flow.ws.write(path, text)
+
+
+def next_call(flow: Flow) -> str:
+    """Resume; the first call of that."""
+    before = len(flow.calls)
+    ran = flow.resume()
+    assert ran.code in (0, 4), ran.both
+    return " ".join(flow.calls[before]["served"][0])
+
+
+def test_F_172_sensors_and_no_decision(flow: Flow) -> None:
+    """Made by hand: no step is noted, sensors are there, no controller output: the controller is asked."""
+    flow.scenario("S1")
+    kill_at(flow, "controller-main.1")
+    edited_state(flow, active_step=None)
+    assert not flow.ws.exists(flow.ap("main", "controller-output.md"))
+    assert next_call(flow) == "controller main"
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_F_173_a_decision_and_no_action(flow: Flow, noted: bool) -> None:
+    """The actuator is called, not the controller again."""
+    flow.scenario("S1")
+    kill_at(flow, "actuator-main.1")
+    if not noted:
+        edited_state(flow, active_step=None)
+    assert next_call(flow) == "actuator main"
+
+
+def test_F_173_in_a_later_iteration_too(flow: Flow) -> None:
+    """The outputs of the former iteration are still there, and are not taken for this one's."""
+    flow.scenario("S3")
+    flow.controller("main", False, False)
+    kill_at(flow, "actuator-main.2")
+    edited_state(flow, active_step=None)
+    assert flow.ws.exists(flow.ap("main", "controller-output.md"))
+    assert next_call(flow) == "actuator main"
+    assert flow.labels() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_F_172_stale_outputs_do_not_count(flow: Flow, noted: bool) -> None:
+    """Killed while the second decision was being made: it is asked for, the first one is not obeyed again."""
+    flow.scenario("S3")
+    kill_at(flow, "controller-main.2")
+    if not noted:
+        edited_state(flow, active_step=None)
+    assert next_call(flow) == "controller main"
+    assert flow.labels() == ["0", "1", "2", "3"]
+
+
+def test_F_174_a_running_child_goes_on(flow: Flow) -> None:
+    """Composite with a child inside: the child's step, not the parent's."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.2")
+    assert next_call(flow) == "controller impl"
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_F_174_F_176_after_a_child_ended_the_parent_measures(flow: Flow, noted: bool) -> None:
+    """Killed after commit 1.2: the next call is the root's sensors, the next commit `1`."""
+    flow.scenario("S2")
+    kill_at(flow, "sensor-full.2")
+    if not noted:
+        edited_state(flow, active_step=None)
+    assert flow.labels()[-1] == "1.2"
+    assert next_call(flow) == "sensor full"
+    assert flow.labels()[4:] == ["1", "2"]
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_F_175_an_action_and_no_measurement(flow: Flow, noted: bool) -> None:
+    """The sensors are called; the actuator is not called again."""
+    flow.scenario("S1")
+    kill_at(flow, "sensor-unit.2")
+    if not noted:
+        edited_state(flow, active_step=None)
+    assert next_call(flow) == "sensor unit"
+    assert [row.split()[0] for row in flow.roles()].count("actuator") == 1
+
+
+def test_F_178_the_branch_is_checked_out_again(flow: Flow, whole_s2: Any) -> None:
+    """Back on main, even with the run's own files left lying there: the run goes on on its branch."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    flow.ws.git("stash", "-q", "--include-untracked")
+    flow.ws.git("checkout", "-q", "main")
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
+    assert outcome(flow) == whole_s2
+
+
+def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
+    """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    flow.ws.git("stash", "-q", "--include-untracked")
+    flow.ws.git("checkout", "-q", "main")
+    flow.ws.write("src.txt", "mine\n")
+    ran = flow.resume()
+    assert ran.code == 3
+    assert "src.txt" in ran.err
+    assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "main"
+
+
+def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tmp_path: Path) -> None:
+    """Nothing but the branch is needed: the steps since the last commit are done again."""
+    flow.scenario("S2")
+    kill_at(flow, "sensor-types.1")
+    old = flow.ws.path
+    os.rename(old, f"{old}-gone")
+    import subprocess
+
+    clone = ["git", "clone", "-q", "--single-branch", "--branch", "ai-loop/do-it", f"{old}-gone", old]
+    subprocess.run(clone, env=flow.ws.env, check=True, cwd=flow.ws.root)
+    flow.ws.git("update-ref", "refs/heads/main", subprocess.run(
+        ["git", "rev-parse", "main"], cwd=f"{old}-gone", env=flow.ws.env, capture_output=True, text=True, check=True
+    ).stdout.strip())  # fmt: skip
+    calls = Path(flow.ws.fake, "flow-calls.jsonl")
+    done = [
+        row for row in calls.read_text().splitlines() if '"controller", "impl"' not in row and '"actuator"' not in row
+    ]
+    calls.write_text("\n".join(done) + "\n")
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert outcome(flow) == whole_s2
+
+
+def test_F_177_error_runs_go_on_at_the_failed_step(flow: Flow, whole_s2: Any) -> None:
+    """Named, a run that ended with an error goes on where it failed; labels stay unique, the end is the same."""
+    flow.scenario("S2")
+    good = Path(flow.ws.fake, "actuator-impl.1").read_text()
+    flow.say("actuator-impl", "!exit 3\n")
+    assert flow.run().code == 1
+    calls = Path(flow.ws.fake, "flow-calls.jsonl")
+    calls.write_text("".join(row for row in calls.read_text().splitlines(keepends=True) if '"actuator"' not in row))
+    flow.say("actuator-impl", good)
+    assert flow.resume().code == 2  # not by itself
+    before = len(flow.calls)
+    ran = flow.resume(flow.run_id)
+    assert ran.code == 0, ran.both
+    assert flow.calls[before]["served"] == [["actuator", "impl"]]
+    assert outcome(flow) == whole_s2
+
+
+def test_nothing_to_resume(flow: Flow) -> None:
+    """Without an open run: exit 2 and what to type; so for one that ended, and for one that is not there."""
+    assert flow.resume().code == 2
+    flow.scenario("S1")
+    assert flow.run().code == 0
+    for words in ((), (flow.run_id,), ("run_19990101_001",)):
+        ran = flow.resume(*words)
+        assert ran.code == 2
+        assert "rooda flow run" in ran.err or "Runs:" in ran.err
+
+
+def test_a_second_flow_in_the_same_work_tree_is_refused(flow: Flow) -> None:
+    """While one works: exit 3, its pid and how to end it; nothing is asked."""
+    flow.scenario("S1")
+    held(flow, "actuator-main.1")
+    running = flow.ws.start("flow", "run", "do it")
+    until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
+    for words in (("run", "x"), ("resume",)):
+        ran = flow.ws.rooda("flow", *words)
+        assert ran.code == 3 and "running here already" in ran.err, ran.both
+    Path(flow.ws.fake, "gate").touch()
+    assert running.finish() == 0
+
+
+def test_a_node_that_is_gone_is_refused(flow: Flow) -> None:
+    """flow.yaml no longer has the node in which the run stands: exit 2; a smaller change is only warned of."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    text = flow.ws.read(".ai-loop/flow.yaml")
+    flow.ws.write(".ai-loop/flow.yaml", text.replace("id: impl", "id: other"))
+    ran = flow.resume()
+    assert ran.code == 2 and "delivery/impl" in ran.err
+    flow.ws.write(".ai-loop/flow.yaml", text + "# a note\n")
+    ran = flow.resume()
+    assert ran.code == 0 and "not as it was" in ran.err
+
+
+def test_several_open_runs_are_listed(flow: Flow) -> None:
+    """`resume` without a name takes none of them: exit 3 and all names."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    flow.ws.git("stash", "-q", "--include-untracked")
+    flow.ws.git("checkout", "-q", "main")
+    held(flow, "sensor-full.2")
+    running = flow.ws.start("flow", "run", "--new", "second")
+    until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
+    running.signal(signal.SIGKILL)
+    running.finish()
+    ran = flow.resume()
+    assert ran.code == 3
+    assert len(re.findall(r"run_\d{8}_00\d", ran.err)) == 2
+    assert front_matter(flow.ws.read(flow.rd("run-state.md")))["status"] == "running"

@@ -1,0 +1,279 @@
+"""Rows F-001 to F-025: the task, what is checked before anything starts, and a run that is still open."""
+
+import re
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from kit import AGENTS, FL2, Flow, topology
+
+FLOW_FILE = ".ai-loop/flow.yaml"
+
+
+def trace(flow: Flow) -> tuple[str, ...]:
+    """What a failed check must leave as it was."""
+    git = flow.ws.git
+    return git("branch", "-a"), git("status", "--porcelain", "--ignored=no"), git("rev-parse", "HEAD"), listing(flow)
+
+
+def listing(flow: Flow) -> str:
+    import os
+
+    return " ".join(sorted(os.listdir(flow.ws.file(".ai-loop"))))
+
+
+def refused(flow: Flow, *said: str) -> str:
+    """The run is refused with exit 2, with these words, and without a trace."""
+    before = trace(flow)
+    ran = flow.run()
+    assert ran.code == 2, ran.both
+    assert not [text for text in said if text not in ran.err], ran.err
+    assert trace(flow) == before
+    assert flow.calls == []
+    return ran.err
+
+
+def test_F_001_F_045_the_argument_is_the_task(ran: Callable[[str], Any]) -> None:
+    """It stands in the run's state and as the root's setpoint; the root really measures at label 0."""
+    flow, _ = ran("S1")
+    assert flow.state["task"] == "do it"
+    assert flow.ws.read(flow.ap("main", "orchestrator-output.md")).endswith("\n# Task (setpoint)\n\ndo it\n")
+    assert flow.log()[0].fields["sensors"] == "unit: fail"
+    assert flow.labels()[0] == "0"
+
+
+def test_F_001_several_words_are_one_task(flow: Flow) -> None:
+    """Quotes around the task may be left out."""
+    flow.scenario("S1")
+    assert flow.run("fix", "all", "of", "it").code == 0
+    assert flow.state["task"] == "fix all of it"
+
+
+def test_F_002_without_an_argument_the_task_is_asked_for(flow: Flow) -> None:
+    """The first line of stdin is the task."""
+    flow.scenario("S1")
+    ran = flow.ws.rooda("flow", "run", stdin=b"do x\n", timeout=60)
+    assert ran.code == 0, ran.err
+    assert flow.state["task"] == "do x"
+
+
+@pytest.mark.parametrize("stdin", [b"", b"\n", b"  \n", None])
+def test_F_002_no_task_no_run(flow: Flow, stdin: bytes | None) -> None:
+    """End of input or an empty line: a message, and nothing has begun."""
+    before = trace(flow)
+    ran = flow.ws.rooda("flow", "run", stdin=stdin, timeout=60)
+    assert ran.code == 2
+    assert "task" in ran.err
+    assert trace(flow) == before and flow.calls == []
+
+
+def test_F_003_without_a_flow_file_setup_is_named(bare: Any) -> None:
+    """The message names the command that makes one; exit 2; no branch, no run, no call."""
+    flow = Flow(bare)
+    flow.ws.git("rm", "-q", FLOW_FILE)
+    flow.ws.git("commit", "-qm", "gone")
+    ran = flow.run()
+    assert ran.code == 2
+    assert "rooda flow setup" in ran.err and FLOW_FILE in ran.err
+    assert flow.ws.git("branch", "--format=%(refname:short)").split() == ["main"]
+    assert not flow.ws.exists(".ai-loop/runs") and flow.calls == []
+
+
+BROKEN = {
+    "no YAML": ("a: [1\nb: }", 2),
+    "a tab": ("flow:\n\tid: x", 2),
+    "no flow": ("version: 1\n", 1),
+    "a list": ("- flow\n- version\n", 1),
+    "a list of nodes": ("version: 1\nflow:\n- id: a\n", 2),
+    "a text": ("just words\n", 1),
+    "nothing": ("", 1),
+    "a key twice": ("version: 1\nversion: 1\nflow: {}\n", 2),
+    "itself": ("version: 1\nflow: &a\n  id: x\n  actuator: *a\n", 2),
+    "another version": ("version: 2\nflow: {}\n", 1),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_F_004_F_011_a_broken_file_is_refused_with_its_place(flow: Flow, name: str) -> None:
+    """Whatever is wrong with the file itself: the error names file and line, and nothing is there afterwards."""
+    text, line = BROKEN[name]
+    flow.ws.write(FLOW_FILE, text)
+    flow.commit("broken")
+    refused(flow, f"{FLOW_FILE}:{line}: ")
+
+
+GONE = {
+    "test_F_005 root": ("controller-delivery", "delivery: controller", FL2),
+    "test_F_005 child": ("controller-impl", "delivery/impl: controller", FL2),
+    "test_F_006": ("actuator-impl", "delivery/impl: actuator.agent", FL2),
+    "test_F_007": ("sensor-types", "delivery/impl: sensor", FL2),
+}
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_F_005_F_006_F_007_every_agent_file_must_exist(flow: Flow, name: str) -> None:
+    """A controller, an actuator or a sensor that is missing: the error names the node, the key and the path."""
+    file, where, levels = GONE[name]
+    flow.put(levels)
+    flow.commit("flow")
+    path = f"{AGENTS}/loop-{file}.md"
+    flow.ws.git("rm", "-q", path)
+    flow.ws.git("commit", "-qm", "gone")
+    refused(flow, where, path)
+
+
+def changed(flow: Flow, *path: Any, value: Any) -> None:
+    """Set one value of the two-level flow file; None removes it."""
+    flow.put(FL2)
+    data = topology(FL2)
+    place = data
+    for part in path[:-1]:
+        place = place[part]
+    if value is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    flow.ws.write(FLOW_FILE, yaml.safe_dump(data, sort_keys=False))
+    flow.commit("changed")
+
+
+CHILD = ("flow", "actuator", "child")
+WRONG = {
+    "F_008 type of the root": (("flow", "type"), "task", "delivery: type"),
+    "F_008 type of the child": ((*CHILD, "type"), "task", "delivery/impl: type"),
+    "F_008 no type": ((*CHILD, "type"), None, "delivery/impl: type"),
+    "strategy": ((*CHILD, "actuator", "strategy"), "both", "delivery/impl: actuator.strategy"),
+    "no strategy": (("flow", "actuator", "strategy"), None, "delivery: actuator.strategy"),
+    "no actuator": ((*CHILD, "actuator"), None, "delivery/impl: actuator"),
+    "composite without child": (CHILD, None, "delivery: actuator.child"),
+    "child is a path": (CHILD, "impl.yaml", "delivery: actuator.child"),
+    "direct without agent": ((*CHILD, "actuator", "agent"), None, "delivery/impl: actuator.agent"),
+    "no id": ((*CHILD, "id"), None, "id must be"),
+    "id with a slash": (("flow", "id"), "a/b", "id must be"),
+    "id with a blank": (("flow", "id"), "a b", "id must be"),
+    "id with an arrow": (("flow", "id"), "a>b", "id must be"),
+    "id with a bracket": (("flow", "id"), "a]b", "id must be"),
+    "id of dots": (("flow", "id"), "..", "id must be"),
+    "id a number": (("flow", "id"), 7, "id must be"),
+    "id too long": (("flow", "id"), "a" * 65, "id must be"),
+    "max 0": ((*CHILD, "termination", "max_iterations"), 0, "delivery/impl: termination.max_iterations"),
+    "max a text": ((*CHILD, "termination", "max_iterations"), "4", "delivery/impl: termination.max_iterations"),
+    "max true": (("flow", "termination", "max_iterations"), True, "delivery: termination.max_iterations"),
+    "max a fraction": (("flow", "termination", "max_iterations"), 2.5, "delivery: termination.max_iterations"),
+    "no max": (("flow", "termination"), None, "delivery: termination.max_iterations"),
+    "sensors a map": (("flow", "sensors"), {"a": "b"}, "delivery: sensors"),
+    "a sensor a number": (("flow", "sensors"), [3], "delivery: sensor"),
+    "a sensor twice": (("flow", "sensors"), [f"{AGENTS}/loop-sensor-full.md"] * 2, "two sensors are called 'full'"),
+    "outside": (("flow", "controller"), "../x.md", "is not inside the project"),
+    "absolute": (("flow", "controller"), "/etc/hostname", "is not inside the project"),
+    "on_error": (("defaults", "termination", "on_error"), "go-on", "on_error must be fail-fast"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_F_008_F_010_each_fault_alone_is_an_error(flow: Flow, name: str) -> None:
+    """One wrong thing in the topology: the error names the node and what is expected."""
+    path, value, said = WRONG[name]
+    changed(flow, *path, value=value)
+    said = refused(flow, said)
+    assert re.search(rf"{FLOW_FILE}:\d+: ", said)
+
+
+def test_F_009_all_faults_are_reported_at_once(flow: Flow) -> None:
+    """Three faults, three lines, in the order of the file, each with its line."""
+    flow.put(FL2)
+    data = topology(FL2)
+    data["flow"]["type"] = "task"
+    data["flow"]["actuator"]["child"]["controller"] = "nowhere.md"
+    data["flow"]["termination"]["max_iterations"] = -1
+    flow.ws.write(FLOW_FILE, yaml.safe_dump(data, sort_keys=False))
+    flow.commit("three faults")
+    said = refused(flow)
+    rows = [row for row in said.splitlines() if f"{FLOW_FILE}:" in row]
+    assert len(rows) == 3
+    numbers = [int(re.search(r":(\d+):", row)[1]) for row in rows]
+    assert numbers == sorted(numbers)
+    lines = flow.ws.read(FLOW_FILE).splitlines()
+    assert [lines[number - 1].split(":")[0].strip() for number in numbers] == ["type", "controller", "max_iterations"]
+
+
+def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
+    """A node without a limit of its own has that of `defaults`."""
+    flow.scenario("S1")
+    data = topology(flow.levels)
+    del data["flow"]["termination"]
+    data["defaults"]["termination"]["max_iterations"] = 4
+    flow.ws.write(FLOW_FILE, yaml.safe_dump(data))
+    assert flow.run().code == 0
+    assert flow.fm(flow.ap("main", "orchestrator-output.md"))["max-iterations"] == 4
+
+
+def killed_in(flow: Flow, key: str) -> None:
+    """Start S2 and kill everything while the agent `key` works."""
+    gate = f"{flow.ws.fake}/gate"
+    from pathlib import Path
+
+    script = Path(flow.ws.fake, f"{key}.1")
+    text = script.read_text()
+    script.write_text(f"!sh touch {flow.ws.fake}/reached\n!wait {gate}\n{text}")
+    running = flow.ws.start("flow", "run", "do it")
+    from harness import until
+
+    until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
+    running.signal(signal.SIGKILL)
+    running.finish()
+    until(lambda: not flow.ws.leftovers(), 10)
+    script.write_text(text)
+
+
+def test_F_020_F_021_F_022_F_023_an_open_run_is_found_shown_and_resumed(flow: Flow) -> None:
+    """Its id, node, stack and branch are shown, the question is on stdout, and `r` ends it as if nothing had been."""
+    flow.scenario("S2")
+    killed_in(flow, "actuator-impl")
+    name = flow.run_id
+    ran = flow.ws.rooda("flow", "run", "other", stdin=b"r\n", timeout=60)
+    assert ran.code == 0, ran.both
+    for text in (name, "delivery/impl", "delivery, delivery/impl", "ai-loop/do-it", "Resume it"):
+        assert text in ran.out
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
+    assert flow.run_id == name and flow.state["task"] == "do it"
+
+
+def test_F_022_F_024_a_new_run_leaves_the_old_one_alone(flow: Flow) -> None:
+    """`n` or --new: another id, another branch; the old run's file is untouched, and it can still be resumed."""
+    flow.scenario("S2")
+    killed_in(flow, "actuator-impl")
+    old = flow.run_id
+    before = flow.ws.read(f".ai-loop/runs/{old}/run-state.md")
+    flow.scenario("S2")
+    ran = flow.ws.rooda("flow", "run", "other", stdin=b"n\n", timeout=60)
+    assert ran.code == 0, ran.both
+    assert flow.run_id != old and flow.state["branch"] == "ai-loop/other"
+    assert flow.ws.read(f".ai-loop/runs/{old}/run-state.md") == before
+    assert flow.resume(old).code == 0
+    assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
+
+
+def test_F_022_nobody_answers(flow: Flow) -> None:
+    """End of input: exit 3, nothing started, both commands are named; the flags answer without a question."""
+    flow.scenario("S2")
+    killed_in(flow, "actuator-impl")
+    calls = len(flow.calls)
+    ran = flow.run("other")
+    assert ran.code == 3
+    assert "--resume" in ran.err and "--new" in ran.err and len(flow.calls) == calls
+    assert flow.run("--resume").code == 0
+    assert flow.state["status"] == "complete"
+
+
+@pytest.mark.parametrize("name", ["S1", "S3"])
+def test_F_025_a_run_that_ended_asks_nothing(flow: Flow, name: str) -> None:
+    """After a complete run and after one at its limit the next one starts at once."""
+    flow.scenario(name)
+    first = flow.run()
+    second = flow.run("again")
+    assert first.code == second.code
+    assert "Resume it" not in second.out
+    assert flow.run_id.endswith("_002")

@@ -1,0 +1,217 @@
+"""Rows C-098 to C-106: announcements, completion, the verdict box; and what else an end leaves."""
+
+import json
+
+import pytest
+from kit import A, B, Goals, plan
+
+from rooda.report.goal_box import width
+
+COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
+
+
+def box_of(out: str) -> list[str]:
+    """The lines of the last box."""
+    lines = out.splitlines()
+    start = max(n for n, line in enumerate(lines) if line.startswith("╭─"))
+    return lines[start : next(n for n in range(start, len(lines)) if lines[n].startswith("╰")) + 1]
+
+
+def test_C_009_C_099_C_100_C_101_C_103_C_104_the_end_of_a_good_run(g: Goals) -> None:
+    """Every line of it, exactly; the box stands directly behind the completion."""
+    g.succeeds()
+    ran = g.run()
+    assert "[LOOP] Starting | Shape: Tool (9/10) | Workflow: A | Steps: 3 | Budget: $25" in ran.lines
+    assert "[LOOP] ✓ step1 complete | Progress: 1/3 | Next: step2" in ran.lines
+    assert "[LOOP] ✓ step3 complete | Progress: 3/3 | Next: none" in ran.lines
+    at = ran.lines.index("<loop-complete>")
+    assert ran.lines[at : at + 5] == COMPLETE and ran.lines[at - 1] == "---END_STATUS---"
+    assert ran.lines[at + 5 :] == [
+        "╭─ 🟢 SHIP ──────────────────────────╮",
+        "│ Verified: execution output         │",
+        "│ Checklist: 2/2 criteria verified   │",
+        "│ Subjective: n/a · Type 2A · n/a    │",
+        "├────────────────────────────────────┤",
+        "│ ↳ Alt: n/a                         │",
+        "│ ↳ Risk: n/a                        │",
+        "╰────────────────────────────────────╯",
+    ]
+    saved = [event["event"] for event in g.events() if event["event"] in ("state.saved", "run.ended")]
+    assert saved[-2:] == ["state.saved", "run.ended"]
+
+
+def test_C_099_a_step_that_was_not_accepted(g: Goals) -> None:
+    """✗, the same progress, the same step next."""
+    ran = g.run("-n", "1")
+    assert "[LOOP] ✗ step1 not complete | Progress: 0/3 | Next: step1" in ran.lines
+
+
+@pytest.mark.parametrize(
+    "criteria, mark",
+    [
+        ([{"name": "x", "command": "echo 3", "expect": "< 9"}], "🟢 SHIP"),
+        ([{"name": "x", "verification": "code review"}], "🟡 MONITOR"),
+        ([{"name": "x", "verification": "assumption"}], "🔴 RESEARCH"),
+        ([{"name": "x", "command": "true"}, {"name": "y", "verification": "code review"}], "🟡 MONITOR"),
+    ],
+)
+def test_C_105_the_verdict_follows_the_evidence(g: Goals, criteria: list[dict[str, str]], mark: str) -> None:
+    """The weakest decides; a judge's quotation must occur in the change."""
+    g.git("init", "-q")
+    g.planned(criteria=criteria, steps=[{"name": "step1", "criteria": []}])
+    g.side("step", "echo the new line >new.txt")
+    g.claims(True)
+    g.out("judge", '{"met": true, "quote": "the new line"}')
+    ran = g.run("--budget", "100", "-n", "2")
+    assert box_of(ran.out)[0].startswith(f"╭─ {mark} ─") and ran.code == (4 if "RESEARCH" in mark else 0), ran.both
+
+
+def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
+    """The words must stand in the diff."""
+    g.git("init", "-q")
+    g.planned(criteria=[{"name": "x", "verification": "code review"}], steps=["step1"])
+    g.claims(True)
+    g.out("judge", '{"met": true, "quote": "never written"}')
+    ran = g.run("-n", "1")
+    assert ran.code == 4 and g.kinds == ["plan", "step", "judge"] and g.public["criteriaStatus"] == {"x": False}
+
+
+def test_type_1_is_at_best_to_be_monitored(g: Goals) -> None:
+    """What is hard to take back is watched."""
+    g.planned(reversibility="1")
+    g.out("precheck", "- one\n- two\n- three\n")
+    g.succeeds()
+    assert "🟡 MONITOR" in g.run().out
+
+
+@pytest.mark.parametrize("reason", ["limit", "cancel"])
+def test_the_box_stands_at_every_pause_and_cancel(g: Goals, reason: str) -> None:
+    """Without a completion; summary.md has the same, and every heading."""
+    ran = g.run("-n", "1")
+    if reason == "cancel":
+        ran = g.rooda("goal", "cancel")
+    assert "🔴 RESEARCH" in ran.out and "Checklist: 0/2" in ran.out and "<loop-complete>" not in ran.out
+    summary = g.read(".loop/summary.md")
+    assert [line for line in summary.splitlines() if line.startswith("## ")] == [
+        *("## Status", "## Iterations", "## Cost", "## Completed", "## Remaining", "## Criteria", "## Verdict")
+    ]
+
+
+def test_the_box_wraps_by_display_width(g: Goals) -> None:
+    """Long and wide texts stay in the frame; points, alternative and risk come from plan and block."""
+    g.planned(
+        points=5,
+        alt="use the other approach that takes much longer to explain 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字",
+    )
+    g.succeeds()
+    g.claims(True, "step-3", CONFIDENCE="90%", RISK="the service stays as slow as it is today, and nobody looks")  # type: ignore[arg-type]
+    box = box_of(g.run().out)
+    assert {width(line) for line in box} == {38}
+    assert "│ Subjective: ~90% · Type 2A · 5pt   │" in box and len(box) > 9
+
+
+@pytest.mark.parametrize("how", [{"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {}])
+def test_C_106_ascii_terminals_do_not_end_the_loop(g: Goals, how: dict[str, str]) -> None:
+    """What can't be shown is replaced; --ascii has signs of its own."""
+    g.succeeds()
+    ran = g.run(*([] if how else ["--ascii"]), env=how)
+    assert ran.code == 0 and "</loop-complete>" in ran.lines
+    assert how or (ran.out.isascii() and "[LOOP] + step1 complete" in ran.out and "+- OK SHIP" in ran.out)
+
+
+def test_C_108_the_words_are_in_the_help(g: Goals) -> None:
+    """continue, cancel, status and the others."""
+    shown = g.rooda("goal", "--help").out
+    words = ("run", "continue", "status", "cancel", "score", "stop-check", "verify", "rollback")
+    assert all(f"\n  {word} " in shown for word in words)
+
+
+def test_status_is_a_table(g: Goals) -> None:
+    """Criterion, type, met, evidence, since; as JSON too; without a goal a sentence."""
+    assert g.rooda("goal", "status").out.startswith("There is no goal here.")
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "2")
+    lines = g.rooda("goal", "status").lines
+    assert lines[0] == "goal: paused: iteration limit: 2"
+    at = next(n for n, line in enumerate(lines) if "Criterion" in line)
+    assert lines[at].split() == ["Criterion", "Type", "Met", "Evidence", "Since"]
+    assert f".loop/evidence/2-{A}.txt" in lines[at + 1] and lines[at + 1].endswith("iteration 1")
+    assert json.loads(g.rooda("goal", "status", "--json").out)["criteria"][0]["met"] is True
+
+
+def test_quiet_reports_the_end_only(g: Goals) -> None:
+    """The lines are in the log; the completion and its box are still said."""
+    g.succeeds()
+    ran = g.run("--quiet")
+    assert "[LOOP]" not in ran.out and "</loop-complete>" in ran.lines and "🟢 SHIP" in ran.out
+    assert [event["event"] for event in g.events()].count("iteration.ended") == 3
+
+
+def test_a_holdout_is_verified_and_never_shown(g: Goals) -> None:
+    """Neither its name nor its command is in any prompt, also when it alone is open; rooda verifies it."""
+    hidden = {"name": "secret name", "command": "test -f c.ok # hidden words", "holdout": True}
+    g.planned(criteria=[*plan()["criteria"], hidden])
+    g.succeeds()
+    g.claims(True)
+    g.side("step-5", "touch c.ok")
+    ran = g.run()
+    assert ran.code == 0, ran.both
+    prompts = [call.prompt.decode() for call in g.calls[1:]]
+    assert not any("secret" in prompt or "hidden" in prompt for prompt in prompts)
+    assert "Something that the specification asks for does not hold yet" in prompts[3]
+    assert g.public["criteriaStatus"]["secret name"] is True and "4-secret name.txt" in " ".join(g.evidence())
+
+
+def test_what_holds_before_any_work_is_said(g: Goals) -> None:
+    """And the file still begins with false; a mustNot that holds already prevents the start."""
+    g.write("b.ok", "")
+    g.keeps_copies()
+    ran = g.run("-n", "1")
+    assert f"already true before any work: {B}" in ran.lines and g.copies[1]["criteriaStatus"] == {A: False, B: False}
+    g.planned(mustNot=[{"text": "no b", "violated_if": "test -f b.ok"}])
+    refused = g.run("--fresh")
+    assert refused.code == 3 and "no b" in refused.err
+
+
+def test_an_observation_needs_a_person(g: Goals) -> None:
+    """Claimed and nobody there: paused; goal verify says what was seen, and continue completes without a call."""
+    g.write(".loop/shape/SHAPE.md", "criteria:\n- UI renders\nverification:\n  UI renders: observation\n")
+    g.succeeds()
+    ran = g.run()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: needs observation: UI renders" in ran.lines
+    assert g.go_on().code == 4 and len(g.calls) == 4
+    assert g.rooda("goal", "verify", "UI renders", "--observed", "seen in the browser").code == 0
+    assert "seen in the browser" in g.read(".loop/evidence/3-UI renders.txt")
+    done = g.go_on()
+    assert done.code == 0 and len(g.calls) == 4 and "observation" in "".join(box_of(done.out)[:3])
+    assert g.public["criteriaStatus"]["UI renders"] == {"met": True, "verification": "observation"}
+
+
+def test_verify_gives_a_criterion_a_command(g: Goals) -> None:
+    """One way out of an assumption; unknown names and mixed ways are refused."""
+    g.planned(criteria=[*plan()["criteria"], {"name": "good", "verification": "assumption"}])
+    g.succeeds()
+    assert "needs observation: good" in g.run().out
+    assert g.rooda("goal", "verify", "nothing", "--judge").code == 2
+    assert g.rooda("goal", "verify", "good", "--judge", "--command", "true").code == 2
+    shown = g.rooda("goal", "verify", "good", "--command", "echo 5", "--expect", "< 9")
+    assert shown.code == 0 and "measurement" in shown.out
+    assert g.go_on().code == 0 and len(g.calls) == 4
+
+
+def test_rollback_restores_a_checkpoint(g: Goals) -> None:
+    """Files as before iteration 2, the present kept as one more checkpoint; branch and index stay."""
+    g.git("init", "-q")
+    g.write("text", "0\n")
+    g.git("add", "text")
+    g.git("commit", "-qm", "first")
+    g.planned(reversibility="2B")
+    g.side("step", 'echo "$ROODA_ITERATION" >text; touch "new-$ROODA_ITERATION"')
+    g.run("-n", "3")
+    head = g.git("rev-parse", "HEAD") + g.git("ls-files", "-s")
+    assert g.rooda("goal", "rollback").lines[1].startswith("1  ")
+    ran = g.rooda("goal", "rollback", "2")
+    assert ran.code == 0 and g.read("text") == "1\n" and g.exists("new-1") and not g.exists("new-2")
+    assert g.git("rev-parse", "HEAD") + g.git("ls-files", "-s") == head
+    assert g.rooda("goal", "rollback", "before-rollback-to-2").code == 0 and g.read("text") == "3\n"
+    assert g.rooda("goal", "rollback", "9").code == 2

@@ -1,0 +1,196 @@
+"""Rows C-031, C-032, C-041 to C-051: gates and the disclosure, on a terminal and without one."""
+
+import pytest
+from kit import SPEC, Goals, blocks
+
+from processes import Terminal, until
+
+KEEP = "Writing state to .loop/state.json. Delete after session? [Y/n]"
+
+
+def asked(terminal: Terminal, words: str) -> None:
+    until(lambda: words in terminal.out, 20, repr(words))
+
+
+def colleague(g: Goals) -> None:
+    """Six points, two steps, all well."""
+    g.planned(6, steps=[{"name": "step1", "criteria": ["tests pass"]}, {"name": "step2", "criteria": ["lint clean"]}])
+    g.side("step-1", "touch a.ok")
+    g.side("step-2", "touch b.ok")
+    g.claims(True)
+    g.claims(False, *("step-1",))
+
+
+def test_C_041_C_050_a_tool_on_a_terminal_is_asked_about_the_state_only(g: Goals) -> None:
+    """One question, before the first iteration; then everything runs to the completion."""
+    g.succeeds()
+    terminal = g.on_terminal()
+    asked(terminal, KEEP)
+    assert "step" not in g.kinds
+    terminal.type("n\n")
+    assert terminal.finish() == 0
+    assert terminal.out.count("[Y/n]") == 1 and "<loop-complete>" in terminal.out
+
+
+def test_C_032_C_042_C_043_C_044_C_045_three_checkpoints_on_a_terminal(g: Goals) -> None:
+    """G1 after the steps are known, G2 after the first of two iterations, G3 before anything is claimed."""
+    colleague(g)
+    terminal = g.on_terminal("--keep-state")
+    asked(terminal, "Proceed? [Y/n]")
+    assert "G1: Decomposed into 2 steps:\n1. step1\n2. step2\nProceed? [Y/n]" in terminal.out
+    assert "step" not in g.kinds
+    terminal.type("\n")
+    asked(terminal, "Step step1 complete. Continue? [Y/n]")
+    assert g.kinds == ["plan", "step"]
+    terminal.type("yes\n")
+    asked(terminal, "All criteria met. Confirm done? [Y/n]")
+    assert g.public["exit_signal"] is False and "<loop-complete>" not in terminal.out
+    terminal.type("y\n")
+    assert terminal.finish() == 0
+    text = terminal.out
+    assert [text.count(word) for word in ("Proceed?", "Continue?", "Confirm done?")] == [1, 1, 1]
+    assert g.public["exit_signal"] is True and g.public["status"] == "completed"
+
+
+@pytest.mark.parametrize("answers, calls, reason", [(b"n\n", 1, "gate G1"), (b"y\nn\n", 2, "gate G2")])
+def test_C_046_no_pauses(g: Goals, answers: bytes, calls: int, reason: str) -> None:
+    """An answer that waits on a pipe counts as well: n at G1 and G2 pauses before the thing asked for."""
+    colleague(g)
+    ran = g.run(stdin=answers)
+    assert ran.code == 4 and len(g.calls) == calls and f"[LOOP] ⏸ Paused: {reason}" in ran.lines
+    assert g.public["status"] == "paused"
+
+
+def test_C_046_enter_means_yes(g: Goals) -> None:
+    """Empty lines on a pipe take every gate."""
+    colleague(g)
+    ran = g.run(stdin=b"\n\n\n")
+    assert ran.code == 0, ran.both
+    assert ran.lines.count("Proceed? [Y/n]") == 1 and "Confirm done? [Y/n]" in ran.out
+
+
+@pytest.mark.parametrize("way", ["answer", "spec", "flag"])
+def test_C_047_proceed_without_confirmation(g: Goals, way: str) -> None:
+    """As an answer, in the specification, or as an option: no more questions."""
+    colleague(g)
+    words = "proceed without confirmation"
+    ran = g.run(
+        *(["--no-gates"] if way == "flag" else []),
+        spec=f"{SPEC} Proceed  without confirmation." if way == "spec" else SPEC,
+        stdin=f"{words}\n".encode() if way == "answer" else None,
+    )
+    assert ran.code == 0 and "Continue?" not in ran.out and "Confirm done?" not in ran.out, ran.both
+
+
+def test_G1_without_anybody_pauses_and_yes_goes_on(g: Goals) -> None:
+    """No terminal, no line: paused before the thing asked for; --yes takes the one gate that waits."""
+    colleague(g)
+    first = g.run()
+    assert first.code == 4 and "Resume: rooda goal continue --yes" in first.lines
+    assert "Proceed? [Y/n]" in first.lines and g.kinds == ["plan"]
+    assert g.go_on().code == 4 and g.kinds == ["plan"], "nobody has answered"
+    second = g.go_on("--yes")
+    assert second.code == 4 and g.kinds == ["plan", "step"] and "Paused: gate G2" in second.out
+    third = g.go_on("--yes")
+    assert third.code == 4 and len(g.calls) == 3 and "Paused: gate G3" in third.out
+    assert g.public["exit_signal"] is False and not [signal for signal, *_ in blocks(third.out) if signal]
+    last = g.go_on("--yes")
+    assert last.code == 0 and len(g.calls) == 3 and "<loop-complete>" in last.lines
+    assert len(g.journal) == 3
+
+
+def test_no_at_G3_goes_on_with_what_is_missing(g: Goals) -> None:
+    """The person's words reach the next call verbatim; nothing is claimed."""
+    colleague(g)
+    ran = g.run(stdin=b"y\ny\nn\nthe   third file\ny\n", env={})
+    assert "<loop-complete>" not in ran.out or ran.code == 0
+    assert "the   third file" in g.calls[3].prompt.decode()
+
+
+def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
+    """--yes answers; --headless and LOOP_HEADLESS make a tool of a colleague."""
+    colleague(g)
+    assert g.run("--yes").code == 0
+    ran = g.run("--headless")
+    assert ran.code == 0 and "Shape: Tool (6/10)" in ran.out and "Continue?" not in ran.out
+    assert "Shape: Tool (6/10)" in g.run(env={"LOOP_HEADLESS": "true"}).out
+
+
+@pytest.mark.parametrize("answer, kept", [("y", False), ("", False), ("n", True)])
+def test_C_051_the_answer_about_the_state_is_honoured(g: Goals, answer: str, kept: bool) -> None:
+    """Deleted at completion if the person said so, kept if not."""
+    g.succeeds()
+    terminal = g.on_terminal()
+    asked(terminal, KEEP)
+    terminal.type(f"{answer}\n")
+    assert terminal.finish() == 0
+    assert g.exists(".loop/state.json") == kept and g.exists(".loop/summary.md")
+
+
+def test_C_050_without_a_terminal_it_is_said_and_nothing_waits(g: Goals) -> None:
+    """The sentence stands on stdout; the state is kept, unless --delete-state; never deleted at a pause."""
+    g.succeeds()
+    ran = g.run()
+    assert KEEP in ran.lines and g.public["status"] == "completed"
+    assert g.run("--delete-state").code == 0 and not g.exists(".loop/state.json")
+    assert g.run("--delete-state", "-n", "1").code == 4 and g.exists(".loop/state.json")
+
+
+@pytest.mark.parametrize("flags", [[], ["--keep-state"]])
+def test_C_052_C_108_cancel_deletes_the_state_unless_it_is_kept(g: Goals, flags: list[str]) -> None:
+    """The report with everything that was and was not done; then the files go."""
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "2")
+    ran = g.rooda("goal", "cancel", *flags)
+    assert ran.code == 0 and ran.lines[0] == "Loop cancelled." and "  ✓ tests pass" in ran.lines
+    assert "Accomplished:" in ran.lines and "  - step1" in ran.lines and "<loop-complete>" not in ran.out
+    assert g.exists(".loop/state.json") == bool(flags)
+    if flags:
+        assert g.public["status"] == "cancelled" and g.public["exit_signal"] is False
+    assert g.go_on().code == 2
+
+
+def test_cancel_lets_the_running_iteration_finish(g: Goals) -> None:
+    """Asked from another terminal: the call ends by itself, then the goal is cancelled."""
+    g.side("step-1", "until [ -e go ]; do sleep 0.02; done; touch a.ok")
+    running = g.start("goal", "run", SPEC)
+    g.wait_calls(2)
+    cancel = g.start("goal", "cancel")
+    cancel.wait_line("Cancel requested")
+    until(lambda: g.exists(".rooda/goal.request"), what="the request")
+    g.write("go", "")
+    assert cancel.finish() == 0 and running.finish() == 4
+    assert "Loop cancelled." in cancel.out and "  ✓ tests pass" in cancel.out and g.kinds == ["plan", "step"]
+
+
+def test_ctrl_c_at_a_question_is_heard(g: Goals) -> None:
+    """The signal ends the wait for an answer: paused, exit 130, and the question waits for the next continue."""
+    colleague(g)
+    terminal = g.on_terminal("--keep-state")
+    asked(terminal, "Proceed? [Y/n]")
+    terminal.type("\x03")
+    assert terminal.finish() == 130
+    assert g.private["reason"] == "interrupted" and g.kinds == ["plan"]
+    assert g.go_on("--yes").code == 4 and g.kinds == ["plan", "step"]
+
+
+def test_intent_is_asked_on_a_terminal(g: Goals) -> None:
+    """The five fields join the specification for a second scoring; the specification itself stays verbatim."""
+    g.planned(4)
+    g.out("2", g_plan(9))
+    g.succeeds()
+    terminal = g.on_terminal("--keep-state", "--iterations", "1")
+    for field in ("TASK:", "CONTEXT:", "DONE LOOKS LIKE:", "STAKES IF WRONG:", "WHO REVIEWS:"):
+        asked(terminal, field)
+        terminal.type("answered\n")
+    assert terminal.finish() == 4
+    assert g.kinds == ["plan", "plan", "step"] and g.public["spec"] == SPEC
+    assert "DONE LOOKS LIKE: answered" in g.calls[1].prompt.decode()
+
+
+def g_plan(total: int) -> str:
+    import json
+
+    from kit import plan
+
+    return json.dumps(plan(total))

@@ -1,0 +1,46 @@
+"""What other commands are told of a goal, and how `rooda stop` would end it."""
+
+import signal
+
+from kit import SPEC, Goals
+
+from processes import until
+from rooda.cli.goal import tenant
+
+
+def test_a_goal_tells_of_itself(g: Goals) -> None:
+    """Nothing at first; running, then resumable with its facts and lines."""
+    assert (tenant.locks(g.path), tenant.resumable(g.path), tenant.facts(g.path, None)) == ({}, [], [])
+    g.side("step-1", "until [ -e go ]; do sleep 0.02; done")
+    running = g.start("goal", "run", SPEC)
+    g.wait_calls(2)
+    assert [*tenant.running(g.path)] == ["goal"] and tenant.facts(g.path, None)[0]["running"] is True
+    running.signal(signal.SIGTERM)
+    assert running.finish() == 143
+    assert g.private["reason"] == "interrupted" and tenant.resumable(g.path) == ["goal"]
+    (facts,) = tenant.facts(g.path, "goal")
+    assert facts["status"] == "paused" and tenant.lines(facts)[0] == "goal: paused: interrupted"
+    assert tenant.facts(g.path, "other") == [] and not tenant.running(g.path)
+
+
+def test_pause_from_another_terminal(g: Goals) -> None:
+    """The running iteration ends first; continue goes on with the next."""
+    assert "No goal is running" in g.rooda("goal", "pause").out
+    g.side("step-1", "until [ -e go ]; do sleep 0.02; done; touch a.ok")
+    running = g.start("goal", "run", SPEC)
+    g.wait_calls(2)
+    assert g.rooda("goal", "pause").code == 0
+    until(lambda: g.exists(".rooda/goal.request"), what="the request")
+    g.write("go", "")
+    assert running.finish() == 4 and "[LOOP] ⏸ Paused: pause requested" in running.lines
+    assert g.public["iteration"] == 1 and g.go_on("-n", "1").code == 4
+
+
+def test_damaged_files_are_said(g: Goals) -> None:
+    """Nothing readable is left: exit 2 with what to do, and a table that says so."""
+    g.write(".loop/run.json", "{")
+    g.write(".loop/state.json", "{}")
+    ran = g.go_on()
+    assert ran.code == 2 and "damaged" in ran.err
+    assert "damaged" in g.rooda("goal", "status").out
+    assert g.run("-n", "1").code == 4

@@ -1,0 +1,111 @@
+"""The goal loop on a scripted world: its exact trace of effects."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rooda.kernel.run import Run
+from rooda.kernel.store import Saved, Scope
+from rooda.loops.goal import goal
+from rooda.loops.goal_state import Brief, GoalState
+from rooda.model import Ending
+from rooda.policy.goal_effects import Finding, GoalWorld, Print, Question, Told
+from rooda.policy.goal_plan import MustNot, Step
+from rooda.policy.goal_score import Scores
+from rooda.policy.goal_types import Criterion, Mark
+
+CRITERIA = (Criterion("a", "execution output", "check a"), Criterion("b", "execution output", "check b"))
+BRIEF = Brief(
+    "run", "spec", CRITERIA, (Step("one", ("a",)), Step("two", ("b",))), Scores(), 9, "Tool", "A", "2A",
+    mustNot=(MustNot("no c", "check c"),),
+)  # fmt: skip
+START = GoalState(BRIEF, (Mark(False, "execution output"),) * 2, ("one", "two"), limit=10, budget=25.0)
+
+
+def says(exit_signal: bool) -> str:
+    return f"---LOOP_STATUS---\nEXIT_SIGNAL: {str(exit_signal).lower()}\nCRITERIA: {{}}\n---END_STATUS---\n"
+
+
+class Script:
+    """A world that answers from lists and writes down everything that is asked of it."""
+
+    def __init__(self, replies: Sequence[Told], met: Sequence[set[str]], answers: Sequence[str | None] = ()) -> None:
+        self.replies, self.met, self.answers = list(replies), list(met), list(answers)
+        self.trace: list[str] = []
+        self.states: list[GoalState] = []
+        self.events: list[str] = []
+
+    def world(self) -> GoalWorld:
+        return GoalWorld(
+            now=lambda: "now", seconds=lambda: 0.0, signalled=lambda: 0, requested=lambda: "",
+            say=lambda event, **facts: self.events.append(event),
+            ask=self.ask, rest=lambda seconds: None, question=self.question, attended=lambda: False,
+            verify=self.verify, violated=self.violated, template=lambda name: "{{step}}" if name == "step" else "",
+            tail=lambda path: "", keep=lambda name, text: name, checkpoint=self.checkpoint, tree=lambda: "",
+            diff=lambda base: "", prints=tuple, changed=self.changed, shape=lambda: ("", ""), newer=lambda paths: (),
+        )  # fmt: skip
+
+    def ask(self, kind: str, number: int, prompt: str) -> Told:
+        self.trace.append(f"ask {kind} {number}: {prompt.splitlines()[-1]}")
+        return self.replies.pop(0)
+
+    def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
+        self.trace.append(f"verify {iteration} {' '.join(each.name for each in criteria)}")
+        met = self.met.pop(0)
+        return [Finding(each.name, each.name in met, "evidence") for each in criteria]
+
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
+        self.trace.append(f"mustNot {iteration}")
+        return []
+
+    def question(self, question: Question) -> str | None:
+        self.trace.append(f"question {question.gate}")
+        return self.answers.pop(0)
+
+    def checkpoint(self, run: str, number: int) -> str:
+        self.trace.append(f"checkpoint {number}")
+        return ""
+
+    def changed(self, prints: Sequence[Print]) -> tuple[str, ...]:
+        self.trace.append("tests")
+        return ()
+
+    # the store
+    def load(self, scope: Scope) -> Saved:
+        return Saved()
+
+    def begin(self, scope: Scope, name: str) -> None:
+        """Nothing."""
+
+    def end(self, scope: Scope, name: str, value: Any) -> Any:
+        return value
+
+    def carry(self, scope: Scope, state: GoalState) -> GoalState:
+        if not self.states or self.states[-1] != state:
+            self.trace.append(f"write {state.iteration} {state.status} {str(state.exit_signal).lower()}")
+            self.states.append(state)
+        return state
+
+
+def test_the_exact_trace_of_effects() -> None:
+    """Two iterations to completion: every effect in order, the final sweep over everything, and nothing else."""
+    script = Script([Told(says(False)), Told(says(True))], [{"a"}, {"a", "b"}, {"a", "b"}])
+    assert goal(Run(script), START, script.world()) == Ending("completed", 0)
+    assert script.trace == [
+        "write 0 in_progress false",
+        *("ask step 1: one", "mustNot 1", "verify 1 a", "write 1 in_progress false"),
+        *("ask step 2: two", "mustNot 2", "verify 2 a b", "verify 2 a b", "tests", "write 2 completed true"),
+    ]
+    assert script.events == ["iteration.started", "iteration.ended"] * 2 + ["run.ended"]
+
+
+def test_the_trace_of_a_colleague_with_checkpoints() -> None:
+    """Gates stand between write and next call, G3 before the last write; every step of type 2B has its checkpoint."""
+    brief = BRIEF._replace(shape="Colleague", reversibility="2B", mustNot=())
+    script = Script([Told(says(False)), Told(says(True))], [{"a"}, {"a", "b"}, {"a", "b"}], ["y", "y", "y"])
+    ending = goal(Run(script), START._replace(brief=brief, gate="G1"), script.world())
+    assert ending == Ending("completed", 0)
+    assert [step for step in script.trace if not step.startswith("write")] == [
+        *("question G1", "checkpoint 1", "ask step 1: one", "verify 1 a", "question G2"),
+        *("checkpoint 2", "ask step 2: two", "verify 2 a b", "verify 2 a b", "tests", "question G3"),
+    ]
+    assert script.trace.index("question G3") < script.trace.index("write 2 completed true")

@@ -1,0 +1,45 @@
+"""docs/reflex.md: what it says is what the program does."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+from reflex_kit import Kit
+
+from rooda.policy.reflex_rules import drafted
+from rooda.policy.reflex_score import STATUS_OF
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reflex.md").read_text()
+
+
+def test_every_event_is_told_of() -> None:
+    """The events that the code says are those of the page."""
+    said = {
+        node.args[0].value
+        for path in (ROOT / "rooda").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
+    }
+    said = {name for name in said if isinstance(name, str) and re.fullmatch(r"reflex\.\w+", name)}
+    assert said == set(re.findall(r"^\| `(reflex\.\w+)` \|", PAGE, re.MULTILINE))
+
+
+def test_reasons_and_exit_codes() -> None:
+    """Each reason has its status and its code."""
+    codes = {"completed": "0", "stopped": "4", "failed": "1"}
+    for reason, status in STATUS_OF.items():
+        assert re.search(rf"^\| .*`{reason}`.* \| `{status}` \| {codes[status]} \|$", PAGE, re.MULTILINE), reason
+
+
+def test_the_rules_of_the_page_are_accepted(kit: Kit) -> None:
+    """The example is a rules file."""
+    (example,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert drafted(json.loads(example)).faults == ()
+
+
+def test_every_mode_has_a_row(kit: Kit) -> None:
+    """Commands of `rooda reflex --help` are those of the page's table."""
+    modes = re.findall(r"^  (\w+) {2,}", kit.reflex("--help").out.partition("Commands:")[2], re.MULTILINE)
+    assert set(re.findall(r"^\| `rooda reflex (\w+)", PAGE, re.MULTILINE)) == set(modes)

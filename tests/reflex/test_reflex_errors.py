@@ -1,0 +1,336 @@
+"""R-230 to R-257: errors, resume, and that every loop ends."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from reference import Reference, Script
+from reflex_kit import ALIAS, ENDPOINTS, NAMING, PLAN, Kit, checks, issue, judged, words
+from scenarios import by_iteration, play, script
+from scripted import Memory
+from strategies import scripts
+
+from harness import until
+
+
+def test_R_230_R_102_a_retry_works(kit: Kit) -> None:
+    """T8: the same end as T1, one phase_error event, and an identical second input."""
+    kit.answer("PLAN.1", "not json")
+    kit.answer("PLAN.2", PLAN)
+    assert kit.new().code == 0
+    assert kit.ev.count("phase_error") == 1 and kit.counts()["PLAN"] == 2
+    one, two = kit.started("PLAN")
+    assert one["stdin_sha256"] == two["stdin_sha256"]
+    error = next(event for event in kit.history if event["event"] == "phase_error")
+    assert (error["step"], error["status"], error["payload"]["attempt"]) == ("PLAN", "error", 1)
+    assert error["payload"]["excerpt"] == "not json" and error["payload"]["error"]
+
+
+@pytest.mark.parametrize("answer, ways", [("", ()), ("", ("exit 1",)), (PLAN, ("exit 3",)), (PLAN, ("sleep 60",))])
+def test_R_234_an_agent_that_fails(kit: Kit, answer: str, ways: tuple[str, ...]) -> None:
+    """Nothing said, an exit code, too long: as a breach of the contract; twice is the end, once is not."""
+    kit.config(table="iteration_timeout = 1.5")
+    kit.answer("PLAN.1", answer, *ways)
+    assert kit.new().code == 1
+    assert kit.ev == ["run_started", "phase_error", "phase_error", "failed"]
+    kit.answer("PLAN.3", answer, *ways)
+    kit.answer("PLAN.4", PLAN)
+    assert kit.new(4, "--alias", "second").code == 0
+
+
+def test_R_234_an_agent_that_is_not_there(kit: Kit) -> None:
+    """Found before anything starts: exit code 2. One that vanishes later breaks its contract."""
+    assert kit.new(4, "--ai-cmd", "no-such-agent").code == 2 and not kit.home.exists()
+    agent = kit.ws.write("agent", f"#!/bin/sh\nrm -f {kit.ws.file('agent')}\nexec {json.dumps(str(_fake()))}\n", 0o755)
+    assert kit.new(4, "--ai-cmd", agent).code == 1
+    assert kit.run["stop"]["reason"] == "phase_error"
+
+
+def _fake() -> Path:
+    return Path(__file__).parents[1] / "fakes" / "fakeai"
+
+
+def test_R_232_the_retry_is_per_phase(kit: Kit) -> None:
+    """One breach in PLAN and one in PRODUCE: the loop goes on."""
+    kit.answer("PLAN.1", "no")
+    kit.answer("PLAN.2", PLAN)
+    kit.answer("PRODUCE.1", "")
+    kit.answer("PRODUCE.2", words("ENAD"))
+    assert kit.new().code == 0
+    assert kit.ev.count("phase_error") == 2
+
+
+@pytest.mark.parametrize("damage", ["{", "", "[]", '{"run_id": 3}', "gone", '{"status": "running"}', "\x00\x01"])
+def test_R_235_R_236_run_json_is_rebuilt(kit: Kit, damage: str) -> None:
+    """From the history, whatever is wrong with it; criteria, limit and task are the originals."""
+    by_iteration(kit, "T2")
+    kit.kill_in("PLAN.2", PLAN)
+    before = kit.run
+    if damage == "gone":
+        kit.path("run.json").unlink()
+    else:
+        kit.path("run.json").write_text(damage)
+    assert "running" in kit.reflex("list").out
+    ran = kit.reflex("resume", ALIAS)
+    assert ran.code == 0 and "rebuilt" in ran.both
+    assert all(kit.run[key] == before[key] for key in ("criteria", "max_iterations", "task", "run_id", "created_at"))
+    assert (kit.run["iteration"], kit.run["stop"]["reason"]) == (2, "threshold_reached")
+    assert [*kit.run] == [*before]
+
+
+@pytest.mark.parametrize("phase", ["PRODUCE.i2.1", "CRITIQUE.1", "REFINE.i1.1", "PREPARE.B.1"])
+def test_R_235_rebuilt_in_every_phase(kit: Kit, phase: str) -> None:
+    """The rebuilt state is what run.json said."""
+    by_iteration(kit, "T2")
+    kit.kill_in(phase, Path(kit.answers, phase).read_text())
+    before = kit.run
+    kit.path("run.json").unlink()
+    kit.reflex("stop")
+    after = kit.run
+    changed = {"status", "stop", "updated_at"}
+    assert {k: v for k, v in after.items() if k not in changed} == {k: v for k, v in before.items() if k not in changed}
+
+
+def test_R_237_without_a_history(kit: Kit) -> None:
+    """`resume` and `history` say so, suggest `new`, and call nobody; status, list and clean still work."""
+    kit.kill_in("PLAN.1", "x")
+    calls = len(kit.log_lines())
+    kit.path("history.jsonl").unlink()
+    for said in (["resume"], ["resume", ALIAS], ["history", ALIAS]):
+        ran = kit.reflex(*said)
+        assert ran.code == 1 and "history.jsonl" in ran.err and "reflex new" in ran.err
+    assert len(kit.log_lines()) == calls
+    assert kit.reflex("status").code == 0 and ALIAS in kit.reflex("list").out
+    assert kit.reflex("stop").code == 0
+    assert kit.reflex("clean", ALIAS, "--yes").code == 0 and not (kit.home / ALIAS).exists()
+
+
+def test_R_238_a_torn_last_line(kit: Kit) -> None:
+    """History, rebuild and resume work, and the next event stands on a line of its own."""
+    by_iteration(kit, "T2")
+    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    path = kit.path("history.jsonl")
+    path.write_bytes(path.read_bytes()[:-10])
+    assert kit.reflex("history").code == 0
+    kit.path("run.json").write_text("{")
+    ran = kit.reflex("resume")
+    assert ran.code == 0, ran.both
+    whole = [line for line in path.read_text().splitlines() if _is_json(line)]
+    assert len(path.read_text().splitlines()) == len(whole) + 1
+    assert json.loads(whole[-1])["event"] == "stopped"
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def test_R_239_finished_phases_are_not_repeated(kit: Kit) -> None:
+    """Killed in CRITIQUE: no PLAN, PRODUCE or PREPARE of that iteration again."""
+    by_iteration(kit, "T3")
+    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text(), 2)
+    before = kit.counts()
+    assert before == {"PLAN": 1, "PRODUCE": 1, "PREPARE": 1, "CRITIQUE": 1}
+    kit.reflex("resume")
+    assert kit.counts() == {"PLAN": 2, "PRODUCE": 2, "PREPARE": 2, "CRITIQUE": 2, "REFINE": 1}
+
+
+def test_R_239_half_of_the_pair_is_kept(kit: Kit) -> None:
+    """PREPARE broke its contract and is asked again; PRODUCE's answer is paid for and stays."""
+    by_iteration(kit, "T1")
+    good = Path(kit.answers, "PREPARE.A.1").read_text()
+    kit.answer("PREPARE.A.1", "no json")
+    kit.kill_in("PREPARE.A.2", good)
+    ran = kit.reflex("resume")
+    assert ran.code == 0 and kit.counts()["PRODUCE"] == 1
+    assert kit.ev.count("phase_error") == 1 and kit.ev.count("artifact_created") == 1
+
+
+def test_R_239_an_artifact_that_is_gone_is_written_again(kit: Kit) -> None:
+    """Without the file the iteration goes back to PRODUCE and PREPARE."""
+    by_iteration(kit, "T2")
+    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.path("artifact.md").unlink()
+    assert kit.reflex("resume").code == 0
+    assert kit.counts()["PRODUCE"] == 3 and kit.counts()["PLAN"] == 2
+
+
+def test_R_240_an_ended_loop(kit: Kit) -> None:
+    """Told so, `new` suggested; of a failed one the last error is shown."""
+    play(kit, "T1")
+    ran = kit.reflex("resume", ALIAS)
+    assert ran.code == 3 and "completed" in ran.err and "reflex new" in ran.err
+    kit.answer("PLAN.2", "gibberish")
+    kit.new(4, "--alias", "bad")
+    ran = kit.reflex("resume", "bad")
+    assert ran.code == 3 and "failed" in ran.err and "not one JSON object" in ran.err and "reflex new" in ran.err
+    before = len(kit.log_lines())
+    assert kit.reflex("resume").code == 3 and len(kit.log_lines()) == before
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_R_241_interrupted(kit: Kit, number: int, code: int) -> None:
+    """A signal leaves a running loop that can go on, and no phase error."""
+    by_iteration(kit, "T1")
+    kit.answer("PRODUCE.i1.1", words("ENAD"), "sleep 30")
+    running = kit.start()
+    until(lambda: kit.started("PRODUCE"))
+    running.signal(number)
+    assert running.finish() == code
+    assert kit.run["status"] == "running" and (kit.home / "current.json").exists()
+    assert "phase_error" not in kit.ev and f"rooda reflex resume {ALIAS}" in running.both
+    assert not kit.ws.leftovers()
+    kit.answer("PRODUCE.i1.1", words("ENAD"))
+    assert kit.reflex("resume").code == 0
+    assert kit.run["stop"]["reason"] == "threshold_reached"
+
+
+def test_R_241_a_live_loop_is_not_resumed_twice(kit: Kit) -> None:
+    """While a process works on it, `resume` is refused and `clean` as well."""
+    kit.answer("PLAN.1", PLAN, "wait go")
+    running = kit.start()
+    until(lambda: kit.started("PLAN"))
+    ran = kit.reflex("resume")
+    assert ran.code == 3 and "running" in ran.err
+    assert kit.reflex("clean", ALIAS, "--yes").code == 3
+    kit.ws.write("go", "")
+    assert running.finish() == 0
+
+
+MANY = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@MANY
+@given(scripts())
+def test_R_257_R_182_every_loop_ends(a_script: Script) -> None:
+    """Whatever is answered: within the limit, in one of the three ends."""
+    state = Memory(a_script).play()
+    assert state.status in ("completed", "stopped", "failed") and 1 <= state.iteration <= a_script.maximum
+
+
+FEW = settings(max_examples=24, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@pytest.mark.timeout(400)
+@FEW
+@given(a_script=scripts())
+def test_R_257_R_192_the_real_command_is_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, a_script: Script
+) -> None:
+    """Random loops on the real command: trace, calls, run.json and exit code are the reference's."""
+    from harness import Workspace
+
+    ws = Workspace(str(tmp_path_factory.mktemp("loop")))
+    kit = Kit(ws)
+    scripted(kit, a_script)
+    wanted = Reference(a_script).run()
+    ran = kit.new(a_script.maximum)
+    ws.close()
+    assert ran.code == {"completed": 0, "stopped": 4, "failed": 1}[wanted.status], ran.both
+    assert kit.ev == wanted.events
+    assert kit.counts() == wanted.calls
+    run = kit.run
+    found = (run["status"], run["stop"]["reason"], run["iteration"], run["phase"], run["stagnation_count"])
+    assert found == (wanted.status, wanted.reason, wanted.iteration, wanted.phase, wanted.stagnation)
+    assert run["last_score"] == pytest.approx(float(wanted.score or 0))
+
+
+def scripted(kit: Kit, a_script: Script) -> None:
+    """The script as answers: one file for each call, so that the bad ones come where they should."""
+    rules = [
+        {"id": r.id, "description": r.id, "severity": r.severity, "weight": json.loads(str(r.weight)), "phase": r.phase,
+         "check": "c"} for r in a_script.rules
+    ]  # fmt: skip
+    kit.give_rules(rules, thresholds={level: json.loads(str(v)) for level, v in a_script.thresholds.items()})
+    for name in os.listdir(kit.answers):
+        if not name.startswith("PREPARE") and name != "PLAN.1":
+            kit.forget(name)
+    for number, holding in enumerate(a_script.artifacts * 6, 1):
+        last = a_script.artifacts[min(number, len(a_script.artifacts)) - 1]
+        for phase in ("PRODUCE", "REFINE"):
+            kit.answer(f"{phase}.i{number}.1", "# A\n" + "".join(f"{name}\n" for name in sorted(last)))
+        assert holding is not None
+        if number == 6:
+            break
+    failing(kit, a_script)
+    for phase, number in a_script.bad:
+        kit.answer(f"{phase}.bad.{number}", "" if phase in ("PRODUCE", "REFINE") else "no json")
+
+
+def failing(kit: Kit, a_script: Script) -> None:
+    """For each iteration and level an issue about a rule that fails then."""
+    for number in range(1, 7):
+        holding = a_script.artifacts[min(number, len(a_script.artifacts)) - 1]
+        for level in "AB":
+            active = [rule for rule in a_script.rules if level == "B" or rule.phase == "A"]
+            bad = [rule.id for rule in active if rule.id not in holding]
+            if bad:
+                kit.answer(f"CRITIQUE.i{number}.{level}.1", json.dumps({"issues": [issue(bad[0])]}))
+
+
+def test_R_234_R_136_an_inline_judge_that_fails_after_checks(kit: Kit) -> None:
+    """Checks of other rules are not lost on the judge's retry; the artifact stays."""
+    script(kit, "T1")
+    kit.answer("PREPARE.A.1", checks({"rule_id": NAMING, "type": "content", "search": "NAMING", "expected": "x"}))
+    kit.answer("EVALUATE.1", "no")
+    kit.answer("EVALUATE.2", judged({ENDPOINTS: "pass"}))
+    assert kit.new().code == 0
+    assert kit.counts()["EVALUATE"] == 2 and kit.ev.count("phase_error") == 1
+
+
+def test_R_008_R_234_stopped_while_an_agent_fails(kit: Kit) -> None:
+    """A stop from outside ends the loop at the next boundary although the agent only ever breaks its contract."""
+    kit.answer("PLAN.1", "no json", "wait go")
+    running = kit.start()
+    until(lambda: kit.started("PLAN"))
+    assert kit.reflex("stop").code == 0
+    kit.ws.write("go", "")
+    assert running.finish() == 4
+    assert kit.ev == ["run_started", "stopped"] and kit.counts() == {"PLAN": 1}
+
+
+def test_R_231_R_239_killed_after_the_last_try(kit: Kit) -> None:
+    """Two phase errors are in the history, the end is not: the next start writes it, and asks nobody."""
+    kit.answer("PLAN.1", "not json")
+    kit.new()
+    run = kit.run
+    lines = kit.path("history.jsonl").read_text().splitlines(keepends=True)
+    kit.path("history.jsonl").write_text("".join(lines[:-1]))
+    kit.path("run.json").write_text(json.dumps(run | {"status": "running", "stop": {"passed": False, "reason": ""}}))
+    before = len(kit.log_lines())
+    ran = kit.reflex("resume", ALIAS)
+    assert ran.code == 1 and len(kit.log_lines()) == before
+    assert kit.ev == ["run_started", "phase_error", "phase_error", "failed"] and kit.run["status"] == "failed"
+
+
+@pytest.mark.parametrize("phase", ["PLAN", "PRODUCE", "PREPARE", "EVALUATE", "CRITIQUE", "REFINE"])
+def test_R_008_stopped_in_each_phase(kit: Kit, phase: str) -> None:
+    """Whatever phase is at work when the loop is stopped from outside: its answer is dropped, nothing is written."""
+    script(kit, "T3")
+    kit.answer("PREPARE.A.1", checks())
+    kit.answer("EVALUATE.1", judged({ENDPOINTS: "fail", NAMING: "pass"}))
+    name = f"{phase}.A.1" if phase == "PREPARE" else f"{phase}.1"
+    kit.answer(name, Path(kit.answers, name).read_text(), "wait go")
+    running = kit.start(2)
+    until(lambda: kit.started(phase))
+    assert kit.reflex("stop", "enough").code == 0
+    before = kit.checksums()
+    kit.ws.write("go", "")
+    assert running.finish() == 4, running.both
+    assert kit.checksums() == before and kit.run["stop"]["reason"] == "enough"
+    assert "Traceback" not in running.both and "stop_reason: enough" in running.lines
+
+
+def test_R_128_an_agent_that_removes_the_folder(kit: Kit) -> None:
+    """The loop goes on to its end with the artifact that was there."""
+    script(kit, "T3")
+    agent = f'#!/bin/sh\n[ "$ROODA_CALL" = critique ] && rm -r .ai-factory\nexec {_fake()}\n'
+    ran = kit.new(2, "--ai-cmd", kit.ws.write("vandal", agent, 0o755))
+    assert ran.code == 4 and kit.artifact == words("N") and "Traceback" not in ran.err
+    assert kit.run["stop"]["reason"] == "iteration_limit"

@@ -1,0 +1,101 @@
+"""Damaged files of a loop: whatever stands in them, they are told of or refused, never met with a traceback."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import Rule, Script
+from scripted import Memory
+
+from rooda.cli.reflex import status
+from rooda.cli.reflex.history import line
+from rooda.cli.reflex.list import _line, _row
+from rooda.cli.reflex.versions import versions
+from rooda.loops.reflex_state import State, encoded
+from rooda.stores import reflex_files
+from rooda.stores.reflex_files import Place
+from rooda.stores.reflex_run import opened, tidy_all
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def whole() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The state and the history of a loop in its second iteration."""
+    from decimal import Decimal
+
+    rules = (Rule("a.x.one", "fail", Decimal(2), "A"), Rule("b.x.two", "fail", Decimal(1), "B"))
+    limits = {"A": Decimal("0.8"), "B": Decimal("0.9")}
+    memory = Memory(Script(rules, limits, 2, (frozenset(), frozenset({"a.x.one"})), frozenset()))
+    memory.play()
+    state: State = memory.state._replace(status="running", stop={"passed": False, "reason": ""})
+    history = [{"ts": "2026-01-01T00:00:00Z", "run_id": "loop-1", **event} for event in memory.history]
+    return json.loads(json.dumps(encoded(state))), json.loads(json.dumps(history))
+
+
+RUN, HISTORY = whole()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every value inside."""
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return found + [each for key, inner in items for each in places(inner, (*path, key))]
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    value = copy.deepcopy(value)
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    return value
+
+
+def told(folder: Path, run: str, history: str) -> None:
+    """Every way to look at these files, and to go on with them."""
+    place = Place(str(folder), "loop")
+    Path(place.folder).mkdir(parents=True, exist_ok=True)
+    Path(place.run).write_text(run)
+    Path(place.history).write_text(history)
+    Path(place.artifact).write_text("# A\n")
+    assert status.lines(status.facts_of(place)) and _line(_row(place), 9)
+    found = reflex_files.look(place)
+    assert [line(event) for event in found.history] is not None and versions(place) is not None
+    reflex_files.active(str(folder))
+    tidy_all(str(folder))
+    if found.state is not None:
+        opened(place, found)
+        assert reflex_files.read_state(place) is not None
+
+
+@MANY
+@given(path=st.sampled_from(places(RUN)), new=VALUES)
+def test_R_235_any_value_in_run_json(tmp_path_factory: pytest.TempPathFactory, path: Any, new: Any) -> None:
+    """One value is another: it is understood, or run.json is rebuilt."""
+    lines = "".join(json.dumps(event) + "\n" for event in HISTORY)
+    told(tmp_path_factory.mktemp("loop"), json.dumps(changed(RUN, path, new)), lines)
+
+
+@MANY
+@given(path=st.sampled_from(places(HISTORY)), new=VALUES)
+def test_R_238_any_value_in_the_history(tmp_path_factory: pytest.TempPathFactory, path: Any, new: Any) -> None:
+    """One value is another, and run.json is gone: what can be understood is."""
+    lines = "".join(json.dumps(event) + "\n" for event in changed(HISTORY, path, new))
+    told(tmp_path_factory.mktemp("loop"), "{", lines)
+
+
+@MANY
+@given(st.binary(max_size=200))
+def test_R_238_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    """Neither file is anything at all."""
+    text = data.decode("latin-1")
+    told(tmp_path_factory.mktemp("loop"), text, text)

@@ -1,0 +1,107 @@
+"""The settings of [reflex]: extraction, models of phases, agents that only read, names in [reflex] before [loop]."""
+
+import json
+
+import pytest
+from reflex_kit import FAKE, PLAN, Kit
+
+from rooda.policy.reflex_contract import LENIENT, Breach, one_object
+from rooda.policy.reflex_names import alias_of, is_alias
+from rooda.policy.reflex_sections import changed, sections
+from rooda.world.agents.demo_reflex import answer
+
+
+@pytest.mark.parametrize(
+    "text, fine",
+    [
+        (f"Here it is:\n{PLAN}\nGood luck.", True),
+        (PLAN, True),
+        (f"```json\n{PLAN}\n```", True),
+        (f"{PLAN} and {PLAN}", False),
+        ("nothing", False),
+        ("{ not json } " + PLAN, True),
+    ],
+)
+def test_lenient_extraction(text: str, fine: bool) -> None:
+    """One object anywhere in the answer will do; none or two will not."""
+    if fine:
+        assert one_object(text, LENIENT) == json.loads(PLAN)
+    else:
+        with pytest.raises(Breach):
+            one_object(text, LENIENT)
+
+
+def test_lenient_on_the_command(kit: Kit) -> None:
+    """extraction = "lenient" in [reflex] spares the retry."""
+    kit.answer("PLAN.1", f"Sure:\n{PLAN}\n")
+    kit.config(table='extraction = "lenient"')
+    assert kit.new().code == 0 and "phase_error" not in kit.ev
+
+
+def test_models_of_phases_and_agents_that_only_read(kit: Kit) -> None:
+    """phase_models reach single phases through [models]; an agent with a read_only command line gets that one."""
+    kit.ws.config(
+        f'[agents.scripted]\ncommand = "{FAKE} --write"\nread_only = "{FAKE} --model {{model}}"\n'
+        '[models]\nsmall = "tiny-1"\n[reflex]\nagent = "scripted"\nmodel = "big"\nphase_models = { plan = "small" }\n'
+    )
+    assert kit.new().code == 0
+    models = {line["phase"]: (line["argv"], line["env"]["ROODA_MODEL"]) for line in kit.started("*")}
+    assert models["PLAN"] == (["--model", "tiny-1"], "tiny-1")
+    assert models["PRODUCE"] == (["--model", "big"], "big")
+    kit.ws.config(kit.ws.read("rooda.toml") + "read_only = false\n")
+    assert kit.new(4, "--alias", "other").code == 0
+    assert kit.started("PLAN")[-1]["argv"] == ["--write"]
+    kit.ws.config(kit.ws.read("rooda.toml").replace("plan =", "planning ="))
+    ran = kit.new(4, "--alias", "third")
+    assert ran.code == 2 and "planning" in ran.err
+
+
+@pytest.mark.parametrize(
+    "task, alias",
+    [
+        ("Write the courses API", "write-the-courses-api"),
+        ("Größe & Maß — déjà vu!", "grosse-mass-deja-vu"),
+        ("日本語", "task"),
+        ("x", "task-x"),
+        ("it's 3 o'clock", "its-3-oclock"),
+        ("a" * 100, "a" * 48),
+        ("word " * 40, "word-word-word-word-word-word-word-word-word"),
+    ],
+)
+def test_names_of_loops(task: str, alias: str) -> None:
+    """From the first words, in the letters that a folder may have."""
+    assert alias_of(task) == alias and is_alias(alias)
+
+
+def test_sections_and_changes() -> None:
+    """Headings outside of code blocks, numbered where they repeat; added, modified, removed."""
+    text = "intro\n# A\none\n```sh\n# no heading\n```\n## B ##\n# A\ntwo\n"
+    assert [*sections(text)] == ["(beginning)", "A", "B", "A (2)"]
+    assert sections("# A\n")["A"] == "# A\n\n" and sections("") == {}
+    assert changed({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4", "d": "5"}) == ["b", "d", "-c"]
+
+
+def test_the_demo_runs_without_an_account(kit: Kit) -> None:
+    """`--agent demo`: a first failure, phase A in iteration 2, phase B in iteration 3."""
+    ran = kit.ws.rooda("reflex", "new", "A REST API for a lending library", "--agent", "demo", stdin=b"y\ny\n")
+    heads = [line for line in ran.lines if line.startswith("── Iteration")]
+    assert ran.code == 0, ran.both
+    assert [line.split("|")[1].strip() + line.split("|")[3].strip(" ─") for line in heads] == [
+        *("Phase AFAIL", "Phase APASS", "Phase BFAIL", "Phase BPASS"),
+    ]
+    assert "stop_reason: threshold_reached" in ran.lines and answer("iteration", "") is None
+
+
+def test_other_words_reach_reflex_loops(kit: Kit) -> None:
+    """The tenant's functions: what runs, what can go on, how it is told."""
+    from rooda.cli.reflex import tenant
+
+    kit.kill_in("PLAN.1", "x")
+    path = kit.ws.path
+    assert tenant.resumable(path) == [kit.run["task_alias"]] == [*tenant.locks(path)]
+    (facts,) = tenant.facts(path, None)
+    assert facts["status"] == "running" and not facts["running"]
+    assert any("rooda reflex resume" in line for line in tenant.lines(facts))
+    kit.reflex("stop")
+    assert tenant.resumable(path) == [] == tenant.facts(path, None)
+    assert tenant.facts(path, kit.run["task_alias"])[0]["status"] == "stopped"
