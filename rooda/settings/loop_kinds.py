@@ -36,7 +36,7 @@ GOAL = {
     "max_iterations": Key(whole(1), "iterations after which a goal pauses"),
     "budget": Key(AMOUNT, "dollars after which a goal pauses"),
     "verify_timeout": Key(SECONDS, "seconds one verification command may take; 0 = no limit"),
-    "exit_signal_source": Key(word("agent", "verified"), "who says that it is done: the agent too, or the checks alone"),
+    "exit_signal_source": Key(word("agent", "verified"), "who says that it is done: the agent too, or checks alone"),
     "cost_per_call": Key(AMOUNT, "dollars of a call of which nothing is known; 0 = unknown"),
     "must_not_judge": Key(FLAG, "mustNot entries without a command are judged by a call after each iteration"),
     "observation_evidence": Key(word("person", "file"), "what an observation needs: a person's yes, or a fresh file"),

@@ -69,7 +69,8 @@ def told(folder: Path, run: str, history: str) -> None:
     Path(place.artifact).write_text("# A\n")
     assert status.lines(status.facts_of(place)) and _line(_row(place), 9)
     found = reflex_files.look(place)
-    assert [line(event) for event in found.history] is not None and versions(place) is not None
+    assert all(map(line, found.history))
+    versions(place)
     reflex_files.active(str(folder))
     tidy_all(str(folder))
     if found.state is not None:
