@@ -21,6 +21,7 @@ WORDS = {
     "logs": Word("rooda.cli.logs:logs", "What the latest run did, iteration by iteration."),
     "reflex": Word("rooda.cli.reflex:reflex", "Write one artifact and refine it until its rules hold."),
     "flow": Word("rooda.cli.flow.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."),
+    "events": Word("rooda.cli.events:events", "The events of the latest run as JSON lines; -f goes on."),
     "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
     "goal": Word("rooda.cli.goal:goal", "Work on a specification until its criteria hold, with evidence."),

@@ -137,7 +137,7 @@ def test_a_watcher_s_ctrl_c_leaves_the_loop_alone(ws: Workspace) -> None:
 def test_a_watcher_of_a_killed_run_ends(ws: Workspace) -> None:
     """Nobody writes the last event of a run that was killed; the watcher does not wait for it."""
     background(ws)
-    watcher = ws.start("logs", "-f", "--json")
+    watcher = ws.start("events", "-f")
     until(lambda: "agent.started" in watcher.out, what="the events")
     for pid in ws.leftovers():
         if pid != watcher.pid:
