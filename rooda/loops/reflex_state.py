@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from rooda.kernel import codec
 from rooda.model import Json
-from rooda.policy.reflex_rules import LEVELS, active
+from rooda.policy.reflex_rules import LEVELS, active, is_number
 from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED
 
 RUNNING = "running"
@@ -88,17 +88,13 @@ def _criteria(value: Any) -> bool:
     try:
         thresholds = [value["phase"][level]["threshold"] for level in LEVELS]
         fine = all(_texts(rule, "id", "description", "severity", "phase", "check") for rule in value["rules"])
-        return fine and bool(value["rules"]) and all(map(_number, [*thresholds, *_weights(value["rules"])]))
+        return fine and bool(value["rules"]) and all(map(is_number, [*thresholds, *_weights(value["rules"])]))
     except (KeyError, TypeError):
         return False
 
 
 def _weights(rules: list[Json]) -> list[Any]:
     return [rule["weight"] for rule in rules]
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float)
 
 
 def _texts(value: Any, *keys: str) -> bool:
@@ -112,7 +108,7 @@ def _all(value: Any, *keys: str) -> bool:
 def _evaluation(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and _number(value.get("score"))
+        and is_number(value.get("score"))
         and isinstance(value.get("passed"), bool)
         and _all(value.get("failed"), "id", "severity", "message")
         and _all(value.get("warnings"), "id", "severity", "message")
@@ -146,5 +142,5 @@ SHAPES = {
     "evaluation": _evaluation,
     "critique": _critique,
     "stop": _stop,
-    "last_score": _number,
+    "last_score": is_number,
 }

@@ -3,7 +3,11 @@
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
+
+
+_SHA256 = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
 
 
 def read(path: str) -> bytes:
@@ -220,11 +224,10 @@ def told(text: str) -> str:
 def sha256(data: bytes) -> str:
     """In hex. Python's own code if it is there: hashlib loads OpenSSL, 3 MB for as long as the loop runs."""
     if len(data) < 1_048_576:
-        for name in ("_sha2", "_sha256"):  # from Python 3.12 on; before
-            try:
-                return str(__import__(name).sha256(data).hexdigest())
-            except ImportError:
-                continue
+        try:
+            return str(__import__(_SHA256).sha256(data).hexdigest())
+        except ImportError:
+            pass
     import hashlib
 
     return hashlib.sha256(data).hexdigest()

@@ -1,6 +1,7 @@
 """`rooda reflex history [ALIAS]`: every event of a loop."""
 
 import json
+from typing import Any
 
 import click
 
@@ -9,6 +10,7 @@ from rooda.cli.reflex.resume import none_active
 from rooda.cli.where import where
 from rooda.errors import OK, RoodaError
 from rooda.model import Json
+from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
 from rooda.stores import reflex_files
 
@@ -38,12 +40,17 @@ def line(event: Json) -> str:
     return f"{when}  {iteration:>2}  {phase}  {step:<15}  {name:<18}{status}{_more(event)}".rstrip()
 
 
+def _ids(entries: list[Any]) -> list[Any]:
+    return [entry.get("id") for entry in entries if isinstance(entry, dict)]
+
+
 def _more(event: Json) -> str:
     payload, name = event.get("payload"), event.get("event")
     if not isinstance(payload, dict):
         return ""
-    if name == "evaluation_done" and isinstance(payload.get("score"), int | float):
-        failed = ", ".join(str(entry.get("id")) for entry in payload.get("failed", []) if isinstance(entry, dict))
+    if name == "evaluation_done" and is_number(payload.get("score")):
+        entries = payload.get("failed")
+        failed = ", ".join(str(entry) for entry in _ids(entries if isinstance(entries, list) else []))
         return f"  {hundredths(payload['score'])} {'PASS' if payload.get('passed') else 'FAIL'} {failed}"
     if name in ("stopped", "failed"):
         return f"  {payload.get('status')}: {payload.get('detail') or payload.get('reason')}"

@@ -1,6 +1,7 @@
 """`rooda reflex status`: how far the active loop is."""
 
 import json
+from typing import Any
 
 import click
 
@@ -8,6 +9,7 @@ from rooda.cli.reflex.places import meant
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
+from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
@@ -84,6 +86,6 @@ def sparkline(scores: list[list[object]]) -> str:
     return text
 
 
-def _height(score: object) -> int:
-    share = score if isinstance(score, int | float) else 0.0
-    return min(len(BARS) - 1, max(0, int(share * len(BARS))))
+def _height(score: Any) -> int:
+    share = min(1.0, max(0.0, score)) if is_number(score) else 0.0
+    return min(len(BARS) - 1, int(share * len(BARS)))
