@@ -48,13 +48,13 @@ def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
     while (ending := why_stop(state, world.signalled(), world.requested())) is None:
         try:
             state = asked(run, state, world) if state.gate else iterate(run, state, world)
-        except LimitReached as limit:  # the service's, and it is not to be waited for
-            state = run.carried(state)._replace(pause=Pause.SERVICE, reason=limit.what)
+        except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
+            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what)
     status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
     kind = ending.kind if status == PAUSED else ""
     last = state._replace(status=status, pause=kind, reason=ending.note)
     state = run.carry(state if last == state else last._replace(updated_at=world.now()))
-    world.say("run.ended", **closing_facts(state, ending))
+    world.tell("run.ended", **closing_facts(state, ending))
     return ending
 
 
@@ -62,12 +62,12 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
     before = run.carry(with_step(state))
     number = before.iteration + 1
-    world.say("iteration.started", **opening_facts(before))
-    if step_class(before) == "2B":
+    world.tell("iteration.started", **opening_facts(before))
+    if step_class(before) != "2A":
         run.step("CHECKPOINT", partial(world.checkpoint, before.brief.run, number))
     told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
     if told.ended == "interrupted":
-        return before
+        return paid(before, told)
     if told.limited:  # neither an iteration nor a failure
         state = run.carry(paid(before, told))
         world.rest(until_reset(told.reset_at, world.seconds()))
@@ -76,7 +76,7 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
     after = run.carry(settled(before, after, trial, world.now()))
-    world.say("iteration.ended", **iteration_facts(before, after, trial.accepted, told))
+    world.tell("iteration.ended", **iteration_facts(before, after, trial.accepted, told))
     after = followed(after, trial)
     return run.carry(after) if after.gate else after
 
@@ -112,6 +112,7 @@ def heard(state: GoalState, claim: Claim) -> GoalState:
         risk=claim.risk or state.risk,
         confidence=claim.confidence or state.confidence,
         feedback=(),
+        denied=False,
     )
 
 
@@ -154,4 +155,4 @@ def followed(after: GoalState, trial: Trial) -> GoalState:
         return after
     if found := breaker(after, trial.told.edits):
         return after._replace(pause=found[0], reason=found[1])
-    return after._replace(gate="G2" if after.gated else "")
+    return after._replace(gate="G2" if after.gated and not after.denied else "")

@@ -17,7 +17,7 @@ class Pause:
 
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
-    G1, G2, G3, SERVICE = "G1", "G2", "G3", "limit of the service"
+    G1, G2, G3, SHARED = "G1", "G2", "G3", "shared limit"
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
@@ -31,7 +31,7 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
     found = (state.pause, state.reason) if state.pause else None
     if not found and requested:
         found = (Pause.ASKED, f"{requested} requested")
-    if not found and not state.gate:
+    if not found and state.gate != "close":  # to close it takes no further iteration
         found = spent_up(state)
     return Ending(found[0], UNFINISHED, note=found[1]) if found else None
 

@@ -59,7 +59,7 @@ def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     if answer.strip().lower() in YES:
         return finished(state)
     missing = run.step("MISSING", partial(world.question, Question("missing", "What is missing?", hint="")))
-    return state._replace(feedback=(missing or "The person who was asked does not see it as done yet.",))
+    return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
 
 
 def paused_at(state: GoalState, kind: str) -> GoalState:

@@ -78,7 +78,7 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
         if not problems:
             break
         how = "" if told.ok else f" (the AI command: {told.how})"
-        world.say("problem", text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}")
+        world.tell("problem", text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}")
     return complete(plan, "plan", calls, clarified)
 
 

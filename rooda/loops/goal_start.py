@@ -43,7 +43,7 @@ def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
 
 def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:
     scores = {name: score._asdict() for name, score in draft.scores._asdict().items()}
-    world.say("goal.scored", scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by)
+    world.tell("goal.scored", scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by)
 
 
 def clarified(world: GoalWorld, draft: Draft, rounds: int) -> str:
@@ -124,7 +124,7 @@ def opening_state(world: GoalWorld, wish: Wish, brief: Brief) -> GoalState:
 
 def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
     brief = state.brief
-    world.say(
+    world.tell(
         "goal.planned",
         reversibility=brief.reversibility,
         criteria=[{"name": each.name, "method": prompts.method(each)} for each in brief.criteria],
@@ -135,7 +135,7 @@ def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
         notes=list(draft.notes),
     )
     if world.shape()[0] and not draft.shape_file.criteria:
-        world.say("problem", text="SHAPE.md is there, but no criteria were found in it")
+        world.tell("problem", text="SHAPE.md is there, but no criteria were found in it")
 
 
 def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
@@ -165,7 +165,7 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
             f"of at least {goal_precheck.LEAST}.",
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
-    world.say("goal.prechecked", amendments=list(found))
+    world.tell("goal.prechecked", amendments=list(found))
     return paid(state._replace(brief=brief._replace(amendments=found)), told)
 
 
@@ -186,13 +186,13 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
     if state.keep or not world.attended():
-        world.say("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
+        world.tell("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
     else:
         answer = world.question(Question("keep", DISCLOSURE))
         state = state._replace(keep={"y": "delete", "n": "keep"}.get(answer or "", ""))
     state = run.carry(state)
     brief = state.brief
-    world.say(
+    world.tell(
         "run.started",
         shape=brief.shape,
         total=brief.total,

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from rooda.model import Budget
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Print
 from rooda.policy.goal_plan import MustNot, Step
@@ -44,6 +45,7 @@ class Brief(NamedTuple):
     base: str = ""  # the git tree at the start
     already: tuple[str, ...] = ()  # criteria that held before any work
     edits: str = ""  # how edits of files are counted
+    limits: Budget = Budget()  # of all its sessions: cost, tokens, seconds
     iterations: int = 10  # what one continue grants
     allowance: float = 25.0
     started_at: str = ""
@@ -78,6 +80,7 @@ class GoalState(NamedTuple):
     error: str = ""  # the line behind the signature
     gate: str = ""  # a question that waits: G1, G2, close
     asks: str = ""  # the words of G2
+    denied: bool = False  # a person has just said that it is not done; G2 would ask the same once more
     gates_off: bool = False
     keep: str = ""  # keep | delete | ""
     claim: Claim = Claim()
@@ -155,10 +158,17 @@ def step_class(state: GoalState) -> str:
 
 
 def cost_text(spent: Spent, blind: bool = False) -> str:
-    """With two decimals; `~` for an estimate, `?` where a part or all of it is unknown."""
-    if (spent.unknown and spent.unknown == spent.calls) or (blind and not spent.calls):
+    """With two decimals; `~` for an estimate; `$?` as long as nothing is known: then it is not `$0.00`."""
+    if (spent.unknown and not spent.dollars) or (blind and not spent.calls):
         return "$?"
-    return f"{'~' if spent.estimated else ''}${spent.dollars:.2f}{'+?' if spent.unknown else ''}"
+    return f"{'~' if spent.estimated else ''}${spent.dollars:.2f}"
+
+
+def cost_doubt(spent: Spent) -> str:
+    """What the sum leaves out; "" where nothing or all is unknown."""
+    if not spent.unknown or not spent.dollars:
+        return ""
+    return f" (the cost of {spent.unknown} of {spent.calls} calls is unknown)"
 
 
 def money(dollars: float) -> str:

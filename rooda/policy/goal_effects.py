@@ -58,7 +58,7 @@ class GoalWorld(NamedTuple):
     seconds: Callable[[], float]
     signalled: Callable[[], int]
     requested: Callable[[], str]  # what another terminal asks for: "" or "pause"
-    say: Tell
+    tell: Tell
     ask: Callable[[str, int, str], Told]  # kind, number, prompt
     rest: Callable[[float], None]
     question: Callable[[Question], str | None]  # None: nobody answers

@@ -6,7 +6,6 @@ import stat
 import sys
 from collections.abc import Iterator
 
-
 _SHA256 = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
 
 

@@ -42,7 +42,7 @@ class Effects:
         self._began = 0.0
         self._judges = 0
         self._templates: dict[str, str] = {}
-        self.say = session.tell
+        self.tell = session.tell
 
     def ask(self, kind: str, number: int, text: str) -> Told:
         agent, setup = self._ways.setup.agent, self._ways.setup
@@ -90,7 +90,7 @@ class Effects:
         line = "" if met else "timeout" if code == "timeout" else goal_errors.first(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
-        self.say("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
+        self.tell("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
         return Finding(criterion.name, met, path, error, line)
 
     def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
@@ -109,7 +109,7 @@ class Effects:
             files.folder(folder)
             files.write(path, files.to_bytes(text))
         except OSError as problem:
-            self.say("problem", text=f"{path} can't be written: {problem.strerror or problem}")
+            self.tell("problem", text=f"{path} can't be written: {problem.strerror or problem}")
         return os.path.relpath(path, self._ways.workspace)
 
     def question(self, question: Question) -> str | None:
@@ -123,12 +123,12 @@ class Effects:
         facts["attended"] = person.at_terminal()
         if self._yes and question.gate in ("G1", "G2", "G3", "tests"):
             self._yes = "" if self._yes == "one" else self._yes
-            self.say("question.asked", **facts, answer="--yes")
+            self.tell("question.asked", **facts, answer="--yes")
             return "y"
-        self.say("question.asked", **facts, answer="")
+        self.tell("question.asked", **facts, answer="")
         accepts = goal_words.skips_gates if question.gate in ("G1", "G2", "G3") else _nothing
         answer = self._asker.answer(question.text, question.hint, accepts)
-        self.say("question.answered", gate=question.gate, answer=answer)
+        self.tell("question.answered", gate=question.gate, answer=answer)
         return answer
 
     def template(self, name: str) -> str:
@@ -149,7 +149,7 @@ class Effects:
     def checkpoint(self, run: str, number: int) -> str:
         problem = refs.checkpoint(self._ways.workspace, run, number)
         if problem:
-            self.say("problem", text=f"No checkpoint of iteration {number}: {problem}")
+            self.tell("problem", text=f"No checkpoint of iteration {number}: {problem}")
         return problem
 
     def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Effects:
             seconds=clock.now,
             signalled=session.signalled,
             requested=self.requested,
-            say=self.say,
+            tell=self.tell,
             ask=self.ask,
             rest=session.rest,
             question=self.question,

@@ -104,7 +104,7 @@ def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
 
 
 def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
-    world.say(
+    world.tell(
         "run.resumed",
         spec=state.brief.spec,
         done=state.done,
