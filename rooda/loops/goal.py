@@ -72,7 +72,10 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
         state = run.carry(paid(before, told))
         world.rest(until_reset(told.reset_at, world.seconds()))
         return state
-    after, trial = tried(run, paid(before, told), told, world)
+    try:
+        after, trial = tried(run, paid(before, told), told, world)
+    except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
+        return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
     after = run.carry(settled(before, after, trial, world.now()))

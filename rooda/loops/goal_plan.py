@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rooda.errors import Interrupted, RoodaError, Undecided
+from rooda.model import Budget
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_plan import Plan, Step
@@ -33,6 +34,7 @@ class Wish(NamedTuple):
     keep: str = ""
     iterations: int = 10
     budget: float = 25.0
+    limits: Budget = Budget()
     blind: bool = False
     exit_signal_source: str = "agent"
     must_not_judge: bool = False

@@ -81,7 +81,10 @@ def needs_cause(state: GoalState) -> bool:
 
 
 def paid(state: GoalState, told: Told) -> GoalState:
+    """With what a call has cost, however it ended."""
     spent = state.spent
+    if told.ended == "not-started":
+        return state
     return state._replace(
         spent=Spent(
             round(spent.dollars + (told.cost or 0.0), 6),

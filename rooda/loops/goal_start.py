@@ -2,14 +2,15 @@
 
 from functools import reduce
 
+from rooda.errors import Interrupted
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal_rules import paid, runnable
 from rooda.loops.goal_state import Brief, GoalState, money
-from rooda.policy import goal_precheck, goal_score, goal_words
+from rooda.policy import goal_plan, goal_precheck, goal_score, goal_words
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_score import COLLEAGUE, INTENT, TOOL
-from rooda.policy.goal_types import ASSUMPTION, Mark
+from rooda.policy.goal_types import ASSUMPTION, REVIEW, Mark
 from rooda.prompting import goal as prompts
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
@@ -19,6 +20,7 @@ DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
 def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
     """A goal that is ready to begin, or NotReady."""
+    began = world.now()
     draft = drafted(world, wish)
     shape, by = shape_of(wish, draft)
     rounds = 0
@@ -29,6 +31,7 @@ def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
         shape, by = shape_of(wish, draft)
     told_scores(world, draft, shape)
     state = assembled(world, wish, draft, run_id, shape, by)
+    state = state._replace(brief=state.brief._replace(started_at=began))
     state = prechecked(world, wish, state)
     return grounded(world, state)
 
@@ -56,6 +59,8 @@ def clarified(world: GoalWorld, draft: Draft, rounds: int) -> str:
             "Answer them in the specification and start again, or say --shape colleague.",
         )
     answers = [(field, world.question(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
+    if number := world.signalled():
+        raise Interrupted(number)
     if any(answer is None for _, answer in answers):
         return clarified(world, draft, ROUNDS + 1)
     return "\n".join(f"{field}: {answer}" for field, answer in answers if answer)
@@ -89,7 +94,7 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
         clarified=draft.clarified,
         gate=plan.gate or goal_words.GATE_OF[draft.workflow],
         evidence=plan.evidence,
-        mustNot=(*plan.must_not, *draft.shape_file.must_not),
+        mustNot=goal_plan.unique(plan.must_not, draft.shape_file.must_not),
         points=plan.points,
         alt=plan.alt,
         risk=plan.risk,
@@ -100,7 +105,7 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
         edits=wish.edits,
         iterations=wish.iterations,
         allowance=wish.budget,
-        started_at=world.now(),
+        limits=wish.limits,
     )
     state = opening_state(world, wish, brief)
     told_plan(world, state, draft)
@@ -166,6 +171,10 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
     world.tell("goal.prechecked", amendments=list(found))
+    rules = len(brief.mustNot) + goal_precheck.must_nots(told.text)
+    if rules < goal_precheck.LEAST_RULES:
+        least = f"at least {goal_precheck.LEAST_RULES} things that must not happen"
+        world.tell("problem", text=f"Work that is hard to take back should name {least}; there are {rules}")
     return paid(state._replace(brief=brief._replace(amendments=found)), told)
 
 
@@ -179,7 +188,8 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
             "Put it right, or correct the mustNot entry.",
         )
     found = world.verify(runnable(brief.criteria), 0)
-    brief = brief._replace(base=world.tree(), already=tuple(each.name for each in found if each.met))
+    judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
+    brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
     return state._replace(brief=brief, tests=world.prints(), gate="G1" if state.gated else "")
 
 
@@ -204,6 +214,6 @@ def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
         already=list(brief.already),
         blind=state.blind and state.spent.unknown == state.spent.calls,
         type=brief.reversibility,
-        git=bool(brief.base),
+        git=world.git(),
     )
     return state

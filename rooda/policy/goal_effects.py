@@ -69,7 +69,8 @@ class GoalWorld(NamedTuple):
     tail: Callable[[str], str]  # the end of an evidence file
     keep: Callable[[str, str], str]  # a text as evidence or note: name, text; gives its path
     checkpoint: Callable[[str, int], str]  # why it could not be made, or ""
-    tree: Callable[[], str]
+    git: Callable[[], bool]  # is there a repository that can hold checkpoints?
+    tree: Callable[[bool], str]  # the work tree as it is; whether also where there is no repository
     diff: Callable[[str], str]  # since that tree
     prints: Callable[[], tuple[Print, ...]]
     changed: Callable[[Sequence[Print]], tuple[str, ...]]

@@ -129,6 +129,15 @@ def _must_not(value: Any) -> tuple[MustNot, ...]:
     return tuple(found)
 
 
+def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
+    """Each text once; the one with a command wins."""
+    found: dict[str, MustNot] = {}
+    for entry in (entry for entries in lists for entry in entries):
+        if entry.violated_if or entry.text not in found:
+            found[entry.text] = entry
+    return tuple(found.values())
+
+
 def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...]:
     """Each name once, in order of first mention; who speaks later decides how it is shown."""
     found = {each.name: each for each in first}

@@ -5,8 +5,10 @@ import re
 from rooda.policy import goal_answer
 
 LEAST, MOST = 3, 12
+LEAST_RULES = 2  # of what must not happen
 _BLOCK = re.compile(r"^#{2,4}[ \t]+(.+?)[ \t]*$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _AMENDED = re.compile(r"^[ \t>*-]*\**amended(?: text)?\**[ \t]*:\**[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_FORBIDS = re.compile(r"^.*\b(?:must|may|shall) ?not\b.*$", re.MULTILINE | re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 
 
@@ -14,6 +16,11 @@ def read(text: str) -> tuple[str, ...]:
     """One line for each: the amended words if there are some, else the name of the misreading."""
     found = _of_json(text) or _of_blocks(text) or [_line(item) for item in _ITEM.findall(text)]
     return tuple(dict.fromkeys(filter(None, found)))[:MOST]
+
+
+def must_nots(text: str) -> int:
+    """How many of its lines forbid something."""
+    return len(_FORBIDS.findall(text))
 
 
 def _of_blocks(text: str) -> list[str]:

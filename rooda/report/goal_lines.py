@@ -58,9 +58,9 @@ def _started(record: Json) -> list[Line]:
     if record["blind"]:
         why = "The cost of calls is not known, so the budget can't be enforced"
         notes.append(f"{why}: the iteration limit is the only bound.")
-    if record["type"] != "2A" and not record["git"]:
-        notes.append("No git repository here: steps are not checkpointed.")
-    return _info(start, *notes)
+    lost = record["type"] != "2A" and not record["git"]
+    warning = Line("warn", "WARNING: No git repository here: steps are not checkpointed.", aside=True)
+    return [*_info(start, *notes), *([warning] if lost else [])]
 
 
 def _resumed(record: Json) -> list[Line]:
@@ -118,9 +118,10 @@ def _ended(record: Json) -> list[Line]:
 def resume(record: Json) -> str:
     """What to type to go on, by what it waits for."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
+    words |= {"shared limit": ", with a higher limit or when it is over"}
     words |= dict.fromkeys(("G1", "G2", "G3", "tests"), " --yes")
     if record["reason"] == "observation":
-        return 'rooda goal verify NAME --observed "what was seen", then rooda goal continue'
+        return 'rooda goal continue, after: rooda goal verify NAME --observed "what was seen"'
     return f"rooda goal continue{words.get(record['reason'], '')}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rooda.loops.goal_state import GoalState, cost_text, money
+from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
 
 
@@ -30,6 +30,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
         "iteration": state.iteration,
         "max_iterations": state.limit,
         "cost": cost_text(state.spent, state.blind),
+        "doubt": cost_doubt(state.spent),
         "budget": money(state.budget),
         "steps": list(state.steps),
         "completedSteps": list(state.steps[: state.done]),
@@ -51,7 +52,7 @@ def lines(found: Json) -> list[str]:
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
         f" | Type: {found['reversibility']}",
         f"  Progress: {len(found['completedSteps'])}/{len(found['steps'])} steps | Step: {step}",
-        f"  Iteration: {found['iteration']}/{found['max_iterations']} | Cost: {found['cost']}/{found['budget']}",
+        f"  Iteration: {found['iteration']}/{found['max_iterations']} | Cost: {found['cost']}/{found['budget']}{found['doubt']}",
         *(f"  {row}" for row in table(found["criteria"])),
     ]
     if found["mustNot"]:
@@ -92,7 +93,7 @@ def summary(state: GoalState, box: Sequence[str]) -> str:
     parts = [
         ("Status", [f"{state.status}{reason}"]),
         ("Iterations", [f"{state.iteration}/{state.limit}"]),
-        ("Cost", [f"{found['cost']}/{found['budget']}"]),
+        ("Cost", [f"{found['cost']}/{found['budget']}{found['doubt']}"]),
         ("Completed", _listed(found["completedSteps"])),
         ("Remaining", _listed(remaining)),
         ("Criteria", criteria),

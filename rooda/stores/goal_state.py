@@ -9,9 +9,12 @@ from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
 from rooda.model import Json, Tell
+from rooda.policy.goal_effects import Print
 from rooda.stores.goal_place import Place, ready
 from rooda.stores.goal_seal import Seal
 from rooda.world import files
+
+RUN = os.path.join(".loop", "run.json")
 
 
 class GoalStore:
@@ -22,6 +25,7 @@ class GoalStore:
         self._written: GoalState | None = None
         self._bytes = b""  # what the state file holds, if nobody has touched it
         self._journaled = -1
+        self.last: GoalState | None = None  # also what could not be written
         self._seal = Seal(place.seal)
 
     def load(self, scope: Scope) -> Saved:
@@ -40,6 +44,7 @@ class GoalStore:
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Backup first, the state file last: whoever sees an iteration there finds it everywhere."""
+        self.last = state
         if state == self._written:
             return state
         try:
@@ -69,7 +74,8 @@ class GoalStore:
         try:
             found = files.read_ours(self._place.state)
         except OSError:
-            found = b""
+            self._tell("problem", text="state.json was taken away by somebody else; written again")
+            return
         if found != self._bytes:
             files.replace(self._place.foreign, found)
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
@@ -151,7 +157,14 @@ def look(place: Place) -> GoalState | None:
         if backup is None:
             raise StateDamaged(place.run, getattr(problem, "strerror", None) or str(problem)) from None
         return backup
-    return backup if backup and backup.iteration > state.iteration else state
+    found = backup if backup and backup.iteration > state.iteration else state
+    return found if seal.there else unproved(found)
+
+
+def unproved(state: GoalState) -> GoalState:
+    """Without its seal nobody knows who wrote run.json last: a person must accept the end."""
+    unknown = Print(RUN, "the seal is missing")
+    return state if unknown in state.tests else state._replace(tests=(*state.tests, unknown))
 
 
 def unfinished(place: Place) -> GoalState | None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.model import Call, Command, Json, Ran, Setup
+from rooda.model import Agent, Call, Command, Json, Ran, Setup
 from rooda.policy import goal_errors, goal_expect, goal_words
 from rooda.policy.goal_effects import Finding, GoalWorld, Question, Told
 from rooda.policy.goal_files import evidence_name
@@ -27,6 +27,7 @@ class Ways(NamedTuple):
     folder: str  # .loop
     shape: str
     request: str
+    agent: Agent
     setup: Setup
     verify_timeout: float
     cost_per_call: float
@@ -45,8 +46,7 @@ class Effects:
         self.tell = session.tell
 
     def ask(self, kind: str, number: int, text: str) -> Told:
-        agent, setup = self._ways.setup.agent, self._ways.setup
-        assert agent is not None, "a goal starts only with an agent"
+        agent, setup = self._ways.agent, self._ways.setup
         self._judges += kind == "judge"
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
@@ -188,7 +188,8 @@ class Effects:
             tail=self.tail,
             keep=self.keep,
             checkpoint=self.checkpoint,
-            tree=lambda: refs.tree(workspace) if refs.within(workspace) else "",
+            git=lambda: refs.within(workspace),
+            tree=lambda everywhere: refs.tree(workspace) if everywhere or refs.within(workspace) else "",
             diff=lambda base: refs.diff(workspace, base),
             prints=lambda: goal_prints.prints(workspace),
             changed=lambda before: goal_prints.changed(workspace, before),

@@ -16,16 +16,26 @@ def within(workspace: str) -> bool:
 
 
 def tree(workspace: str) -> str:
-    """The work tree as it is now as a git tree; "" where there is no git."""
-    index = _index(workspace)
+    """The work tree as it is now as a git tree; "" where there is no git. Without a repository in one of our own."""
+    index, place = _index(workspace), _place(workspace)
     try:
         _begin(workspace, index)
-        if git.run(["add", "-A", "--", "."], workspace, index=index).code:
-            git.run(["add", "-A", "--ignore-errors", "--", "."], workspace, index=index)
-        done = git.run(["write-tree"], workspace, index=index)
+        if git.run([*place, "add", "-A", "--", "."], workspace, index=index).code:
+            git.run([*place, "add", "-A", "--ignore-errors", "--", "."], workspace, index=index)
+        done = git.run([*place, "write-tree"], workspace, index=index)
         return done.out.decode().strip() if done.code == 0 else ""
     finally:
         _forget(index)
+
+
+def _place(workspace: str) -> list[str]:
+    """The repository: the person's, else one among our private notes, so that a judge has a change to look at."""
+    if within(workspace):
+        return []
+    place = [f"--git-dir={os.path.join(workspace, '.rooda', 'goal.git')}", f"--work-tree={workspace}"]
+    if git.run([*place, "rev-parse", "--git-dir"], workspace).code:
+        git.run([place[0], "init", "-q"], workspace)
+    return place
 
 
 def _index(workspace: str) -> str:
@@ -50,7 +60,7 @@ def _forget(index: str) -> None:
 
 def checkpoint(workspace: str, run: str, number: int | str) -> str:
     """Keep the work tree under the run's ref of this number. "" or why it could not be."""
-    found = tree(workspace)
+    found = tree(workspace) if within(workspace) else ""
     if not found:
         return "no git repository here"
     env = git.with_identity(workspace, os.environ)
@@ -112,7 +122,7 @@ def diff(workspace: str, base: str) -> str:
     present = tree(workspace) if base else ""
     if not present:
         return ""
-    done = git.run(["diff", "--no-color", "--no-ext-diff", base, present], workspace)
+    done = git.run([*_place(workspace), "diff", "--no-color", "--no-ext-diff", base, present], workspace)
     return done.out.decode("utf-8", "replace")[:LONGEST_DIFF] if done.code == 0 else ""
 
 

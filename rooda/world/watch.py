@@ -40,7 +40,7 @@ def watch(workspace: str) -> Watch:
     """The best there is here."""
     try:
         return Inotify(workspace)
-    except (OSError, AttributeError, ValueError):
+    except (ImportError, OSError, AttributeError, ValueError):
         return Polling(workspace)
 
 

@@ -1,5 +1,7 @@
 """`rooda goal cancel`: end the goal for good."""
 
+import shlex
+
 import click
 
 from rooda.cli.goal.go import summarized
@@ -15,6 +17,7 @@ from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
 from rooda.world import files, lock
 
+LONGEST = 200  # characters of a specification that one would type
 FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
 
 
@@ -52,6 +55,12 @@ def request(place: Place, word: str) -> None:
     files.write(place.request, word.encode())
 
 
+def _typed(spec: str) -> str:
+    """As it would be typed; a long text as a file."""
+    short = len(spec) <= LONGEST and spec.isprintable()
+    return shlex.quote(spec) if short else "--file FILE"
+
+
 def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     """The report, the status, and then the files, unless the person chose to keep them."""
     state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
@@ -59,7 +68,7 @@ def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     store.load(())
     store.carry((), state)
     facts = closing_facts(state, Ending(CANCELLED, OK))
-    click.echo("\n".join([*cancelled(state), "To restart: rooda goal run SPEC", *box(facts)]))
+    click.echo("\n".join([*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]))
     summarized(place, state)
     if not keep and state.keep != "keep":
         goal_place.forget(place)

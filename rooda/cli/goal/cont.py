@@ -1,6 +1,7 @@
 """`rooda goal continue`: go on with a goal that paused, was interrupted or crashed."""
 
 import os
+from functools import reduce
 
 from rooda.cli import entrance
 from rooda.cli.goal.go import Opened, carried_out
@@ -10,6 +11,7 @@ from rooda.errors import UsageProblem
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_gates import reopened
+from rooda.loops.goal_rules import paid
 from rooda.loops.goal_state import IN_PROGRESS, GoalState, money
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
@@ -18,6 +20,7 @@ from rooda.policy.goal_types import Mark
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
 from rooda.world import lock
+from rooda.world.goal_unpaid import unpaid
 from rooda.world.watch import folders
 
 MOST_NAMED = 20  # files that a call which died may have changed
@@ -41,14 +44,14 @@ def require(place: Place) -> GoalState:
 def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> int:
     place = Place(where.workspace)
     found = require(place)
+    made = made._replace(limits=made.limits if any(made.limits) else found.brief.limits)
+    found = found._replace(brief=found.brief._replace(limits=made.limits))
     crashed = found.status == IN_PROGRESS
-    changed = _changed_since(place) if crashed else []
+    if crashed:
+        found = _cut_off(made, place, found)
 
     def begin(open_: Opened, run: Run) -> GoalState:
         state, notes = granted(open_.world, found, typed)
-        if crashed and changed:
-            named = ", ".join(changed)
-            state = state._replace(feedback=(*state.feedback, f"The last call was cut off; it had changed: {named}"))
         if typed.get("no_gates"):
             state = state._replace(gates_off=True)
         if typed.get("reload_shape"):
@@ -58,7 +61,17 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
         )
         return state
 
-    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin)
+    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin, found.brief.started_at)
+
+
+def _cut_off(made: Ready, place: Place, state: GoalState) -> GoalState:
+    """After a crash: what the calls that died had cost, and what they had changed."""
+    calls = unpaid(place.workspace, NAME, made.agent, made.number("cost_per_call"))
+    state = reduce(paid, calls, state)
+    changed = ", ".join(_changed_since(place))
+    return state._replace(
+        feedback=(*state.feedback, *([f"The last call was cut off; it had changed: {changed}"] if changed else []))
+    )
 
 
 def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
@@ -79,10 +92,9 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
         more = state.limit + (limit or brief.iterations)
         within("iterations", more, MOST_ITERATIONS, typed)
         state = state._replace(limit=more)
-    if kind == Pause.MUST_NOT:
-        hurt = world.violated([each for each in brief.mustNot if each.violated_if], state.iteration)
-        if hurt:
-            return state._replace(reason=f"mustNot: {', '.join(hurt)}"), ["What must not be is still true."]
+    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration):
+        words = f"mustNot: {', '.join(hurt)}"
+        return state._replace(pause=Pause.MUST_NOT, reason=words), [*notes, "What must not be is true."]
     return reopened(state), notes
 
 
@@ -94,10 +106,9 @@ def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
     known = {each.name: mark for each, mark in zip(brief.criteria, state.marks, strict=True)}
     criteria = goal_plan.merged(brief.criteria, *shape.criteria)
     marks = [known.get(each.name, Mark(False, each.verification)) for each in criteria]
-    entries = {each.text: each for each in (*brief.mustNot, *shape.must_not)}
     brief = brief._replace(
         criteria=criteria,
-        mustNot=tuple(entries.values()),
+        mustNot=goal_plan.unique(brief.mustNot, shape.must_not),
         used_shape_file=brief.used_shape_file or bool(shape.criteria),
     )
     return state._replace(brief=brief, marks=tuple(marks), shape_sha256=sha)

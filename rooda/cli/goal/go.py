@@ -16,7 +16,7 @@ from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
-from rooda.stores.goal_state import GoalStore, look
+from rooda.stores.goal_state import GoalStore
 from rooda.world import files, lock
 from rooda.world.checks import Limits
 from rooda.world.goal_asking import Asker
@@ -36,20 +36,21 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str) -> Iterator[Opened]:
-    """Signals, session and the watch over the files; closed in any case."""
+def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, since: str = "") -> Iterator[Opened]:
+    """Signals, session and the watch over the files; closed in any case. `since`: when the goal began."""
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
     files.remove(place.request)
     limits = Limits(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant, tick = Tenant("goal", NAME, hooks=setup.hooks), ticking(seen, screen.tick())
+        tenant, tick = Tenant("goal", NAME, ready.limits, setup.hooks, since), ticking(seen, screen.tick())
         session = Session(where.workspace, tenant, limits, signals, screen.show, tick, held)
         ways = Ways(
             workspace=where.workspace,
             folder=place.folder,
             shape=place.shape,
             request=place.request,
+            agent=ready.agent,
             setup=setup,
             verify_timeout=ready.number("verify_timeout"),
             cost_per_call=ready.number("cost_per_call"),
@@ -67,18 +68,24 @@ def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str) -> Iter
 
 
 def carried_out(
-    ready: Ready, where: Where, held: lock.Lock | None, yes: str, begin: Callable[[Opened, Run], GoalState]
+    ready: Ready,
+    where: Where,
+    held: lock.Lock | None,
+    yes: str,
+    begin: Callable[[Opened, Run], GoalState],
+    since: str = "",
 ) -> int:
     """The loop from `begin` to its end; gives the exit code."""
     place = Place(where.workspace)
-    with opened(ready, where, held, yes) as open_:
+    with opened(ready, where, held, yes, since) as open_:
         try:
             run = Run(open_.store)
             ending = goal(run, begin(open_, run), open_.world)
         except Interrupted as cut:
+            if open_.store.last is None:
+                open_.session.tell("problem", text="Interrupted before the goal began: nothing is there to go on with")
             return code_of_signal(cut.number)
-    state = look(place)
-    if state:
+    if state := open_.store.last:
         summarized(place, state)
         if state.status == COMPLETED and state.keep == "delete":
             goal_place.forget(place)

@@ -79,14 +79,8 @@ def _run() -> list[click.Parameter]:
         _flag("--delete-state", help="Delete it once completed."),
         _flag("--fresh", help="Start over, whatever was there."),
         _flag("--ascii", help="Only ASCII on the screen."),
-        *_shared(),
+        *options.for_kind(),
     ]
-
-
-def _shared() -> list[click.Parameter]:
-    """A goal has a budget of its own, which a person can add to."""
-    own = ("max_cost", "max_tokens", "max_duration")
-    return [option for option in options.for_kind() if option.name not in own]
 
 
 def _continue() -> list[click.Parameter]:
@@ -96,7 +90,7 @@ def _continue() -> list[click.Parameter]:
         _flag("--no-gates", help="Ask nothing any more."),
         _flag("--reload-shape", help="Read SHAPE.md again."),
         _flag("--ascii", help="Only ASCII on the screen."),
-        *_shared(),
+        *options.for_kind(),
     ]
 
 
@@ -123,7 +117,7 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
                lambda: [_flag("--keep-state", help="Keep them.")]),
     "pause": ("pause", "Let a running goal pause after its iteration.", list),
     "score": ("score", "How clear is SPEC? Five scores, nothing is started.",
-              lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *_shared()]),
+              lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *options.for_kind()]),
     "stop-check": ("check", "What a stop hook should say of the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
     "verify": ("verify", "Run the verification commands now, or say how NAME is verified.", _verify),

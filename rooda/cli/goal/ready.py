@@ -10,10 +10,12 @@ from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.model import Agent, Json, Setup
+from rooda.model import Agent, Budget, Json, Setup
+from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
+from rooda.settings.prices import prices_of
 from rooda.settings.setup import setup
 
 MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
@@ -28,6 +30,7 @@ class Ready(NamedTuple):
     agent: Agent
     screen: GoalScreen
     asked: Asked
+    limits: Budget  # over all sessions of the goal
 
     def number(self, key: str) -> float:
         return float(self.look.value(key, 0))
@@ -44,7 +47,8 @@ def ready(where: Where, typed: Json) -> Ready:
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)
-    return Ready(made, look, made.agent, screen, asked)
+    agent = made.agent._replace(prices=prices_of(found))  # of a raw command too: then its cost is estimated
+    return Ready(made, look, agent, screen, asked, made.limits)
 
 
 def _look(made: Setup, look: Lookup, asked: Asked) -> Look:
@@ -97,4 +101,5 @@ def headless(typed: Json) -> bool:
 
 def blind(ready: Ready) -> bool:
     """A raw command tells no price before its first call."""
-    return ready.agent.output == "text" and not ready.number("cost_per_call")
+    priced = prices.price_of(ready.agent.model, ready.agent.prices)
+    return ready.agent.output == "text" and not ready.number("cost_per_call") and not priced

@@ -34,7 +34,7 @@ def sensors(prompt: str) -> None:
     for part in re.split(r"^## Sensor \d+ of \d+: ", prompt, flags=re.MULTILINE)[1:]:
         name, output = part.partition("\n")[0], OUTPUT.findall(part)[0]
         command = re.findall(r"^Run the following command:\n\n {4}(.+)$", part, re.MULTILINE)[0]
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
         status, said = "pass" if done.returncode == 0 else "fail", (done.stdout + done.stderr).strip()
         head = f"---\nsensor: {name}\nstatus: {status}\n---\n\n# Sensor Output: {name}\n\n"
         write(output, f"{head}## Command\n\n    {command}\n\n## Output\n\n```\n{said}\n```\n")
