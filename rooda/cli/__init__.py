@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 LOOPING = {  # modes of the other kinds of loops that run one
     "reflex": ("new", "resume"),
     "flow": ("run", "resume"),
-    "goal": ("run", "continue", "score"),
+    "goal": ("run", "continue", "score", "shape"),
 }
 
 

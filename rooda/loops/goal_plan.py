@@ -1,12 +1,13 @@
 """How a goal comes to its plan: by a person's file, by the words alone, or by an agent that is asked twice at most."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rooda.errors import Interrupted, RoodaError, Undecided
 from rooda.model import Budget
-from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
+from rooda.policy import goal_answer, goal_fit, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told
+from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import Plan, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_shape import Shape
@@ -21,7 +22,7 @@ class Wish(NamedTuple):
     """What a person asks for, and how."""
 
     spec: str
-    plan: Any = None  # the JSON of --plan
+    plan: Plan | None = None  # of --plan
     scores: Scores | None = None
     shape: str = ""  # Tool | Colleague | ""
     workflow: str = ""
@@ -55,6 +56,14 @@ class Draft(NamedTuple):
     clarified: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def fit(self) -> Fit:
+        """With what is known without the agent."""
+        checked = len([each for each in self.criteria if each.command])
+        return goal_fit.filled(
+            self.plan.fit, self.scores.total, self.plan.reversibility, checked, len(self.criteria)
+        )
+
 
 class NotReady(Undecided):
     """The specification is not clear enough to start with; a person must say more."""
@@ -66,7 +75,7 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
     shape = goal_shape.read(world.shape()[0])
     complete = partial(completed, wish, workflow, shape)
     if wish.plan is not None:
-        return complete(goal_plan.read(wish.plan), "file", calls, clarified)
+        return complete(wish.plan, "file", calls, clarified)
     if wish.offline:
         return complete(_offline(wish, shape), "offline", calls, clarified)
     problems: list[str] = []

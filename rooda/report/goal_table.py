@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
+from rooda.policy import goal_fit
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
@@ -25,6 +26,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
         "shape": brief.shape,
         "scores": {name: score.score for name, score in brief.scores._asdict().items()},
         "total": brief.total,
+        "fit": {**brief.fit._asdict(), "total": brief.fit.total, "text": goal_fit.text(brief.fit)},
         "workflow": brief.workflow,
         "reversibility": brief.reversibility,
         "iteration": state.iteration,
@@ -50,9 +52,10 @@ def lines(found: Json) -> list[str]:
         f"goal: {word}",
         f"  Spec: {' '.join(found['spec'].split())[:100]}",
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
-        f" | Type: {found['reversibility']}",
+        f" | Type: {found['reversibility']} | Fit: {found['fit']['text']}",
         f"  Progress: {len(found['completedSteps'])}/{len(found['steps'])} steps | Step: {step}",
-        f"  Iteration: {found['iteration']}/{found['max_iterations']} | Cost: {found['cost']}/{found['budget']}{found['doubt']}",
+        f"  Iteration: {found['iteration']}/{found['max_iterations']}"
+        f" | Cost: {found['cost']}/{found['budget']}{found['doubt']}",
         *(f"  {row}" for row in table(found["criteria"])),
     ]
     if found["mustNot"]:

@@ -121,6 +121,7 @@ def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Bou
     if errors := _errors(logged):
         flow_repo.take_back(repo, errors[0].commit)
         logged = logged[: -len(errors)]
+    flow_repo.unstage(repo)
     boundaries = [each.boundary for each in logged if each.boundary]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."

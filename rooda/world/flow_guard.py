@@ -45,11 +45,13 @@ class Guard:
     def before(self) -> "Before":
         if not self._tree:
             self._tree = self._snapshot()
-        return Before(self._head, self._tree, self._bytes())
+        return Before(self._head, self._tree, self._bytes(), flow_repo.staged(self._repo))
 
     def after(self, before: "Before", own: Iterable[str], may_edit: bool) -> list[str]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
         moved = self._put_head_back(before)
+        if flow_repo.staged(self._repo) != before.staged:
+            flow_repo.unstage(self._repo)
         now = self._snapshot()
         base = self._switched(before, now) if moved else before.tree
         touched = self._touched(base, now)
@@ -174,6 +176,7 @@ class Before(NamedTuple):
     head: Position
     tree: str
     kept: dict[str, bytes]
+    staged: tuple[int, ...]
 
 
 def _listed(paths: list[str]) -> str:

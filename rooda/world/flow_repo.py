@@ -22,6 +22,7 @@ UNFINISHED = {
     "BISECT_LOG": "a bisection",
 }
 PAGE = 500  # commits asked for at once
+FEW = 300  # paths that fit into one command line
 HOOK_TIME = 1800.0  # seconds a commit may take, with the person's hooks
 
 
@@ -215,14 +216,13 @@ class Boundaries(NamedTuple):
 
     def commit_own(self, message: str) -> None:
         """Only the folder, past the hooks: what they refused stays uncommitted."""
-        self.repo.ask("reset", "-q")
+        unstage(self.repo)
         _must_add(self.repo.ask("add", "-A", "-f", "--", self.repo.inside(self.always)))
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
-        names = b"\0".join(map(files.to_bytes, paths))
-        how = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        return self.repo.ask("add", "-A", "-f", *how, stdin=names).code == 0
+        """Not through stdin: a git that is left alone with an empty list would add all there is, ignored or not."""
+        return len(paths) <= FEW and self.repo.ask("add", "-A", "-f", "--", *paths).code == 0
 
     def _commit(self, message: str, verify: bool) -> None:
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
@@ -242,6 +242,20 @@ def _must_add(done: Captured) -> None:
 def take_back(repo: Repo, commit: str) -> None:
     """The branch ends before this commit again; what it and those behind it held stays in the work tree."""
     repo.must("reset", "-q", "--soft", f"{commit}^")
+
+
+def unstage(repo: Repo) -> None:
+    """Nothing is staged but what a boundary stages itself; the files stay as they are."""
+    repo.ask("reset", "-q")
+
+
+def staged(repo: Repo) -> tuple[int, ...]:
+    """Changes whenever somebody has written the index."""
+    try:
+        facts = os.stat(os.path.join(repo.folder, "index"))
+    except OSError:
+        return ()
+    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def has_hooks(repo: Repo) -> bool:

@@ -48,7 +48,9 @@ def _begin(workspace: str, index: str) -> None:
     mine = os.path.join(workspace, done.out.decode("utf-8", "surrogateescape").strip())
     try:
         files.folder(os.path.dirname(index))
+        facts = os.stat(mine)
         files.write(index, files.read(mine))
+        os.utime(index, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # by this git knows what it can't tell by time alone
     except OSError:
         files.remove(index)
 

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from kit import Flow
+from flow_kit import Flow
 
 from harness import Ran, Workspace
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kit import Flow
+from flow_kit import Flow
 
 from rooda.policy.flow_labels import next_run_id, numbered, slug
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kit import FL1, Flow, front_matter, limited
+from flow_kit import FL1, Flow, front_matter, limited
 
 from rooda.policy import flow_messages
 from rooda.policy.flow_messages import Boundary

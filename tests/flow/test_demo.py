@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kit import Flow, front_matter
+from flow_kit import Flow, front_matter
 
 from harness import Workspace
 from rooda.cli.flow import tenant

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kit import AGENTS, Flow, front_matter
+from flow_kit import AGENTS, Flow, front_matter
 
 Ran = Callable[[str], Any]
 

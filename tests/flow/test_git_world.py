@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import Flow
+from flow_kit import Flow
 
 from harness import Workspace
 
@@ -522,3 +522,25 @@ def test_another_loop_as_the_actuator(flow: Flow) -> None:
     assert flow.ws.git("show", f"{flow.at('1').sha}:src.txt") == "zero\ntwo\ntwo\n"
     assert flow.at("1").subject.endswith("— mend: completed")
     assert AGENTS
+
+
+def test_what_an_agent_stages_counts_for_nothing(flow: Flow) -> None:
+    """An ignored file that it forced into the index is not committed."""
+    flow.scenario("S1")
+    flow.ws.write(".gitignore", ".env\n")
+    flow.commit("ignore")
+    force = "echo secret > .env; git add -f .env"
+    flow.say("actuator-main", f"!sh {force}\n!edit src.txt one\n## What Was Done\n\none\n")
+    assert flow.run().code == 0
+    assert ".env" not in flow.ws.git("ls-tree", "-r", "--name-only", "HEAD")
+    assert flow.ws.read(".env") == "secret\n"
+
+
+def test_many_changed_files(flow: Flow) -> None:
+    """More than a command line holds: all in the commit."""
+    flow.scenario("S1")
+    make = "mkdir many; for n in $(seq 1200); do echo $n > many/file-$n; done"
+    flow.say("actuator-main", f"!sh {make}\n## What Was Done\n\nmany\n")
+    assert flow.run().code == 0
+    assert flow.ws.git("show", "--name-only", "--format=", flow.at("1").sha).count("many/") == 1200
+    assert flow.clean()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kit import AGENTS, FL1, FL2, Flow, Level, front_matter, limited
+from flow_kit import AGENTS, FL1, FL2, Flow, Level, front_matter, limited
 
 Ran = Callable[[str], Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import Flow
+from flow_kit import Flow
 from test_resume_flow import outcome
 
 from harness import Workspace, until

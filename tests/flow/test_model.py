@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from flow_kit import Flow, Level
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit import Flow, Level
 
 from harness import Workspace
 from rooda.errors import Interrupted

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kit import FL2, Flow, front_matter, limited
+from flow_kit import FL2, Flow, front_matter, limited
 
 from harness import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import Flow, front_matter
+from flow_kit import Flow, front_matter
 
 from harness import Workspace, until
 

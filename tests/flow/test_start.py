@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kit import AGENTS, FL2, Flow, topology
+from flow_kit import AGENTS, FL2, Flow, topology
 
 FLOW_FILE = ".ai-loop/flow.yaml"
 

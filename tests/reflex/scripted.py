@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reference import Script
+from reflex_reference import Script
 
 from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from hypothesis import strategies as st
-from reference import Rule, Script
+from reflex_reference import Rule, Script
 
 NAMES = ("endpoints", "names", "types", "examples")
 WEIGHTS = {

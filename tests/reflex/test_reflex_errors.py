@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from reference import Reference, Script
 from reflex_kit import ALIAS, ENDPOINTS, NAMING, PLAN, Kit, checks, issue, judged, words
+from reflex_reference import Reference, Script
 from scenarios import by_iteration, play, script
 from scripted import Memory
 from strategies import scripts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import Rule, Script
+from reflex_reference import Rule, Script
 from scripted import Memory
 
 from rooda.cli.reflex import status

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from reference import Rule, Script
+from reflex_reference import Rule, Script
 from scripted import Memory
 
 from rooda.errors import Interrupted

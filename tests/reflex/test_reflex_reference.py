@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from reference import Reference, Result, Script
+from reflex_reference import Reference, Result, Script
 from scripted import Memory
 from strategies import scripts
 

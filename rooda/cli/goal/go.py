@@ -39,7 +39,8 @@ class Opened(NamedTuple):
 def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, since: str = "") -> Iterator[Opened]:
     """Signals, session and the watch over the files; closed in any case. `since`: when the goal began."""
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
-    files.remove(place.request)
+    if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
+        files.remove(place.request)
     limits = Limits(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
     seen = watch(where.workspace)
     with Signals() as signals:

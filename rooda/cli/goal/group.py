@@ -55,7 +55,7 @@ _WORKFLOWS = click.Choice(["A", "B", "C"], case_sensitive=False)
 
 def _planning() -> list[click.Parameter]:
     return [
-        click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON, in place of the plan call."),
+        click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON, or a list of tasks."),
         click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, in place of the plan's."),
         click.Option(["--shape"], type=_SHAPES, help="In place of the score's."),
         click.Option(["--workflow"], type=_WORKFLOWS, help="In place of the words'."),
@@ -118,6 +118,9 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "pause": ("pause", "Let a running goal pause after its iteration.", list),
     "score": ("score", "How clear is SPEC? Five scores, nothing is started.",
               lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *options.for_kind()]),
+    "shape": ("shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, what must not be, verification.",
+              lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="From this plan."),
+                       _flag("--fresh", help="Replace the file that is there."), *options.for_kind()]),
     "stop-check": ("check", "What a stop hook should say of the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
     "verify": ("verify", "Run the verification commands now, or say how NAME is verified.", _verify),

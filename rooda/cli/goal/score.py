@@ -13,6 +13,8 @@ from rooda.errors import OK, Interrupted, code_of_signal
 from rooda.loops.goal_plan import TRIES, Wish, asked, plan_prompt
 from rooda.model import Json
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
+from rooda.policy.goal_effects import GoalWorld
+from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import Scores
 from rooda.report.goal_lines import MAKERS
 from rooda.report.goal_screen import GoalScreen
@@ -28,14 +30,18 @@ def act(where: Where, typed: Json) -> int:
     try:
         with opened(made, where, None, "") as open_:
             for attempt in range(1, TRIES + 1):
-                prompt = plan_prompt(open_.world, Wish(spec), goal_words.workflow(spec), "", [])
-                told = asked(open_.world, "plan", attempt, prompt)
-                scores = goal_plan.read(goal_answer.found(told.text)).scores
+                scores = planned(open_.world, spec, attempt).scores
                 if scores is not None:
                     return shown(spec, goal_score.quoted(scores, spec), "plan", typed["json"])
     except Interrupted as cut:
         return code_of_signal(cut.number)
     return shown(spec, goal_rubric.offline(spec), "offline", typed["json"])
+
+
+def planned(world: GoalWorld, spec: str, attempt: int) -> Plan:
+    """What an agent makes of the specification."""
+    prompt = plan_prompt(world, Wish(spec), goal_words.workflow(spec), "", [])
+    return goal_plan.read(goal_answer.found(asked(world, "plan", attempt, prompt).text))
 
 
 def shown(spec: str, scores: Scores, by: str, as_json: bool) -> int:

@@ -9,7 +9,8 @@ from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.loops.goal_plan import Wish
 from rooda.model import Json
-from rooda.policy import goal_score
+from rooda.policy import goal_plan, goal_prd, goal_score
+from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import COLLEAGUE, TOOL, Scores
 from rooda.policy.goal_types import EXECUTION, Criterion
 from rooda.world import files
@@ -78,17 +79,20 @@ def scores(typed: str | None) -> Scores | None:
     return found
 
 
-def plan(where: Where, path: str | None) -> Json | None:
-    """The plan's JSON as it is; what is unclear about it the start says."""
+def plan(where: Where, path: str | None) -> Plan | None:
+    """A plan as JSON or as a list of tasks; what is unclear about it the start says."""
     if path is None:
         return None
+    text = _content(where, path)
+    if goal_prd.is_list(text):
+        return goal_prd.read(text)
     try:
-        found = json.loads(_content(where, path))
+        found = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise UsageProblem(f"{path} is no JSON: {problem}.") from None
+        raise UsageProblem(f"{path} is neither JSON nor a list of tasks: {problem}.") from None
     if not isinstance(found, dict):
         raise UsageProblem(f"{path} must hold one JSON object.")
-    return found
+    return goal_plan.read(found)
 
 
 def criteria(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:

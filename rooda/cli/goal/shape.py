@@ -1,0 +1,65 @@
+"""`rooda goal shape SPEC`: SHAPE.md by an agent's plan, for a person to correct before anything is started."""
+
+import os
+
+import click
+
+from rooda.cli.goal import wish
+from rooda.cli.goal.go import opened
+from rooda.cli.goal.ready import ready
+from rooda.cli.goal.score import planned
+from rooda.cli.where import Where
+from rooda.errors import OK, Interrupted, Undecided, code_of_signal
+from rooda.loops.goal_plan import TRIES, NotReady
+from rooda.model import Json
+from rooda.policy import goal_fit, goal_rubric, goal_score, goal_shape_text, goal_words
+from rooda.policy.goal_plan import Plan
+from rooda.policy.goal_score import INTENT, Scores
+from rooda.report.goal_screen import GoalScreen
+from rooda.report.screen import Look
+from rooda.stores import goal_place
+from rooda.stores.goal_place import Place
+from rooda.world import files
+
+
+def act(where: Where, typed: Json) -> int:
+    spec, place = wish.specification(where, typed), Place(where.workspace)
+    if os.path.lexists(place.shape) and not typed["fresh"]:
+        raise Undecided(f"{place.shape} is there already; nothing was written.", "To replace it: --fresh")
+    try:
+        plan = wish.plan(where, typed["plan"]) or _asked(where, typed, spec)
+    except Interrupted as cut:
+        return code_of_signal(cut.number)
+    if not plan.criteria:
+        raise NotReady("Not written: no criteria were found.", "Say in the specification how the result is checked.")
+    scores = goal_score.quoted(plan.scores, spec, trusted=bool(typed["plan"])) if plan.scores else None
+    scores = scores or goal_rubric.offline(spec)
+    if goal_score.shape_of(scores.total) == INTENT:
+        raise NotReady(
+            f"Not written: the specification scores {scores.total}/10; its intent must be clarified first.",
+            "See what is missing: rooda goal score SPEC",
+        )
+    _written(place, plan, scores, spec)
+    click.echo(
+        f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot"
+    )
+    return OK
+
+
+def _asked(where: Where, typed: Json, spec: str) -> Plan:
+    made = ready(where, typed)
+    with opened(made._replace(screen=GoalScreen(Look("error"))), where, None, "") as open_:
+        for attempt in range(1, TRIES + 1):
+            plan = planned(open_.world, spec, attempt)
+            if plan.criteria and plan.scores:
+                break
+    return plan
+
+
+def _written(place: Place, plan: Plan, scores: Scores, spec: str) -> None:
+    checked = len([each for each in plan.criteria if each.command])
+    kind = goal_words.reversibility(spec, plan.reversibility)
+    fit = goal_fit.filled(plan.fit, scores.total, kind, checked, len(plan.criteria))
+    goal_place.ready(place)
+    files.folder(os.path.dirname(place.shape))
+    files.replace(place.shape, files.to_bytes(goal_shape_text.text(plan, scores.total, fit)))

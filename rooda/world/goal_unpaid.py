@@ -1,0 +1,46 @@
+"""Calls that a crash cut off: what they cost is spent, though nobody lived to write it down."""
+
+import json
+import os
+from collections.abc import Iterator
+
+from rooda.model import Agent, Call, Json, Prompt
+from rooda.policy.goal_effects import Told
+from rooda.world import files, goal_reply, runfolder
+from rooda.world.agents import environment
+from rooda.world.agents.understanding import understood
+from rooda.world.journal import NAME
+from rooda.world.process import Done
+
+KILLED = Done(137, 0.0, "interrupted")
+
+
+def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
+    """Those of the latest session that began after its state was written last, read from their transcripts."""
+    calls: list[Json] = []
+    for record in _records(os.path.join(runfolder.latest(workspace, name) or "", NAME)):
+        if record.get("event") == "state.saved":
+            calls = []
+        elif record.get("event") == "agent.started":
+            calls.append(record)
+    return [_told(agent, call, per_call) for call in calls]
+
+
+def _told(agent: Agent, started: Json, per_call: float) -> Told:
+    agent = agent._replace(output=started.get("output", agent.output))
+    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0))
+    reply = understood(call, KILLED, str(started.get("transcript", "")), environment.inherited())
+    return goal_reply.told(agent, reply, 0, per_call, {})
+
+
+def _records(path: str) -> Iterator[Json]:
+    try:
+        for line in files.lines(path, 1 << 62, 4_194_304):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(record, dict):
+                yield record
+    except OSError:
+        return
