@@ -51,7 +51,7 @@ def _answered(arguments: list[str] | None) -> int:
     if guarded_loop:
         from rooda.world import guardian
 
-        if "--detach" in words:
+        if "--detach" in words and not {"--dry-run", "-d", "--help", "-h"} & {*words}:
             _detach()
         guardian.stand()
     from rooda.cli.gate import guarded
@@ -66,7 +66,11 @@ def _detach() -> None:
     """Only the child comes back, in a session of its own."""
     from rooda.world import background
 
-    background.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
+    try:
+        background.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
+    except OSError as problem:
+        _print(f"Error: it can't go into the background: {problem.strerror or problem}\n", sys.stderr)
+        sys.exit(1)
 
 
 def _leave(code: int) -> None:

@@ -30,7 +30,11 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 
 
 def show(record: Json, least: int) -> None:
-    for line in lines(record):
+    try:
+        found = lines(record)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return  # somebody changed the file
+    for line in found:
         if LEVELS[line.level] >= least:
             click.echo(f"[{record['ts']}] {line.text}")
 
@@ -63,7 +67,8 @@ def parsed(line: bytes) -> Json | None:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and "event" in record else None
+    known = isinstance(record, dict) and isinstance(record.get("event"), str) and isinstance(record.get("ts"), str)
+    return record if known else None
 
 
 def _from(path: str, offset: int) -> bytes:

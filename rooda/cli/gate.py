@@ -1,5 +1,6 @@
 """The one gate from exceptions to exit codes and sentences."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ def guarded(words: Sequence[str]) -> int:
     except (BrokenPipeError, SystemExit):  # click turns the one into the other
         return _reader_gone()
     except OSError as problem:
+        if problem.errno == errno.ENOSPC:
+            from rooda.report.screen import silence
+
+            silence(sys.stdout)  # what it still holds can't be written at the end either
         place = f"{problem.filename}: " if problem.filename else ""
         _say(f"Error: {place}{problem.strerror or problem}")
         return FAILED

@@ -2,10 +2,10 @@
 
 import click
 
-from rooda.cli.running import noun_of, one_running
+from rooda.cli.running import done_to, noun_of, one_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import lock, signals
+from rooda.world import signals
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
@@ -32,7 +32,7 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
     if loop is None:
         return OK
     who = f"{noun_of(loop.kind)} '{loop.name}'"
-    if not act(lock.owner(loop.lock)):
+    if not done_to(loop, act):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED
     click.echo(f"{done} {who}. {hint} {loop.name}")

@@ -6,6 +6,7 @@ from rooda.cli import kinds, options
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where, a_name, relocated, where
 from rooda.errors import Undecided, UsageProblem
+from rooda.world import lock
 
 
 @click.pass_context
@@ -26,7 +27,13 @@ def _only_candidate(here: Where) -> Loop:
     found = [*kinds.resumable(here.workspace)]
     if not found:
         raise UsageProblem("Nothing to resume here.", "Start with `rooda build`, or see `rooda list`.")
-    return _one(found)
+    idle = [loop for loop in found if not _runs(here, loop)]
+    return _one(idle or found)
+
+
+def _runs(here: Where, loop: Loop) -> bool:
+    path = kinds.tenant(loop.kind).locks(here.workspace).get(loop.name)
+    return path is not None and lock.is_held(path)
 
 
 def _one(found: list[Loop]) -> Loop:

@@ -6,7 +6,9 @@ from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.where import a_name
 from rooda.errors import Undecided
-from rooda.world import lock
+from rooda.world import clock, lock, signals
+
+PATIENCE = 100  # looks, a twentieth of a second apart
 
 
 def one_running(workspace: str, name: str | None, verb: str = "stop") -> Loop | None:
@@ -26,3 +28,14 @@ def one_running(workspace: str, name: str | None, verb: str = "stop") -> Loop | 
 
 def noun_of(kind: str) -> str:
     return "procedure" if kind == kinds.OODA else kind
+
+
+def done_to(loop: Loop, act: "signals.Act") -> bool:
+    """The act upon the loop's owner. One that has just begun has not yet written who it is: it is asked again."""
+    for _ in range(PATIENCE):
+        if act(lock.owner(loop.lock)):
+            return True
+        if not lock.is_held(loop.lock):
+            return False
+        clock.sleep(0.05)
+    return False

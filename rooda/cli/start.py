@@ -9,7 +9,7 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Gate, Json, Procedure
+from rooda.model import Budget, Gate, Json, Procedure
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
@@ -56,8 +56,6 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     require_saved(place)
     found, procedure = prepared(name, where, asked)
     procedure, screen = ready(found, procedure, where, asked)
-    if not any(procedure.limits) and not {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
-        procedure = procedure._replace(limits=accounts.last_limits(where.workspace, name))
     held = locked(place, screen)
     state = require_saved(place)
     if state.status == ooda.RUNNING:
@@ -78,6 +76,8 @@ def ready(
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(look(procedure, asked))
+    for other in agent.fallback if agent.on_limit == "switch" else ():
+        entrance.checked(other, where.workspace, "")
     entrance.announced(agent, program, screen)
     return procedure, screen
 
@@ -159,6 +159,8 @@ def go(
     procedure: Procedure, where: Where, screen: Screen, held: lock.Lock | None, state: OodaState | None, asked: Asked
 ) -> int:
     """Run the loop to its end and give the exit code."""
+    if state is not None:
+        procedure = procedure._replace(limits=_kept(procedure.limits, where.workspace, procedure.name, asked))
     with Signals() as signals:
         since = state.started_at if state else ""
         tenant = Tenant("ooda", procedure.name, procedure.limits, procedure.hooks, since)
@@ -180,10 +182,20 @@ def go(
         hint = f"The limit is reached already. Raise it: rooda resume {procedure.name} --max-iterations N"
         screen.line(Line("warn", hint, aside=True))
     if ending.kind == "limit":
-        screen.hint(f"No further agent was started. Go on with a higher limit: rooda resume {procedure.name}")
+        screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {procedure.name}")
     if ending.kind == "failures":
         screen.hint(f"What happened: rooda logs {procedure.name}. Go on with: rooda resume {procedure.name}")
     return ending.code
+
+
+def _kept(now: Budget, workspace: str, name: str, asked: Asked) -> Budget:
+    """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
+    before = accounts.last_limits(workspace, name)
+    return Budget(
+        now.cost if "max_cost" in asked.flags or not before.cost else before.cost,
+        now.tokens if "max_tokens" in asked.flags or not before.tokens else before.tokens,
+        now.seconds if "max_duration" in asked.flags or not before.seconds else before.seconds,
+    )
 
 
 def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaState:

@@ -3,7 +3,7 @@
 import click
 
 from rooda.cli.kinds import Loop
-from rooda.cli.running import noun_of, one_running
+from rooda.cli.running import done_to, noun_of, one_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.world import lock, signals
@@ -21,14 +21,14 @@ def stop(ctx: click.Context, name: str | None, now: bool) -> int:
 
 def end(loop: Loop, now: bool = False) -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
-    who, owner = f"{noun_of(loop.kind)} '{loop.name}'", lock.owner(loop.lock)
-    if not signals.terminate(owner):
+    who = f"{noun_of(loop.kind)} '{loop.name}'"
+    if not done_to(loop, signals.terminate):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED
     if now and not lock.await_free(loop.lock, 0.3):
-        signals.terminate(owner)
+        signals.terminate(lock.owner(loop.lock))
     if not lock.await_free(loop.lock):
-        click.echo(f"Asked {who} (pid {owner['pid']}) to stop; it is still ending its agent.")
+        click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
         return OK
     click.echo(f"Stopped {who}. Resume with: rooda resume {loop.name}")
     return OK

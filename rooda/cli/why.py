@@ -20,6 +20,8 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     """Every decision of the latest run here, or of NAME's latest: the rule, and the line of the file that shows it."""
     folder = runfolder.latest(where(ctx).workspace, name)
     if folder is None:
+        if as_json:
+            click.echo("[]")
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
     found = [reason for reason in reasons(events(folder)) if iteration in (None, reason.iteration)]

@@ -60,9 +60,7 @@ class Draft(NamedTuple):
     def fit(self) -> Fit:
         """With what is known without the agent."""
         checked = len([each for each in self.criteria if each.command])
-        return goal_fit.filled(
-            self.plan.fit, self.scores.total, self.plan.reversibility, checked, len(self.criteria)
-        )
+        return goal_fit.filled(self.plan.fit, self.scores.total, self.plan.reversibility, checked, len(self.criteria))
 
 
 class NotReady(Undecided):
@@ -156,9 +154,9 @@ def completed(
     else:
         scores = goal_score.quoted(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
-        raise NotReady(
-            f"Not started: unclear: {', '.join(faults)}.", "Say it in the specification, or give --plan FILE."
-        )
+        gate = any(fault.startswith("workflow gate") for fault in faults)
+        ways = f"give --plan FILE{' or --evidence TEXT' if gate else ''}"
+        raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {ways}.")
     plan = plan._replace(evidence=wish.evidence or plan.evidence)
     criteria = goal_plan.merged(plan.criteria, *shape.criteria, *wish.criteria)
     notes += remarks(plan, criteria, workflow, shape, wish)

@@ -19,7 +19,7 @@ from rooda.loops.reflex_state import (
     encoded,
 )
 from rooda.model import Json
-from rooda.policy.reflex_score import FAILED, STATUS_OF
+from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
 EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact_hash")
@@ -48,6 +48,7 @@ def events(before: State | None, after: State, artifact: Artifact, by_person: bo
     """What happened between two states that follow each other. `by_person`: somebody stopped it."""
     if before is None:
         return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
+    by_person = by_person or _by_person(before, after)
     found = [*_made(before, after, artifact), *(() if by_person else _judged(before, after, artifact))]
     if after.status == RUNNING:
         return found
@@ -55,10 +56,16 @@ def events(before: State | None, after: State, artifact: Artifact, by_person: bo
     if after.status == FAILED:
         return [*found, Event(*where, "failed", "error", {**after.stop, "status": FAILED, "error": after.error})]
     payload = {**after.stop, "status": after.status}
-    if by_person or after.stop["reason"] not in JUDGED:
+    if by_person:
         said = after.stop["reason"]
         payload |= {"reason": "user_stop", "detail": "" if said == "user_stop" else said}
     return [*found, Event(*where, "stopped", "ok", payload)]
+
+
+def _by_person(before: State, after: State) -> bool:
+    """Found after a crash: what no evaluation can have decided."""
+    judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
+    return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)
 
 
 def _made(before: State, after: State, artifact: Artifact) -> list[Event]:
@@ -91,7 +98,7 @@ def _judged(before: State, after: State, artifact: Artifact) -> list[Event]:
     stopped_by_it = after.status not in (RUNNING, FAILED) and after.stop["reason"] in JUDGED
     if before.current_step != EVALUATE or not (stopped_by_it or after.current_step in (CRITIQUE, PREPARE)):
         return []
-    counts = {"last_score": before.last_score, "stagnation_count": after.stagnation_count}
+    counts = {"last_score": after.last_score, "stagnation_count": after.stagnation_count}
     payload = {**after.evaluation, **counts, "sections": dict(artifact.sections)}
     found = [Event(before.iteration, before.phase, EVALUATE, "evaluation_done", "ok", payload)]
     if after.phase != before.phase:

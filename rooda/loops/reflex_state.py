@@ -13,6 +13,7 @@ STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)
 PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
+NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step works on
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
 
@@ -54,10 +55,18 @@ class State(NamedTuple):
 
 
 def ended(state: State, reason: str, error: str = "") -> State:
-    """The loop is over. A reason outside the table is a person's own word for stopping it."""
+    """The loop is over, for a reason of the table."""
+    return _over(state, STATUS_OF[reason], reason)._replace(error=error)
+
+
+def stopped(state: State, word: str) -> State:
+    """A person has stopped the loop, whatever their word for it: one of the table means nothing more here."""
+    return _over(state, STOPPED, word or "user_stop")
+
+
+def _over(state: State, status: str, reason: str) -> State:
     passed = bool(state.evaluation and state.evaluation["passed"])
-    status = STATUS_OF.get(reason, STOPPED)
-    return state._replace(status=status, stop={"passed": passed, "reason": reason}, error=error)
+    return state._replace(status=status, stop={"passed": passed, "reason": reason})
 
 
 def encoded(state: State) -> Json:
@@ -81,6 +90,9 @@ def decoded(data: Json) -> State:
         value = getattr(state, key)
         if not (shape(value) or (value is None and key in ("prepared_checks", "evaluation", "critique"))):
             raise codec.Mismatch(f"{key} does not have its form")
+    for step, needed in NEEDED.items():
+        if state.current_step == step and any(getattr(state, key) is None for key in needed):
+            raise codec.Mismatch(f"{step} needs {' and '.join(needed)}")
     return state
 
 

@@ -47,7 +47,8 @@ def position(found: Found) -> Position:
     if own:
         state = own[-1].state
         return Position(state, _since(found, state.iteration + 1) if state.status == RUNNING else ())
-    if found.on_stack and found.status == RUNNING and found.iteration >= 1:  # a state without its commits
+    told = found.status == RUNNING or (found.status != "" and found.step in ("", CHILD))
+    if found.on_stack and told and found.iteration >= 1:  # a state without its commits, made by hand
         return Position(NodeState(found.iteration - 1), _since(found, found.iteration))
     return Position(None, _of_entry(found))
 

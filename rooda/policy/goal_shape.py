@@ -144,7 +144,7 @@ def _must_not(item: _Item) -> MustNot:
     if not found:
         return MustNot(item.text)
     command = (found[1] or found[2]).strip()
-    return MustNot(item.text[: found.start()].strip(" ;,:|") or command, command)
+    return MustNot(_bare(item.text[: found.start()].strip(" ;,:|")) or command, command)
 
 
 def _bare(text: str) -> str:

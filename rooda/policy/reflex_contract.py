@@ -61,7 +61,7 @@ def one_object(answer: str, extraction: str = STRICT) -> Json:
         raise Breach(f"the answer is not one JSON object ({problem})") from None
     if not isinstance(value, dict):
         raise Breach("the answer is JSON, but no object")
-    return value
+    return _whole(value)
 
 
 def _found_in(text: str) -> Json:
@@ -77,13 +77,28 @@ def _found_in(text: str) -> Json:
         at = text.find("{", end)
     if len(found) != 1:
         raise Breach(f"the answer has {len(found)} JSON objects in it, not one")
-    return found[0]
+    return _whole(found[0])
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> Json:
+def _whole(value: Json) -> Json:
+    if halves(value):
+        raise Breach("a text of the answer holds half a character")
+    return value
+
+
+def halves(value: Any) -> bool:
+    """Does it hold half of a surrogate pair, which JSON can say and no file can keep?"""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def no_twins(pairs: list[tuple[str, Any]]) -> Json:
     table = dict(pairs)
     if len(table) != len(pairs):
-        raise Breach("a key stands twice in one object of the answer")
+        raise Breach("a key stands twice in one object")
     return table
 
 
@@ -91,7 +106,7 @@ def _no_constant(word: str) -> Any:
     raise Breach(f"{word} is no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_twins, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=no_twins, parse_constant=_no_constant)
 
 
 def plan(answer: Json) -> list[str]:

@@ -39,6 +39,7 @@ class Draft(NamedTuple):
 
     criteria: Criteria
     faults: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # keys of rules that mean nothing
 
 
 def stored(criteria: Criteria) -> Json:
@@ -65,10 +66,11 @@ def drafted(data: Any) -> Draft:
         faults += [f"rule {who}: {what}" for what in wrong]
         rules += [rule] if rule else []
     faults += _together(rules, len(table["rules"]))
+    unknown = {key: None for raw in table["rules"] if isinstance(raw, dict) for key in raw if key not in Rule._fields}
     name, version = table.get("name", NAME), table.get("version", VERSION)
     if not isinstance(name, str) or not name or type(version) is not int:
         return Draft(Criteria(()), (*faults, "name must be a text and version a whole number"))
-    return Draft(Criteria(tuple(rules), thresholds, name, version), tuple(faults))
+    return Draft(Criteria(tuple(rules), thresholds, name, version), tuple(faults), tuple(unknown))
 
 
 def _together(rules: Sequence[Rule], written: int) -> list[str]:
@@ -81,6 +83,9 @@ def _together(rules: Sequence[Rule], written: int) -> list[str]:
 def _thresholds(table: Json) -> tuple[dict[str, float], list[str]]:
     """`phase.A.threshold` as in run.json, or `thresholds.A`."""
     found, faults = dict(THRESHOLDS), []
+    given = table.get("thresholds", {})
+    if not isinstance(given, dict) or not {*given} <= {*LEVELS}:
+        faults.append(f"thresholds must be an object with the keys {' and '.join(LEVELS)}, got {given!r}")
     for level in LEVELS:
         for value in (_inside(table, "phase", level, "threshold"), _inside(table, "thresholds", level)):
             if value is None:
@@ -118,16 +123,14 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
     weight = raw.get("weight", WEIGHTS[severity])
     if not is_number(weight) or weight < 0 or (severity == "info" and weight != 0):
         return None, ["its weight must be a number >= 0, and 0 for an info rule"]
-    description, check = _text(raw, "description"), _text(raw, "check")
+    description, check = raw.get("description") or "", raw.get("check") or ""
+    if not isinstance(description, str) or not isinstance(check, str):
+        return None, ["description and check must be texts"]
+    description, check = description.strip(), check.strip()
     if not (description or check):
         return None, ["description and check are empty: say what must hold"]
     # What to verify follows from what must hold, if nobody says more; the person confirms it with the rest.
     return Rule(name, description or check, severity, weight, level, check or f"Verify: {description}"), []
-
-
-def _text(raw: Json, key: str) -> str:
-    value = raw.get(key)
-    return value.strip() if isinstance(value, str) else ""
 
 
 def active(rules: Sequence[Json], level: str) -> list[Json]:

@@ -40,7 +40,11 @@ def _points(points: int) -> str:
 
 def framed(text: str) -> list[str]:
     """The text between the frame's sides, on as many lines as it needs."""
-    return [f"│ {line}{' ' * (INSIDE - 1 - width(line))}│" for line in wrapped(text, INSIDE - 1)]
+    return [f"│ {padded(line, INSIDE - 1)}│" for line in wrapped(text, INSIDE - 1)]
+
+
+def padded(text: str, room: int) -> str:
+    return text + " " * (room - width(text))
 
 
 def wrapped(text: str, room: int) -> list[str]:

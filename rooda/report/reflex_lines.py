@@ -1,11 +1,13 @@
 """Events of a reflex loop to the lines that people read. Pure: facts in, text out."""
 
+import re
 from collections.abc import Callable
 
 from rooda.model import Json
 from rooda.report.lines import Line
 
 LONGEST = 300  # characters of a plan, of a fix
+_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # and what turns the direction of a text
 
 
 def block(record: Json) -> list[str]:
@@ -25,13 +27,18 @@ def block(record: Json) -> list[str]:
     return found + [f"{rule}: {one_line(fix)}" for rule, fix in record["fixes"]]
 
 
+def visible(text: str) -> str:
+    """What an agent wrote, without power over the terminal."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def one_line(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = visible(" ".join(text.split()))
     return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(" ".join(name.split()) for name in names) or "none"
+    return ", ".join(visible(" ".join(name.split())) for name in names) or "none"
 
 
 def summary(record: Json) -> list[str]:
@@ -106,6 +113,9 @@ def _boundary(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
+    if record["status"] == "running":
+        again = f"{record['note']}. State saved. Resume with: rooda reflex resume {record['name']}"
+        return [Line("warn", again)]
     if record["elsewhere"]:
         lines = [Line("warn", "WARNING: this loop was ended by another command.", aside=True)]
         return lines + _info(summary(record))

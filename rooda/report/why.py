@@ -28,9 +28,12 @@ def reasons(records: Iterable[Json]) -> Iterator[Reason]:
         if event == "iteration.started":
             turn, red = {}, []
         turn[event] = record
-        if event == "gate.ended" and record["verdict"] != "pass":
+        if event == "gate.ended" and record.get("verdict") != "pass":
             red.append(record)
-        yield from _MAKERS.get(event, _told)(record, turn, red)
+        try:
+            yield from _MAKERS.get(event, _told)(record, turn, red)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            continue  # somebody changed the file
 
 
 def _began(record: Json, turn: dict[str, Json], red: list[Json]) -> Iterator[Reason]:
@@ -71,7 +74,7 @@ def _waited(record: Json, turn: dict[str, Json], red: list[Json]) -> Iterator[Re
 
 def _ended(record: Json, turn: dict[str, Json], red: list[Json]) -> Iterator[Reason]:
     said = lines(record)
-    rule = _RULES.get(record.get("reason", ""), "") or record.get("note", "")
+    rule = _RULES.get(record.get("reason", ""), "")
     text = "; ".join(part for part in (said[0].text if said else "", rule) if part)
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})")
 

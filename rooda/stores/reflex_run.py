@@ -27,6 +27,11 @@ class ReflexStore:
         self._events: list[Json] = []  # of the history's first so many lines
         self._lines = 0
 
+    @property
+    def state(self) -> State | None:
+        """What is on disk; None before the loop began."""
+        return self._state
+
     def load(self, scope: Scope) -> Saved:
         return Saved(self._state)
 

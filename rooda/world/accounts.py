@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from rooda.kernel import codec
 from rooda.model import Budget, Json, Usage
@@ -36,14 +37,15 @@ def last_limits(workspace: str, name: str) -> Budget:
 
 def _of_run(path: str) -> Iterator[Used]:
     """A call that was started and never ended was cut off by a crash; its transcript may still tell what it used."""
-    started: dict[str, Json] = {}
+    started: dict[Any, Json] = {}
     for record in _records(path):
         if record["event"] == "agent.started":
             started[record.get("transcript", "")] = record
-        else:
-            yield _used(record, started.pop(record.get("transcript", ""), record))
+        elif call := _used(record, started.pop(record.get("transcript", ""), record)):
+            yield call
     for record in started.values():
-        yield _cut_off(record)
+        if call := _cut_off(record):
+            yield call
 
 
 def _records(path: str) -> Iterator[Json]:
@@ -55,12 +57,20 @@ def _records(path: str) -> Iterator[Json]:
                 except (ValueError, RecursionError):
                     continue
                 if isinstance(record, dict) and record.get("event") in ("agent.started", "agent.ended"):
-                    yield record
+                    yield {**record, "transcript": str(record.get("transcript", ""))}
     except OSError:
         return
 
 
-def _used(record: Json, started: Json) -> Used:
+def _used(record: Json, started: Json) -> Used | None:
+    """None for a record that only looks like one of ours."""
+    try:
+        return _row(record, started)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _row(record: Json, started: Json) -> Used:
     usage, cost = record.get("usage"), record.get("cost")
     return Used(
         ts=str(record.get("ts", "")),
@@ -78,8 +88,8 @@ def _used(record: Json, started: Json) -> Used:
     )
 
 
-def _cut_off(started: Json) -> Used:
+def _cut_off(started: Json) -> Used | None:
     facts = reading.facts_of(str(started.get("output", "text")), str(started.get("transcript", "")))
     row = _used(started, started)
     source = "unknown" if facts.cost is None else "reported"
-    return row._replace(usage=facts.usage, cost=facts.cost, model=facts.model, source=source)
+    return row and row._replace(usage=facts.usage, cost=facts.cost, model=facts.model, source=source)

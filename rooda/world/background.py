@@ -46,7 +46,10 @@ def begun(run: str, folder: Callable[[], str]) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
-    files.write_all(_teller, json.dumps({"run": run, "console": path}).encode() + b"\n")
+    try:
+        files.write_all(_teller, json.dumps({"run": run, "console": path}).encode() + b"\n")
+    except OSError:
+        pass  # the starter is gone; the loop goes on
     os.close(_teller)
     _teller = -1
 

@@ -27,6 +27,14 @@ def create_output(path: str) -> int:
     return _fresh(path, os.O_APPEND, 0o666)
 
 
+def with_room(descriptor: int) -> int:
+    """The open file, if its disk has room left: a full one takes an empty file, and then not a byte more."""
+    if os.fstatvfs(descriptor).f_bavail:
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _fresh(path: str, how: int, mode: int) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
     try:

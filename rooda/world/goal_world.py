@@ -148,7 +148,7 @@ class Effects:
 
     def checkpoint(self, run: str, number: int) -> str:
         problem = refs.checkpoint(self._ways.workspace, run, number)
-        if problem:
+        if problem and problem != refs.NO_REPOSITORY:  # that was said at the start
             self.tell("problem", text=f"No checkpoint of iteration {number}: {problem}")
         return problem
 

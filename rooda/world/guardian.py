@@ -34,6 +34,7 @@ def heard(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
     global lifeline, _guardian  # noqa: PLW0603 - one per process, like the process itself
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may have ignored it; then nobody would be told
     kinship.adopt_orphans()
     watched = heard(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)

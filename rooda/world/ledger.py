@@ -13,14 +13,14 @@ class Ledger:
     """Best effort, like all persistence: what can't be noted is said, and the loop goes on."""
 
     def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
-        self._held, self._run, self._complain = held, run, complain
+        self._held, self._run, self._told, self._say = held, run, "", complain
         self._calls: list[Json] = []
         self._note()
         self.sync()
 
     def turn(self) -> None:
         """Whoever was entered has ended; it is written with the next who begins."""
-        self._calls = []
+        self._calls, self._told = [], ""
 
     def enter(self, pid: int, command: str) -> None:
         """This process is about to become an agent."""
@@ -62,6 +62,12 @@ class Ledger:
                 self._held.release()
         except OSError:
             pass  # the next start looks for survivors, and finds none
+
+    def _complain(self, text: str) -> None:
+        """Once in a turn is enough."""
+        if text != self._told:
+            self._told = text
+            self._say(text)
 
     def _note(self) -> None:
         try:

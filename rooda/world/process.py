@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from rooda.world import clock, descent, files, guardian, tree
 from rooda.world.fence import Fence
-from rooda.world.signals import Signals, suspend_ourselves
+from rooda.world.signals import Ears, suspend_ourselves
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+_AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
 SETTLED = 0.003  # seconds; who works longer can be left alone for the time of a disk's
 
 
@@ -62,14 +63,14 @@ class Tick(NamedTuple):
     work: Callable[[], None]
 
 
-def run(spec: Spec, signals: Signals, tick: Tick | None = None) -> Done:
+def run(spec: Spec, signals: Ears, tick: Tick | None = None) -> Done:
     """Run to the end, whatever end that is. What it left behind is ended too."""
     return together((spec,), signals, tick)[0]
 
 
 def together(
     specs: Sequence[Spec],
-    signals: Signals,
+    signals: Ears,
     tick: Tick | None = None,
     at_once: Callable[[], None] | None = None,
     meanwhile: Callable[[], None] | None = None,
@@ -85,8 +86,9 @@ def together(
     if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
         meanwhile()
     _watch(started, signals, tick)
+    interrupted = bool(signals.count)  # one that comes later does not find them at work
     swept = _bury(started, signals)
-    return [task.done(swept if len(started) == 1 else 0, bool(signals.count)) for task in tasks]
+    return [task.done(swept if len(started) == 1 else 0, interrupted) for task in tasks]
 
 
 class _Task:
@@ -94,10 +96,11 @@ class _Task:
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
+        self._reason, self._rungs, self._until = "", [int(spec.stop), *_AFTER], 0.0
         self.child: subprocess.Popen[bytes] | None = None
         try:
             self.child = _start(spec)
-        except OSError as problem:
+        except (OSError, ValueError) as problem:  # ValueError: a NUL among the words
             self._problem = problem
             return
         self.pid = self.child.pid
@@ -106,8 +109,35 @@ class _Task:
             self.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished
         )
 
-    def close(self, reason: str) -> None:
-        self.ended, self.seconds = reason, clock.monotonic() - self._began - self.fence.slept
+    def end(self, reason: str) -> None:
+        """Up the ladder: its own stop signal, TERM where that was another, KILL."""
+        if not self._reason:
+            self._reason = reason
+            self._climb()
+
+    def look(self, impatient: bool) -> float | None:
+        """Do what is due; how long nobody need look again. Impatience skips the graces."""
+        if not self._reason:
+            reason, pause = self.fence.due()
+            if not reason:
+                return pause
+            self.end(reason)
+        elif impatient and self._rungs:
+            self._rungs = [signal.SIGKILL]
+            self._climb()
+        elif clock.monotonic() >= self._until:
+            self._climb() if self._rungs else self.close()
+        return max(self._until - clock.monotonic(), 0.0)
+
+    def _climb(self) -> None:
+        number = self._rungs.pop(0)
+        if self._rungs[:1] == [number]:
+            self._rungs.pop(0)
+        tree.signal_group(self.pid, number)
+        self._until = clock.monotonic() + (self.spec.grace if self._rungs else tree.LAST_WAIT)
+
+    def close(self) -> None:
+        self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.fence.slept
 
     def done(self, swept: int, interrupted: bool) -> Done:
         if self.child is None:
@@ -123,7 +153,7 @@ def begin(spec: Spec) -> int:
     return _start(spec).pid
 
 
-def end_leftovers(signals: Signals, grace: float) -> int:
+def end_leftovers(signals: Ears, grace: float) -> int:
     """End whatever still descends from us: what calls with `keep` left. How many there were."""
     return _sweep((), grace, signals)
 
@@ -159,33 +189,26 @@ def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
 
 
 def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":
+    errors = output if spec.errors < 0 else spec.errors
     return subprocess.Popen(
-        argv,
-        cwd=spec.cwd,
-        env=spec.env,
-        stdin=stdin,
-        stdout=output,
-        stderr=output if spec.errors < 0 else spec.errors,
-        start_new_session=True,
+        argv, cwd=spec.cwd, env=spec.env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True
     )
 
 
-def _not_started(problem: OSError, spec: Spec) -> Done:
+def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
-    return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {problem.strerror or problem}")
+    why = problem.strerror or problem if isinstance(problem, OSError) else f"can't be started ({problem})"
+    return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {why}")
 
 
-def _watch(tasks: Sequence[_Task], signals: Signals, tick: Tick | None) -> None:
+def _watch(tasks: Sequence[_Task], signals: Ears, tick: Tick | None) -> None:
     """Wait for exits, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
     while running := _still_running(tasks):
-        if signals.count:
-            _end(running, "interrupted", signals)
-            break
+        for task in running if signals.count else ():
+            task.end("interrupted")
         if signals.take_suspend():
             _suspend([task.fence for task in running], signals)
-        pauses = [pause for task in running if (pause := _within_limits(task, signals)) is not None]
-        if any(task.ended for task in running):
-            continue
+        pauses = [pause for task in running if (pause := task.look(signals.count > 1)) is not None]
         if tick:
             tick.work()
             pauses.append(tick.every)
@@ -197,22 +220,13 @@ def _watch(tasks: Sequence[_Task], signals: Signals, tick: Tick | None) -> None:
 
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
     """Notes who has exited."""
-    open_ = [task for task in tasks if not task.ended]
-    for task in open_:
-        if tree.has_exited(task.pid):
-            task.close("exit")
-    return [task for task in open_ if not task.ended]
+    for task in tasks:
+        if not task.ended and tree.has_exited(task.pid):
+            task.close()
+    return [task for task in tasks if not task.ended]
 
 
-def _within_limits(task: _Task, signals: Signals) -> float | None:
-    """End it if a limit has passed; else how long nobody need look."""
-    reason, pause = task.fence.due()
-    if reason:
-        _end([task], reason, signals)
-    return pause
-
-
-def _suspend(fences: Iterable[Fence], signals: Signals) -> None:
+def _suspend(fences: Iterable[Fence], signals: Ears) -> None:
     """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
     began = clock.monotonic()
     below: set[int] = set()
@@ -226,25 +240,7 @@ def _suspend(fences: Iterable[Fence], signals: Signals) -> None:
         fence.shift(clock.monotonic() - began)
 
 
-def _end(tasks: Sequence[_Task], reason: str, signals: Signals) -> None:
-    """The ladder: its own stop signal, TERM where that was another, KILL. A further signal skips the graces."""
-    first = {task.pid: task.spec.stop for task in tasks}
-    second = {pid: int(signal.SIGTERM) for pid, number in first.items() if number != signal.SIGTERM}
-    grace, pids = max(task.spec.grace for task in tasks), list(first)
-    for rung in (first, second) if second else (first,):
-        for pid, number in rung.items():
-            tree.signal_group(pid, number)
-        if tree.await_exits(pids, grace, signals.wait, lambda: signals.count > 1) or signals.count > 1:
-            break
-    for pid in pids:
-        if not tree.has_exited(pid):
-            tree.signal_group(pid, signal.SIGKILL)
-    tree.await_exits(pids, tree.LAST_WAIT, signals.wait)
-    for task in tasks:
-        task.close(reason)
-
-
-def _bury(tasks: Sequence[_Task], signals: Signals) -> int:
+def _bury(tasks: Sequence[_Task], signals: Ears) -> int:
     """Reap the leaders and end what they left. A group's number is not given away while anybody is in the group."""
     swept = 0
     keep = any(task.spec.keep for task in tasks)
@@ -260,7 +256,7 @@ def _bury(tasks: Sequence[_Task], signals: Signals) -> int:
     return swept
 
 
-def _sweep(ours: Collection[int], grace: float, signals: Signals) -> int:
+def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
     """End every descendant but the children in `ours`. Where orphans don't come to us, only what is still below us."""
     ended: set[int] = set()
 

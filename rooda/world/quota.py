@@ -22,7 +22,7 @@ def until(who: str) -> float:
     try:
         found = json.loads(files.read_ours(path)) if path else {}
         return clock.moment(str(found["until"])) or 0.0
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return 0.0
 
 

@@ -7,6 +7,7 @@ from rooda.world import files, git
 
 CHECKPOINTS = "refs/rooda/checkpoint"
 LONGEST_DIFF = 100_000
+NO_REPOSITORY = "no git repository here"
 
 
 def within(workspace: str) -> bool:
@@ -64,7 +65,7 @@ def checkpoint(workspace: str, run: str, number: int | str) -> str:
     """Keep the work tree under the run's ref of this number. "" or why it could not be."""
     found = tree(workspace) if within(workspace) else ""
     if not found:
-        return "no git repository here"
+        return NO_REPOSITORY
     env = git.with_identity(workspace, os.environ)
     done = git.run(["commit-tree", found, "-m", f"rooda goal: before iteration {number}"], workspace, env=env)
     if done.code == 0:

@@ -42,7 +42,7 @@ class RunFolder:
         """An empty file for a process to write to: its path, and it open for that."""
         path = os.path.join(self.ready(), name)
         try:
-            return path, self._renamed(path) or files.create_output(path)
+            return path, files.with_room(self._renamed(path) or files.create_output(path))
         except OSError as problem:
             self._move(problem)
             path = os.path.join(self._path, name)
@@ -66,7 +66,8 @@ class RunFolder:
             return 0
         try:
             spare = os.path.join(self._path, SPARE)
-            if os.path.samestat(os.fstat(descriptor), os.lstat(spare)):
+            facts = os.fstat(descriptor)
+            if facts.st_size == 0 and os.path.samestat(facts, os.lstat(spare)):
                 files.move(spare, path)
                 return descriptor
         except OSError:
@@ -90,6 +91,7 @@ class RunFolder:
     def _move(self, problem: OSError) -> None:
         import tempfile
 
+        self.close()
         refused, self._path = self._path, tempfile.mkdtemp(prefix="rooda-")
         self.problem = f"{refused} can't be written ({problem.strerror}); notes of this run go to {self._path}"
 

@@ -17,7 +17,7 @@ from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
 from rooda.world.runfolder import RunFolder, new_id
-from rooda.world.signals import Signals
+from rooda.world.signals import Signals, suspend_ourselves
 from rooda.world.turnstile import Turnstile
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
@@ -90,7 +90,7 @@ class Session:
         record = self._journal.record(event, {**turn, **facts})
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
-        if self._tenant.hooks and (problem := hooks.told(self._tenant.hooks, record, *self.ground[:2])):
+        if self._tenant.hooks and (problem := hooks.told(self._tenant.hooks, record, self.ground)):
             self.tell("problem", text=problem)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
@@ -110,9 +110,10 @@ class Session:
     def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
         """One agent call, or several at once. Who meets a usage limit is asked again when it is over."""
         replies: dict[int, Reply] = {}
-        left = [*range(len(calls))]
+        left, tries = [*range(len(calls))], 0
         while left:
-            ready = [self._turnstile.passed(calls[place]) for place in left]
+            tries += 1
+            ready = [_again(self._turnstile.passed(calls[place]), tries) for place in left]
             if self.signalled():  # before or while it was waited for
                 return [replies.get(place, NOT_ASKED) for place in range(len(calls))]
             replies.update(zip(left, self._ask(ready), strict=True))
@@ -168,6 +169,8 @@ class Session:
         self.tell("resting", seconds=round(left, 1), until=clock.rfc3339(moment), account=who)
         last, tick = clock.monotonic() + left, self.ground.tick
         while (left := min(moment - clock.now(), last - clock.monotonic())) > 0 and not self.signalled():
+            if self._signals.take_suspend():
+                suspend_ourselves()
             if tick:
                 tick.work()
             self._signals.wait(min(left, tick.every if tick else LOOK))
@@ -195,3 +198,8 @@ class Session:
         problem = self.folder.take_problem()
         if problem:
             self.tell("problem", text=problem)
+
+
+def _again(call: Call, tries: int) -> Call:
+    """The call with a name of its own for what it prints, if it is made once more."""
+    return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")

@@ -5,11 +5,20 @@ import select
 import signal
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from rooda.world import guardian, kinship
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Ears(Protocol):
+    """What a wait listens to."""
+
+    @property
+    def count(self) -> int: ...
+    def wait(self, seconds: float | None) -> None: ...
+    def take_suspend(self) -> bool: ...
 
 
 LONGEST = 86_400.0  # seconds of one sleep: whoever waits longer asks again
@@ -120,6 +129,18 @@ class Signals:
         for number in numbers:
             self._first = self._first or number
             self._passed[number] = self._passed.get(number, 0) + 1
+
+
+class Later:
+    """Only the signals that come from now on: what happens after an end has an end of its own."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals, self._before = signals, signals.count
+        self.wait, self.take_suspend = signals.wait, signals.take_suspend
+
+    @property
+    def count(self) -> int:
+        return self._signals.count - self._before
 
 
 def suspend_ourselves() -> None:

@@ -19,6 +19,7 @@ class Turnstile:
     def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int]) -> None:
         self._budget, self._rest, self._signalled = budget, rest, signalled
         self._accounts: dict[str, str] = {}  # by the agent's name
+        self._known: dict[str, float] = {}  # until when, should that not be noted anywhere else
         self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, since: str) -> None:
@@ -33,9 +34,11 @@ class Turnstile:
 
     def passed(self, call: Call) -> Call:
         """The call as it can be made now. LimitReached if it can't."""
-        if reason := self.enough():
-            raise LimitReached(reason, "No further agent is started. Resume with a higher limit.")
-        while call.agent.name and not self._signalled():
+        while not self._signalled():
+            if reason := self.enough():
+                raise LimitReached(reason, "No further agent is started. Resume with a higher limit.")
+            if not call.agent.name:  # nothing is known of a raw command's limits
+                break
             choices = [self._choice(agent) for agent in _agents(call.agent)]
             first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
             if first.free_at <= clock.now():
@@ -48,15 +51,16 @@ class Turnstile:
     def _choice(self, agent: Agent) -> "Choice":
         who = self._accounts.setdefault(agent.name, "") or quota.account(agent)
         self._accounts[agent.name] = who
-        return Choice(agent, who, quota.until(who))
+        return Choice(agent, who, max(quota.until(who), self._known.get(who, 0.0)))
 
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
         self._spent = with_reply(self._spent, reply)
         if reply.outcome != USAGE_LIMIT:
             return False
-        now = clock.now()
-        quota.note(quota.account(call.agent), now + until_reset(reply.reset_at, now), reply.message)
+        now, who = clock.now(), self._choice(call.agent).who
+        self._known[who] = now + until_reset(reply.reset_at, now)
+        quota.note(who, self._known[who], reply.message)
         return True
 
 

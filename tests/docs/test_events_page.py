@@ -13,11 +13,17 @@ from pages import ROOT
 
 from harness import FAKE_AI, Workspace
 
+KINDS = ("Goal",)  # kinds of loops with events of their own on the page
 
-def described() -> dict[str, set[str]]:
-    """The fields that the page gives for each event."""
-    sections = re.split(r"^## `([\w.]+)`$", (ROOT / "docs" / "events.md").read_text(), flags=re.MULTILINE)
-    return {name: fields(text) for name, text in zip(sections[1::2], sections[2::2], strict=True)}
+
+def described(kind: str = "") -> dict[str, set[str]]:
+    """The fields that the page gives for each event; those that only a kind of loop tells stand below `Kind: event`."""
+    found = {}
+    for section in re.split(r"^#+ ", (ROOT / "docs" / "events.md").read_text(), flags=re.MULTILINE):
+        title, _, text = section.partition("\n")
+        if name := re.fullmatch(rf"{kind and kind + ': '}`([\w.]+)`", title):
+            found[name[1]] = fields(text)
+    return found
 
 
 def fields(text: str) -> set[str]:
@@ -48,7 +54,42 @@ def test_every_event_of_the_code_is_described() -> None:
     """The names on the page are those that the program tells."""
     names = {name for path in (ROOT / "rooda").rglob("*.py") for name in told(path)}
     assert len(names) > 10
-    assert set(described()) == names
+    assert {*described(), *(name for kind in KINDS for name in described(kind))} == names
+
+
+def of_goals(ws: Workspace) -> list[dict[str, Any]]:
+    """The events of goals in which a person is asked, work is hard to take back, and what is interrupted goes on."""
+    ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    plan = {
+        "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),
+        "reversibility": "1",
+        "workflow_gate": {"kind": "library_search", "evidence": "this or that"},
+        "criteria": [{"name": "made", "command": "test -f made"}],
+        "steps": [{"name": "make", "criteria": ["made"]}],
+    }
+    ws.write("plan.json", json.dumps(plan))
+    ws.out("precheck", "- one\n- two\n- three\n")
+    ws.side("step-1", "touch made; mkdir -p .loop; rm .loop/state.json")
+    ws.out("step", "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n")
+    first = ws.rooda("goal", "run", "Make it", "--plan", "plan.json", "--json")
+    second = ws.rooda("goal", "continue", "--json", stdin=b"y\ny\n")
+    assert (first.code, second.code) == (4, 0), first.err + second.err
+    return [json.loads(line) for line in first.lines + second.lines]
+
+
+def test_every_field_of_a_goal_is_described(ws: Workspace) -> None:
+    """Its own events have exactly the fields on the page; the shared ones have none that the shared sections lack."""
+    always, turn = common()
+    always = always - {"procedure"} | {"name"}
+    own, shared, seen = described("Goal"), described(), defaultdict[str, set[str]](set)
+    for record in of_goals(ws):
+        expected = always if record["event"].startswith("run.") else always | turn
+        assert expected <= set(record), record
+        seen[record["event"]] |= set(record) - expected
+    assert {name: found for name, found in seen.items() if name in own} == own
+    rest = {name: found for name, found in seen.items() if name not in own}
+    assert {"state.saved", "agent.ended", "problem"} <= set(rest)
+    assert all(found <= shared[name] for name, found in rest.items()), rest
 
 
 def recorded(ws: Workspace) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ def test_F_058_F_070_later_entries_begin_anew(flow: Flow) -> None:
     flow.controller("delivery", False, False, True)
     flow.controller("impl", False, True, False, True)
     flow.sensor("full", "fail", "fail", "pass")
-    from kit import FL2, limited
+    from flow_kit import FL2, limited
 
     flow.put(limited(FL2, 5, 4))
     flow.commit("limits")

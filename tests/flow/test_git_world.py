@@ -507,7 +507,7 @@ def test_native_sensors_need_commands(flow: Flow) -> None:
 def test_another_loop_as_the_actuator(flow: Flow) -> None:
     """`strategy: loop` runs a procedure with the plan as its context; its work is in the iteration's commit."""
     import yaml
-    from kit import AGENTS
+    from flow_kit import AGENTS
 
     flow.scenario("S1")
     data = yaml.safe_load(flow.ws.read(".ai-loop/flow.yaml"))

@@ -190,7 +190,7 @@ def test_F_103_a_shell_is_denied_by_the_agents_own_option(flow: Flow) -> None:
     flow.scenario("S1")
     import json
 
-    from kit import AGENT
+    from flow_kit import AGENT
 
     flow.ws.config(f'[agents.mine]\ncommand = {json.dumps(AGENT)}\ndeny = "--deny {{tools}}"\n[flow]\nagent = "mine"\n')
     flow.agent("sensor-unit", "FAKE: sensor unit -> {output-path}\n", "disallowedTools: Edit, NotebookEdit\n")

@@ -35,6 +35,14 @@ TABLE = {
     "P9 measuring": (OPEN._replace(step="sensors", fresh=("CONTROL", "ACT")), (ZERO.state, DONE)),
     "P9 measured": (OPEN._replace(step="sensors", fresh=("SENSORS",)), (ZERO.state, (*DONE, "SENSORS"))),
     "P10 P11 child": (OPEN._replace(step="child", fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL", "CHILD"))),
+    "P1 by hand, ended, without commits": (
+        Found("1", (), 2, "complete", True, "child", ("CONTROL",)),
+        (NodeState(1), ("OPEN", "CONTROL", "CHILD")),
+    ),
+    "P10 entered anew, a former entry's files": (
+        Found("2", (ZERO,), 2, "complete", True, "measure", ("CONTROL",)),
+        (None, ()),
+    ),
     "P13 of a former entry": (Found("2", (ZERO, ONE), 1, "complete"), (None, ())),
     "by hand, without commits": (
         Found("", (), 2, "running", True, "", ("CONTROL",)),

@@ -162,7 +162,7 @@ def test_F_202_status_tells_everything_and_changes_nothing(ran: Ran) -> None:
 
 def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
     """Of a long run the newest are shown."""
-    from kit import FL1
+    from flow_kit import FL1
 
     flow.scenario("S3")
     flow.put(limited(FL1, 24))
@@ -207,7 +207,7 @@ def test_F_203_check_prints_all_errors(flow: Flow) -> None:
 
 def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
     """Such a node only measures; so is a name at two depths, and a key that nobody knows."""
-    from kit import Level
+    from flow_kit import Level
 
     flow.put((Level("a", ("x",), 1), Level("b", (), 2), Level("a", (), 2)))
     text = flow.ws.read(".ai-loop/flow.yaml") + "extra: 1\n"

@@ -2,11 +2,9 @@
 
 import click
 
-from rooda.cli.flow.status import chosen
-from rooda.cli.where import where
+from rooda.cli.flow.status import NONE, asked_for
 from rooda.errors import OK
 from rooda.model import Json
-from rooda.stores import flow_runs
 from rooda.world import flow_repo
 from rooda.world.flow_repo import Logged
 
@@ -17,12 +15,10 @@ from rooda.world.flow_repo import Logged
 @click.pass_context
 def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """Every boundary of RUN, oldest first: inner nodes stand below the iteration of their parent."""
-    repo = flow_repo.found(where(ctx).workspace)
-    runs = flow_runs.known(repo)
-    if not runs and name is None:
-        click.echo("[]" if as_json else "No flow has run here.")
+    repo, run = asked_for(ctx, name)
+    if run is None:
+        click.echo("[]" if as_json else NONE)
         return OK
-    run = chosen(runs, name)
     tip = "HEAD" if run.here else run.branch
     logged = flow_repo.history(repo, run.root, run.id, tip)
     if as_json:

@@ -18,6 +18,7 @@ from rooda.world import files, flow_artifacts, flow_repo
 from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
 from rooda.world.flow_repo import Repo
 
+NONE = "No flow has run here."
 LAST = 20  # commits
 
 
@@ -27,12 +28,10 @@ LAST = 20  # commits
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
     """The run RUN; without it the one that is at work, the one that is open, or the newest."""
-    repo = flow_repo.found(where(ctx).workspace)
-    runs = flow_runs.known(repo)
-    if not runs and name is None:
-        click.echo("[]" if as_json else "No flow has run here.")
+    repo, run = asked_for(ctx, name)
+    if run is None:
+        click.echo("[]" if as_json else NONE)
         return OK
-    run = chosen(runs, name)
     facts = of_run(repo, run, tenant.pid_of(repo, run.id))
     if as_json:
         import json
@@ -41,6 +40,13 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
     else:
         click.echo("\n".join(lines(facts)))
     return OK
+
+
+def asked_for(ctx: click.Context, name: str | None) -> tuple[Repo, Known | None]:
+    """The repository, and the run RUN of it; without RUN the one that is open, or the newest; None: none at all."""
+    repo = flow_repo.found(where(ctx).workspace)
+    runs = flow_runs.known(repo)
+    return repo, chosen(runs, name) if runs or name else None
 
 
 def chosen(runs: list[Known], name: str | None) -> Known:

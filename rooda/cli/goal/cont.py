@@ -78,6 +78,9 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
     """More money or iterations, if that is what it waits for; the cause of the pause is forgiven."""
     kind, notes, brief = state.pause, [], state.brief
     budget, limit = typed.get("budget"), typed.get("iterations")
+    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration):
+        words = f"mustNot: {', '.join(hurt)}"
+        return state._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and go on?"
         answer = world.question(Question("more", ask, hint="[y/N]")) if world.attended() else None
@@ -92,9 +95,6 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
         more = state.limit + (limit or brief.iterations)
         within("iterations", more, MOST_ITERATIONS, typed)
         state = state._replace(limit=more)
-    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration):
-        words = f"mustNot: {', '.join(hurt)}"
-        return state._replace(pause=Pause.MUST_NOT, reason=words), [*notes, "What must not be is true."]
     return reopened(state), notes
 
 

@@ -40,9 +40,7 @@ def act(where: Where, typed: Json) -> int:
             "See what is missing: rooda goal score SPEC",
         )
     _written(place, plan, scores, spec)
-    click.echo(
-        f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot"
-    )
+    click.echo(f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot")
     return OK
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from rooda.report.reflex_lines import visible
 from rooda.settings.lookup import Lookup
 from rooda.world import clock, person
 from rooda.world.signals import Signals
@@ -38,7 +39,7 @@ class Commands:
         return RUN
 
     def _asked(self, commands: Sequence[str]) -> bool:
-        rows = "\n".join(f"  $ {command}" for command in commands)
+        rows = "\n".join(f"  $ {visible(line)}" for command in commands for line in command.split("\n"))
         click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
         click.echo("Run them? [y/N] ", nl=False, err=True)
         while not self._signals.first:

@@ -5,9 +5,12 @@ import os
 import re
 from typing import Any, NamedTuple
 
+import click
+
 from rooda.errors import RoodaError, UsageProblem
 from rooda.model import Json
 from rooda.policy import reflex_rules
+from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria
 from rooda.world import files, person
 from rooda.world.shipped import shipped
@@ -35,9 +38,11 @@ def from_file(path: str) -> Drafted:
 def parsed(text: str, where: str, toml: bool) -> Drafted:
     """The criteria of a text; UsageProblem with everything that is wrong with it."""
     try:
-        data = _toml(text) if toml else json.loads(text.removeprefix("\ufeff"))
+        data = _toml(text) if toml else json.loads(text.removeprefix("\ufeff"), object_pairs_hook=no_twins)
     except (ValueError, RecursionError) as problem:
         raise UsageProblem(f"{where}: it is not {'TOML' if toml else 'JSON'} ({problem})") from None
+    if not toml and halves(data):
+        raise UsageProblem(f"{where}: a text holds half a character (one \\ud… of two)")
     return accepted(data, where)
 
 
@@ -45,8 +50,13 @@ def accepted(data: Any, where: str) -> Drafted:
     draft = reflex_rules.drafted(data)
     if draft.faults:
         raise UsageProblem("\n".join(f"{where}: {fault}" for fault in draft.faults))
-    ideal = data.get("ideal_result") if isinstance(data, dict) else ""
-    return Drafted(draft.criteria, where, ideal.strip() if isinstance(ideal, str) else "")
+    ideal = data.get("ideal_result", "") if isinstance(data, dict) else ""
+    if not isinstance(ideal, str):
+        raise UsageProblem(f"{where}: ideal_result must be a text, got {ideal!r}")
+    if draft.unknown:
+        words = ", ".join(draft.unknown)
+        click.echo(f"WARNING: {where}: keys that rules do not have are passed over: {words}", err=True)
+    return Drafted(draft.criteria, where, ideal.strip())
 
 
 def _toml(text: str) -> Json:

@@ -10,15 +10,14 @@ from rooda.loops import reflex_events
 from rooda.loops.reflex_state import State
 from rooda.loops.reflex_world import Answer, Query, Ran, World
 from rooda.model import Call, Command, Reply
-from rooda.policy.outcome import USAGE_LIMIT
-from rooda.policy.patience import backoff, until_reset
+from rooda.policy.patience import backoff
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
 from rooda.report.lines import Line
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
-from rooda.world import clock, files, reflex_effects
+from rooda.world import files, reflex_effects
 from rooda.world.agents import final
 from rooda.world.kept import Measure
 from rooda.world.reflex_effects import Guarded
@@ -70,30 +69,23 @@ class Effects:
         return digest
 
     def ask(self, queries: Sequence[Query]) -> list[Answer]:
-        """All at once. A usage limit is waited for: it is no answer, and no breach either."""
+        """All at once."""
         first = queries[0]
         facts = {"level": first.level, "attempt": first.attempt, "steps": [query.phase for query in queries]}
         self._say("reflex.phase", iteration=first.iteration - 1, **facts)
         if first.attempt > 1 and self._retryable:
             self._session.rest(backoff(self._ready.setup.retry_wait, first.attempt - 1))
-        replies: dict[int, Reply] = {}
-        while left := [number for number in range(len(queries)) if number not in replies]:
-            for number, reply in zip(left, self._asked([queries[number] for number in left]), strict=True):
-                if reply.outcome == USAGE_LIMIT:
-                    self._session.rest(until_reset(reply.reset_at, clock.now()))
-                    self._end_if_signalled()
-                else:
-                    replies[number] = reply
-        self._retryable = any(reply.retryable for reply in replies.values())
-        output = self._ready.agent.output
-        return [_answer(replies[number], output) for number in range(len(queries))]
+            self._end_if_signalled()
+        replies = self._asked(queries)
+        self._retryable = any(reply.retryable for reply in replies)
+        return [_answer(reply, self._ready.agent.output) for reply in replies]
 
     def _asked(self, queries: Sequence[Query]) -> list[Reply]:
         guard = Guarded(self._place.artifact)
         replies = self._session.ask_all([self._call(query) for query in queries])
         if guard.restored():
             self._say("reflex.restored", artifact=self._place.shown_artifact)
-        if any(reply.ended == "interrupted" for reply in replies):
+        if not all(reply.ok for reply in replies):  # what a signal has cut off is no answer, and no breach either
             self._end_if_signalled()
         return replies
 
@@ -129,8 +121,8 @@ class Effects:
 
     def runnable(self, commands: Sequence[str]) -> bool:
         way = self._commands.decide(commands)
-        self._say("reflex.checks", commands=list(commands), way=way)
         self._end_if_signalled()
+        self._say("reflex.checks", commands=list(commands), way=way)
         return way == "run"
 
     def execute(self, state: State, commands: Sequence[str]) -> list[Ran]:

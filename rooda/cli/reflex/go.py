@@ -5,12 +5,12 @@ from rooda.cli.reflex.commands import Commands, way_of
 from rooda.cli.reflex.effects import Effects, show_artifact
 from rooda.cli.reflex.ready import Ready
 from rooda.cli.reflex.summary import summary
-from rooda.errors import Interrupted, code_of_signal
+from rooda.errors import FAILED as EXIT_FAILED
+from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
 from rooda.loops.reflex_state import State
 from rooda.loops.reflex_world import How
-from rooda.report.lines import Line
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import lock
@@ -29,21 +29,35 @@ def go(
     look = ready.look
     how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias)
+        tenant = Tenant("reflex", place.alias, made.limits, made.hooks, "" if fresh else start.created_at)
         session = Session(place.workspace, tenant, limits, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
-        say = session.tell
         facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}
-        say("run.started" if fresh else "run.resumed", max_iterations=start.max_iterations, **facts)
+        facts |= {"iterations": start.iteration - 1, "max_iterations": start.max_iterations}
+        session.tell("run.started" if fresh else "run.resumed", **facts, limits=made.limits._asdict())
         try:
             state = reflex(Run(store), start, how, effects.world())
-            say("run.ended", **summary(place, state), exit_code=EXIT_CODES[state.status])
-        except Interrupted as cut:
-            again = f"Interrupted. State saved. Resume with: rooda reflex resume {place.alias}"
-            screen.line(Line("warn", again, aside=asked.json))
-            return code_of_signal(cut.number)
+            session.tell("run.ended", **summary(place, state), exit_code=EXIT_CODES[state.status])
+        except (Interrupted, LimitReached, OSError) as problem:
+            if store.state is None:
+                raise
+            reason, note, code = _why_open(problem, place)
+            if not signals.abandoned:
+                facts = {**summary(place, store.state), "reason": reason, "note": note}
+                session.tell("run.ended", **facts, exit_code=code)
+            return code
         finally:
             screen.close()
             session.close()
     show_artifact(ready, place, not asked.json)
     return EXIT_CODES[state.status]
+
+
+def _why_open(problem: Exception, place: Place) -> tuple[str, str, int]:
+    """Why a loop is not over, and can be resumed: a word, a sentence, the exit code."""
+    if isinstance(problem, Interrupted):
+        return "signal", "Interrupted", code_of_signal(problem.number)
+    if isinstance(problem, LimitReached):
+        return "limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code
+    assert isinstance(problem, OSError)
+    return "files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED

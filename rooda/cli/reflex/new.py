@@ -1,5 +1,7 @@
 """`rooda reflex new TASK`: a new loop, once its criteria and its limit are confirmed."""
 
+from typing import Any
+
 import click
 
 from rooda.cli import entrance, options
@@ -10,7 +12,7 @@ from rooda.cli.reflex.go import go
 from rooda.cli.reflex.proposal import Given, Proposal, confirmed
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.where import Where, relocated, where
-from rooda.errors import Undecided, UsageProblem
+from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.model import Json
 from rooda.policy import reflex_names, reflex_rules
@@ -31,14 +33,18 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     _one_source(typed)
     _refuse_a_second(here.workspace)
     made = ready(here, asked, own_flags(typed))
-    proposal = _proposed(text, here, asked, made, typed)
+    try:
+        proposal = _proposed(text, here, asked, made, typed)
+    except Interrupted as cut:  # while an agent drafted
+        click.echo("Interrupted. Nothing was started.", err=True)
+        return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json)
     return start(proposal, here, asked, made)
 
 
 def _one_source(typed: Json) -> None:
-    named = [name for name in ("rules", "template", "draft") if typed[name]]
+    named = [name for name in ("rules", "template", "draft") if typed[name] not in (None, False)]
     if len(named) > 1:
         raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
     alias = typed["alias"]
@@ -81,7 +87,7 @@ def _proposed(task: str, here: Where, asked: Asked, made: Ready, typed: Json) ->
 
 
 def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> Drafted:
-    if typed["rules"]:
+    if typed["rules"] is not None:
         return drafting.from_file(typed["rules"])
     if typed["template"]:
         return drafting.from_template(typed["template"])
@@ -126,6 +132,14 @@ def first(place: Place, proposal: Proposal) -> State:
     )
 
 
+class _Number(click.FloatRange):
+    """A number in a range; nan is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if number == number else self.fail(f"{value!r} is no number.", param, ctx)
+
+
 def ways() -> list[click.Parameter]:
     """What `new` and `resume` share beside the agent's options."""
     return [
@@ -135,11 +149,11 @@ def ways() -> list[click.Parameter]:
             type=click.Choice(["run", "ask", "skip"]),
             help="What happens to shell commands that the agent writes as checks.",
         ),
-        click.Option(["--check-timeout"], type=click.FloatRange(min=0), metavar="N", help="Seconds a check may take."),
+        click.Option(["--check-timeout"], type=_Number(min=0), metavar="N", help="Seconds a check may take."),
     ]
 
 
-_THRESHOLD = click.FloatRange(0, 1)
+_THRESHOLD = _Number(0, 1)
 new = click.Command(
     "new",
     callback=_new,

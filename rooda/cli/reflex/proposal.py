@@ -88,7 +88,7 @@ def show(proposal: Proposal, aside: bool) -> None:
     rows = [
         f"Task: {' '.join(proposal.task.split())}",
         f"Loop: {proposal.alias}",
-        f"Ideal result: {proposal.ideal}",
+        f"Ideal result: {' '.join(proposal.ideal.split())}",
         f"Success criteria: {proposal.criteria.name} ({proposal.origin})",
     ]
     for level in LEVELS:
@@ -96,7 +96,8 @@ def show(proposal: Proposal, aside: bool) -> None:
         for rule in rules:
             if rule.phase == level:
                 weight = f"{rule.severity}, phase {rule.phase}, weight {rule.weight:g}"
-                rows += [f"    {rule.id:<{width}}  {weight}: {rule.description}", f"      check: {rule.check}"]
+                rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
+                rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
     click.echo("\n".join(rows), err=aside)
 
@@ -117,7 +118,7 @@ def edited(proposal: Proposal) -> Proposal:
         "rules": [rule._asdict() for rule in criteria.rules],
     }
     head = "# The success criteria of this loop. Save and leave the editor; you will be asked again.\n"
-    text = click.edit(head + tomli_w.dumps(draft), extension=".toml", require_save=False)
+    text = _edit(head + tomli_w.dumps(draft))
     while text is not None:
         try:
             found: Drafted = parsed(text, "the edited draft", toml=True)
@@ -125,7 +126,17 @@ def edited(proposal: Proposal) -> Proposal:
             click.echo(f"WARNING: {problem}", err=True)
             if not person.at_terminal() or not click.confirm("Edit it again?", err=True):
                 raise
-            text = click.edit(text, extension=".toml", require_save=False)
+            text = _edit(text)
             continue
         return proposal._replace(criteria=found.criteria, ideal=found.ideal or proposal.ideal, origin="edited")
     return proposal
+
+
+def _edit(text: str) -> str | None:
+    try:
+        return click.edit(text, extension=".toml", require_save=False)
+    except click.ClickException as problem:
+        raise Undecided(
+            f"{problem.format_message()}. Nothing was started.",
+            "Name another editor in the variable EDITOR, or write the rules to a file: --rules FILE",
+        ) from None

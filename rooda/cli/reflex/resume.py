@@ -7,13 +7,14 @@ from rooda.cli.options import Asked
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.new import own_flags, ways
 from rooda.cli.reflex.places import meant
-from rooda.cli.reflex.ready import ready
+from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import RoodaError, Undecided
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.model import Json
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
+from rooda.world import accounts
 
 
 @click.pass_context
@@ -37,7 +38,7 @@ def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
     """The saved loop to its end, or why not."""
     require_open(place, reflex_files.look(place))
     _refuse_beside_another(place)
-    made = ready(here, asked, own)
+    made = _limited(ready(here, asked, own), place, asked)
     held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_run.tidy_all(here.workspace)
     found = reflex_files.look(place)
@@ -46,6 +47,14 @@ def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
         entrance.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     store = reflex_run.opened(place, found)
     return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
+
+
+def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
+    """Who names no limits goes on with those of the session before."""
+    if any(made.setup.limits) or {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
+        return made
+    limits = accounts.last_limits(place.workspace, place.alias)
+    return made._replace(setup=made.setup._replace(limits=limits))
 
 
 def require_open(place: Place, found: Found) -> State:

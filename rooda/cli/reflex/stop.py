@@ -5,7 +5,7 @@ import click
 from rooda.cli.reflex.summary import summary
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.loops.reflex_state import RUNNING, ended
+from rooda.loops.reflex_state import RUNNING, stopped
 from rooda.report import reflex_lines
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
@@ -28,14 +28,10 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
 
 
 def end(place: Place, reason: str) -> int:
-    if lock.is_held(place.lock):
-        found = reflex_files.look(place)
-        store = reflex_run.ReflexStore(place, found.state)
-    else:
-        found = reflex_files.look(place)
-        store = reflex_run.opened(place, found)
+    found = reflex_files.look(place)
+    store = reflex_run.ReflexStore(place, found.state) if lock.is_held(place.lock) else reflex_run.opened(place, found)
     assert found.state is not None and found.state.status == RUNNING
-    state = store.save(ended(found.state, reason or "user_stop"), by_person=True)
+    state = store.save(stopped(found.state, reason), by_person=True)
     click.echo("\n".join(reflex_lines.summary(summary(place, state))))
     data = reflex_files.read_artifact(place)
     if data is not None:

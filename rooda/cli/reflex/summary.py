@@ -1,6 +1,7 @@
 """What a loop came to, for the screen, the log and `stop`."""
 
-from rooda.loops.reflex_state import ELSEWHERE, State
+from rooda.loops.reflex_events import JUDGED
+from rooda.loops.reflex_state import ELSEWHERE, RUNNING, State
 from rooda.model import Json
 from rooda.policy import reflex_score as scoring
 from rooda.stores import reflex_files
@@ -21,6 +22,7 @@ def summary(place: Place, state: State) -> Json:
         "final_score": score if current else None,
         "last_evaluated_score": None if current else score,
         "stop_reason": state.stop["reason"],
+        "note": _why(state),
         "error": "" if state.error == ELSEWHERE else state.error,
         "elsewhere": state.error == ELSEWHERE,
         "artifact": place.shown_artifact,
@@ -29,3 +31,20 @@ def summary(place: Place, state: State) -> Json:
         exactly = scoring.exact_score(state.rules, found)
         facts["distance"] = scoring.distance(found, state.threshold, exactly)._asdict()
     return facts
+
+
+def _why(state: State) -> str:
+    """The rule behind the end, for `rooda why`."""
+    found, reason = state.evaluation, state.stop["reason"]
+    if state.status == RUNNING or not found or reason not in JUDGED:
+        return "" if state.status == RUNNING else state.error or f"stopped by a person: {reason}"
+    score = f"score {scoring.hundredths(found['score'])}, threshold {state.threshold:g} of phase {state.phase}"
+    left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
+    return "; ".join(part for part in (score, f"not met: {left}" if left else "", RULES.get(reason, "")) if part)
+
+
+RULES = {
+    "no_major_issues": "no rule of severity fail has failed in phase B",
+    "stagnation": "twice a gain below 0.02 without a failed fail rule",
+    "iteration_limit": "the last iteration did not pass",
+}

@@ -4,6 +4,7 @@ from typing import Any
 
 from rooda.model import Facts, Json, Usage
 
+LATEST = 4_102_444_800  # the year 2100: a later reset is no time but another unit, or nonsense
 NOISES = 40  # lines kept: the first half of them, and the last ones
 
 
@@ -71,7 +72,7 @@ class Gathered:
     def limit(self, reset_at: Any) -> None:
         """The account's limit is used up, until then if that is known."""
         self.limited = True
-        if isinstance(reset_at, int | float) and not isinstance(reset_at, bool):
+        if isinstance(reset_at, int | float) and not isinstance(reset_at, bool) and 0 < reset_at < LATEST:
             self.reset_at = float(reset_at)
 
     def noise(self, line: bytes) -> None:

@@ -1,0 +1,207 @@
+"""What a stranger broke once, and how it holds now."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import Workspace, until
+
+LIMITED = (
+    '{"type":"result","is_error":true,"api_error_status":429,"result":"You\'ve hit your usage limit","session_id":"s"}'
+)
+DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","total_cost_usd":0.75}'
+
+
+def agent(ws: Workspace, out: str, **loop: object) -> None:
+    """A claude of ours that prints this and notes that it was called."""
+    ws.write("agent.out", out + "\n")
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh -c \'echo >>calls; cat agent.out\'"\noutput = "claude"\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine", "retry_wait": 0, **loop})
+
+
+def calls(ws: Workspace) -> int:
+    return len(ws.read("calls").splitlines()) if ws.exists("calls") else 0
+
+
+def resting(ws: Workspace) -> bool:
+    return "resting" in [event["event"] for event in ws.events()]
+
+
+def test_a_limit_that_cannot_be_noted_is_waited_for(ws: Workspace) -> None:
+    """Without any place for it the run itself remembers: one call, then the wait."""
+    agent(ws, LIMITED)
+    ws.write("blocked", "")
+    running = ws.start("build", env={"ROODA_STATE_HOME": ws.file("blocked")})
+    until(lambda: resting(ws), what="the wait")
+    running.process.terminate()
+    assert running.finish() == 143
+    assert calls(ws) == 1
+
+
+@pytest.mark.parametrize("moment", ["1770000000000", "1e300", "NaN", "-5", '"soon"'])
+def test_a_reset_that_is_no_time_is_unknown(ws: Workspace, moment: str) -> None:
+    """Milliseconds, nonsense or text: the run waits as for an unknown time, without a traceback."""
+    event = '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":MOMENT}}\n'.replace(
+        "MOMENT", moment
+    )
+    agent(ws, event + LIMITED, on_limit="stop")
+    ran = ws.rooda("build")
+    assert ran.code == 4 and "Traceback" not in ran.both, ran.both
+    assert ws.state()["status"] == "paused"
+
+
+@pytest.mark.parametrize(
+    "again", [("resume", "build"), ("build", "--resume"), ("resume", "build", "--max-tokens", "9999")]
+)
+def test_each_limit_is_kept_by_itself(ws: Workspace, again: tuple[str, ...]) -> None:
+    """Whatever way a run goes on, and whatever other limit is named: that of the start still holds."""
+    agent(ws, DONE, max_duration="8h")
+    assert ws.rooda("build", "-n", "9", "--max-cost", "1").code == 4
+    assert ws.rooda(*again).code == 4
+    assert calls(ws) == 2
+
+
+def test_a_parent_that_ignores_sigchld(ws: Workspace) -> None:
+    """The guardian still learns of the loop's end."""
+    ignore = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", ignore, *ws.command("build", "-n", "1")]
+    done = subprocess.run(command, cwd=ws.path, env=ws.env, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "Reached max iterations: 1" in done.stdout
+
+
+def test_a_nul_in_a_gate(ws: Workspace) -> None:
+    """A command that can't be started is a failed gate, not the end of the program."""
+    ws.write("AGENTS.md", b"## Quality Gates\n\n- odd: `echo \0`\n")
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and "Traceback" not in ran.both
+    assert "Quality gates failed: odd (exit 126)" in ran.out
+
+
+def test_stop_while_a_run_begins(ws: Workspace) -> None:
+    """A run that holds the lock and has not said who it is yet is asked again, and stopped."""
+    agent(ws, DONE)
+    ws.write("agent.sh", "sleep 1000\n")
+    running = ws.start("build", "--ai-cmd", "sh agent.sh")
+    until(lambda: ws.exists(".rooda/state/build.lock"), what="the lock")
+    until(lambda: "Stopped" in ws.rooda("stop").out, what="the stop")
+    assert running.finish() == 143
+
+
+def test_a_repeated_call_has_a_transcript_of_its_own(ws: Workspace) -> None:
+    """What the call before a wait said stays where the log says it is."""
+    ws.write("next.out", DONE)
+    agent(ws, LIMITED)
+    running = ws.start("build", "-n", "1")
+    until(lambda: resting(ws), what="the wait")
+    ws.write("agent.out", DONE + "\n")
+    record = next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json"))
+    running.process.terminate()
+    assert running.finish() == 143
+    record.write_text(json.dumps({**json.loads(record.read_text()), "until": "2026-01-01T00:00:00Z"}))
+    ended = [event for event in ws.events() if event["event"] == "agent.ended"]
+    assert "usage limit" in Path(ended[0]["transcript"]).read_text()
+
+
+def test_a_fallback_that_is_missing_is_told_before_the_start(ws: Workspace) -> None:
+    """Not when it is needed, at three in the morning."""
+    agent(ws, LIMITED, on_limit="switch", fallback=["other"])
+    ws.sections["other"] = '\n[agents.other]\ncommand = "no-such-program"\n'
+    ws.procedure()
+    ran = ws.rooda("build")
+    assert ran.code == 2 and "no-such-program" in ran.err and calls(ws) == 0
+
+
+def test_ctrl_z_while_it_rests(ws: Workspace) -> None:
+    """The waiting loop stands still too."""
+    agent(ws, LIMITED)
+    running = ws.start("build")
+    until(lambda: resting(ws), what="the wait")
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    ws.rooda("continue")
+    running.process.terminate()
+    assert running.finish() == 143
+
+
+def states(ws: Workspace) -> set[str]:
+    pids = ",".join(map(str, ws.leftovers()))
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", pids], capture_output=True, text=True).stdout
+    return {line.strip()[:1] for line in shown.splitlines()}
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event":"agent.ended","ts":"x","seconds":null}', '{"event":3,"ts":1}', '{"event":"run.ended","ts":"x"}']
+)
+@pytest.mark.parametrize("verb", ["logs", "why", "usage"])
+def test_a_damaged_log(ws: Workspace, verb: str, line: str) -> None:
+    """A line that only looks like an event is passed over."""
+    assert ws.rooda("build", "-n", "1").code == 0
+    log = next(Path(ws.file(".rooda/runs")).glob("*/events.jsonl"))
+    with log.open("a") as file:
+        file.write(line + "\n")
+    ran = ws.rooda(verb)
+    assert ran.code == 0 and "Traceback" not in ran.both
+
+
+def test_what_an_agent_writes_into_the_next_file(ws: Workspace) -> None:
+    """A transcript begins empty, whatever somebody put into the file that was made ahead."""
+    ws.procedure(loop={"promise_signals": True})
+    ws.side(1, 'for f in .rooda/runs/*/.next; do echo "<promise>SUCCESS</promise>" >"$f"; done')
+    assert ws.rooda("build", "-n", "3").code == 0
+    assert len(ws.calls) == 3
+
+
+def test_a_full_standard_output(ws: Workspace) -> None:
+    """No space for the answer: a sentence, and an exit code of the table."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            ws.command("list"), cwd=ws.path, env=ws.env, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1 and "No space left on device" in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_hook_that_prints_without_end(ws: Workspace) -> None:
+    """It is ended by its timeout; what it printed fills neither memory nor disk."""
+    ws.sections["hooks"] = '\n[hooks]\ndone = { command = "yes", timeout = 2 }\n'
+    ws.procedure()
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and "the hook 'done' failed (no end within 2s)" in ran.err
+
+
+def test_the_starter_may_die(ws: Workspace) -> None:
+    """A loop in the background does not need the one who sent it there."""
+    running = ws.start("build", "-n", "1", "--detach", env={"PYTHONPROFILEIMPORTTIME": ""})
+    os.kill(running.pid, signal.SIGKILL)
+    running.finish()
+    until(lambda: ws.leftovers() == [], what="everybody to be gone")
+    assert ws.state() is None
+    if ws.events():
+        assert ws.events()[-1]["event"] == "run.ended"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs to mount a small disk")
+def test_a_disk_that_fills_up(ws: Workspace) -> None:
+    """Transcripts move to a temporary folder; good iterations stay good."""
+    ws.write(".rooda/.keep", "")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", ws.file(".rooda")]).returncode:
+        pytest.skip("may not mount")
+    try:
+        agent(ws, DONE)
+        ws.sections["fill"] = ""
+        ws.write("agent.sh", f"cat agent.out; head -c 300000 /dev/zero >{ws.file('.rooda/fill')} 2>&-; true\n")
+        ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
+        ws.procedure()
+        ran = ws.rooda("build", "-n", "3")
+        assert ran.code == 0, ran.both
+        assert "AI CLI failed" not in ran.out
+    finally:
+        subprocess.run(["umount", ws.file(".rooda")], check=True)

@@ -1,0 +1,255 @@
+"""Kills and Ctrl+C in every kind of call and at every question, limits of all sessions, a lost seal, no inotify."""
+
+import json
+import os
+import signal
+
+import pytest
+from kit import SPEC, A, B, Goals, claim, plan
+
+from harness import FAKE_AI
+from processes import Terminal, until
+
+REVIEWED = {"name": "reads well", "verification": "code review"}
+
+
+def in_call(g: Goals, kind: str) -> None:
+    """A goal with every kind of call; the first call of this kind stays until it is killed."""
+    g.planned(reversibility="1", criteria=[*plan()["criteria"], REVIEWED])
+    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("judge", '{"met": true, "quote": "a.ok"}')
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+    stay = 'if mkdir "$FAKE/once" 2>/dev/null; then touch "$FAKE/there"; sleep 60 & wait; fi'
+    super(Goals, g).side(f"{kind}-1", stay)
+
+
+def await_call(g: Goals) -> None:
+    until(lambda: os.path.exists(f"{g.fake}/there"), what="the call that stays")
+
+
+KINDS = ["plan", "precheck", "step", "judge"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_C_071_kill_9_in_every_kind_of_call(g: Goals, kind: str) -> None:
+    """Before the state is written there is no goal; afterwards continue repeats the step and completes."""
+    in_call(g, kind)
+    running = g.start("goal", "run", SPEC)
+    await_call(g)
+    running.signal(signal.SIGKILL)
+    running.finish()
+    until(lambda: not g.leftovers(), what="nobody left")
+    began = kind in ("step", "judge")
+    assert g.exists(".loop/state.json") == began and "<loop-complete>" not in running.out
+    ran = g.go_on("--yes") if began else g.run()
+    assert ran.code == 0 and g.public["status"] == "completed" and g.public["exit_signal"] is True, ran.both
+    assert "🟡 MONITOR" in ran.out and len(g.journal) == g.public["iteration"] + 1
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_in_every_kind_of_call(g: Goals, kind: str, number: signal.Signals, code: int) -> None:
+    """The state is paused, the iteration not counted, and somebody is told how to go on; or that nothing began."""
+    in_call(g, kind)
+    running = g.start("goal", "run", SPEC)
+    await_call(g)
+    running.signal(number)
+    assert running.finish() == code
+    if kind in ("plan", "precheck"):
+        assert "nothing is there to go on with" in running.err and not g.exists(".loop/state.json")
+        assert g.go_on().code == 2
+        return
+    assert "[LOOP] ⏸ Paused: interrupted" in running.lines and "Resume: rooda goal continue" in running.lines
+    assert (g.public["status"], g.public["iteration"], g.private["reason"]) == ("paused", 0, "interrupted")
+    assert g.go_on().code == 0
+
+
+def colleague(g: Goals) -> None:
+    g.planned(6, steps=[{"name": "step1", "criteria": [A]}, {"name": "step2", "criteria": [B]}])
+    g.side("step-1", "touch a.ok")
+    g.side("step-2", "touch b.ok")
+    g.claims(True)
+
+
+def answered(terminal: Terminal, answers: list[tuple[str, str]]) -> None:
+    for words, keys in answers:
+        until(lambda words=words: words in terminal.out, 20, repr(words))  # type: ignore[misc]
+        terminal.type(keys)
+
+
+PATH = [("Delete after session?", "n\n"), ("Proceed?", "y\n"), ("Continue?", "y\n"), ("Confirm done?", "y\n")]
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_C_046_ctrl_c_at_every_question(g: Goals, at: int) -> None:
+    """Exit 130, paused, nothing lost: continue asks the same question again and comes to the end."""
+    colleague(g)
+    terminal = g.on_terminal()
+    answered(terminal, [*PATH[:at], (PATH[at][0], "\x03")])
+    assert terminal.finish() == 130, terminal.out
+    assert (g.public["status"], g.private["reason"]) == ("paused", "interrupted") and "Resume:" in terminal.out
+    again = g.terminal("goal", "continue", columns=160)
+    answered(again, PATH[max(at, 1) :])
+    assert again.finish() == 0 and "<loop-complete>" in again.out
+
+
+def test_ctrl_c_in_the_intent_dialogue(g: Goals) -> None:
+    """Exit 130, and neither a state nor a third scoring."""
+    g.planned(4)
+    terminal = g.on_terminal()
+    answered(terminal, [("TASK:", "x\n"), ("CONTEXT:", "\x03")])
+    assert terminal.finish() == 130 and g.kinds == ["plan"] and not g.exists(".loop/state.json")
+
+
+def test_CA_15_no_at_G3_is_the_one_question_of_its_stop(g: Goals) -> None:
+    """What is missing goes verbatim into the next call, and nobody is asked to continue before it."""
+    colleague(g)
+    terminal = g.on_terminal("--keep-state")
+    answered(terminal, PATH[1:3])
+    answered(terminal, [("Confirm done?", "n\n"), ("What is missing?", "a  gamma file\n")])
+    until(lambda: len(g.kinds) == 4, what="the third step call")
+    assert "a  gamma file" in g.calls[3].prompt.decode() and terminal.out.count("Continue?") == 1
+    until(lambda: terminal.out.count("Confirm done?") == 2, what="the second G3")
+    terminal.type("\n")
+    assert terminal.finish() == 0
+
+
+def envelope(text: str, cost: float) -> str:
+    return json.dumps({"type": "result", "is_error": False, "result": text, "total_cost_usd": cost}) + "\n"
+
+
+def costly(g: Goals, dollars: float) -> None:
+    agent = f'[agents.c]\ncommand = "{FAKE_AI}"\noutput = "claude"\n'
+    g.config(f'[goal]\nagent = "c"\n{agent}[hooks]\npaused = "cat >>hooked"\n')
+    g.out("plan", envelope(json.dumps(plan()), dollars))
+    g.out("step", envelope(claim(False), dollars))
+
+
+def test_max_cost_counts_over_all_sessions(g: Goals) -> None:
+    """The plan counts; reached: paused with its reason, a hook is told, and continue remembers limit and spending."""
+    costly(g, 1.0)
+    ran = g.run("--max-cost", "3")
+    assert ran.code == 4 and g.kinds == ["plan", "step", "step"], ran.both
+    assert "[LOOP] ⏸ Paused: Cost limit reached: $3.00 of $3.00" in ran.lines
+    assert (g.public["status"], g.private["cost"]) == ("paused", 3.0) and '"moment": "paused"' in g.read("hooked")
+    again = g.go_on()
+    assert again.code == 4 and len(g.calls) == 3 and "Cost limit reached: $3.00 of $3.00" in again.out
+    more = g.go_on("--max-cost", "4")
+    assert more.code == 4 and len(g.calls) == 4 and g.private["cost"] == 4.0
+    assert g.rooda("resume", "goal", "--max-cost", "5").code == 4 and len(g.calls) == 5
+
+
+def test_max_cost_reached_by_the_plan_starts_nothing(g: Goals) -> None:
+    """The second plan call is not made: exit 4, and no state."""
+    costly(g, 1.0)
+    g.out("plan", envelope("no plan", 1.0))
+    ran = g.run("--max-cost", "1")
+    assert ran.code == 4 and g.kinds == ["plan"] and "Cost limit reached" in ran.err
+    assert not g.exists(".loop/state.json")
+
+
+def test_C_094_a_killed_call_is_paid(g: Goals) -> None:
+    """Interrupted or cut off by kill -9: what its transcript says it cost is in the sum."""
+    g.out("plan", envelope(json.dumps(plan()), 2.0))
+    cost = json.dumps({"type": "result", "is_error": False, "result": "half", "total_cost_usd": 4.0})
+    stay = f'echo \'{cost}\'; [ -e "$FAKE/go" ] || {{ touch "$FAKE/there"; sleep 60 & wait; }}'
+    g.side("step-1", stay)
+    running = g.start("goal", "run", SPEC)
+    await_call(g)
+    running.signal(signal.SIGINT)
+    assert running.finish() == 130 and g.private["cost"] == 6.0
+    os.remove(f"{g.fake}/there")
+    running = g.start("goal", "continue")
+    await_call(g)
+    running.signal(signal.SIGKILL)
+    running.finish()
+    until(lambda: not g.leftovers(), what="nobody left")
+    open(f"{g.fake}/go", "w").close()
+    ran = g.go_on("-n", "1")
+    assert "Cost: $10.00/$25 | Step: step1" in ran.out and g.private["cost"] == 14.0, ran.both
+
+
+def test_without_its_seal_a_person_must_accept_the_end(g: Goals) -> None:
+    """Commands forged, the seal removed, everything killed: continue goes on, and does not complete by itself."""
+    forge = "sed -i 's/test -f [ab].ok/true/' .loop/run.json .loop/iterations.jsonl; rm .rooda/goal.seal"
+    g.side("2", f"{forge}\nkill -9 $PPID; sleep 60 & wait")
+    g.claims(True)
+    g.start("goal", "run", SPEC).finish()
+    until(lambda: not g.leftovers(), what="nobody left")
+    ran = g.go_on()
+    assert ran.code == 4 and "<loop-complete>" not in ran.out, ran.both
+    assert "[LOOP] ⏸ Paused: tests changed: .loop/run.json" in ran.lines
+
+
+@pytest.mark.parametrize("times", [4, 5])
+def test_C_093_polling_where_there_is_no_inotify(g: Goals, times: int) -> None:
+    """A Python without ctypes: the start says that it looks now and then; five slow writes pause, four do not."""
+    g.write("no/ctypes.py", "raise ImportError\n")
+    loop = " ".join(map(str, range(times)))
+    wait = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.05; done"
+    g.side("step-1", f"for i in {loop}; do printf %$((i + 1))s >slow.txt; {wait}; done")
+    ran = g.run("-n", "1", env={"PYTHONPATH": g.file("no")})
+    assert "File edits are counted by: polling" in ran.lines
+    assert ("Paused: same file edits 5x: slow.txt (5x)" in ran.out) == (times == 5), ran.both
+
+
+def test_C_094_money_is_asked_about_before_any_gate(g: Goals) -> None:
+    """A plan that costs it all: paused for the budget first, and G1 is asked after the budget was raised."""
+    g.out("plan", envelope(json.dumps(plan(6)), 30.0))
+    ran = g.run()
+    assert ran.code == 4 and "Paused: budget exceeded: $30.00/$25" in ran.out and "Proceed?" not in ran.out
+    again = g.go_on("--budget=20")
+    assert "Proceed? [Y/n]" in again.lines and "Paused: gate G1" in again.out and g.kinds == ["plan"]
+
+
+def test_C_022_what_must_not_be_is_looked_at_before_every_continue(g: Goals) -> None:
+    """Paused for another reason meanwhile: no call is made while it is true."""
+    g.planned(mustNot=[{"text": "no gamma", "violated_if": "test -e gamma"}])
+    assert g.run("-n", "1").code == 4
+    g.write("gamma", "")
+    ran = g.go_on()
+    assert ran.code == 4 and "Paused: mustNot: no gamma" in ran.out and len(g.calls) == 2
+    os.remove(g.file("gamma"))
+    g.go_on("-n", "1")
+    assert len(g.calls) == 3
+
+
+def test_C_105_a_judge_needs_no_repository(g: Goals) -> None:
+    """Without git init there is a change to look at all the same."""
+    g.planned(criteria=[REVIEWED], steps=["write"])
+    g.side("step-1", "echo some fresh words >text.md")
+    g.claims(True)
+    g.out("judge", '{"met": true, "quote": "+some fresh words"}')
+    ran = g.run()
+    assert ran.code == 0 and "🟡 MONITOR" in ran.out and not g.exists(".git"), ran.both
+
+
+def test_a_state_file_that_cannot_be_written_is_said(g: Goals) -> None:
+    """A folder in its place: the problem is told, the loop goes on to its end."""
+    g.succeeds()
+    g.side("step-1", "rm .loop/state.json; mkdir -p .loop/state.json/x")
+    ran = g.run()
+    assert ran.code == 0 and "state.json" in ran.err and "<loop-complete>" in ran.lines, ran.both
+
+
+def test_reboot_then_continue(g: Goals) -> None:
+    """A lock file with another boot's owner keeps nobody out."""
+    g.side("step-2", '[ -e "$FAKE/once" ] || { touch "$FAKE/once"; kill -9 $PPID; sleep 60 & wait; }')
+    g.start("goal", "run", SPEC).finish()
+    until(lambda: not g.leftovers(), what="nobody left")
+    lock = ".rooda/locks/goal-goal.lock"
+    boot = g.read("/proc/sys/kernel/random/boot_id").strip()
+    assert boot in g.read(lock)
+    g.write(lock, g.read(lock).replace(boot, "0" * len(boot)))
+    ran = g.go_on()
+    assert ran.code == 4 and ran.lines[0] == "[LOOP RESUME] Active loop detected", ran.both
+
+
+def test_detached(g: Goals) -> None:
+    """In the background to its end; logs and status find it."""
+    g.succeeds()
+    assert g.run("--detach").code == 0
+    until(lambda: g.exists(".loop/summary.md") and g.public["status"] == "completed", what="the end")
+    until(lambda: not g.leftovers(), what="nobody left")
+    assert "<loop-complete>" in g.rooda("logs", "goal").out and "goal: completed" in g.rooda("status", "goal").out
