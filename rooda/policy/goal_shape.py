@@ -13,6 +13,7 @@ _SECTIONS = {
     "verification": "verification", "verification plan": "verification",
 }  # fmt: skip
 _HEAD = re.compile(r"^\s{0,3}(?:#+\s*|\*\*)?([A-Za-z][\w -]*?)(?:\*\*)?\s*(:?)(?:\*\*)?\s*(\[.*\])?\s*$")
+_INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)\s*$")
 _PAIR = re.compile(r"^\s*[\"'`]?([^\"'`:|]+?)[\"'`]?\s*:\s*(\S.*?)\s*$")
 _VIOLATED = re.compile(r"\s*[(\[—–-]*\s*violated[_ ]if:?\s*(?:`([^`]+)`|(.+?))\s*[)\]]?\s*$", re.IGNORECASE)
@@ -72,7 +73,8 @@ def _section(line: str) -> tuple[str, list[str]] | None:
     name, heading = plain(found[1]), bool(found[2]) or line.lstrip().startswith(("#", "**"))
     if not heading or (name not in _SECTIONS and line[:1].isspace()):
         return None
-    words = [_bare(word) for word in re.findall(r"\"[^\"]*\"|'[^']*'|[^,]+", (found[3] or "[]")[1:-1]) if word.strip()]
+    inline = _INLINE.findall((found[3] or "[]")[1:-1])
+    words = [_bare(word) for word in inline if word.strip()]
     return _SECTIONS.get(name, "other"), words
 
 

@@ -17,7 +17,9 @@ def waiting_answer(seconds: float = 1.0) -> str | None:
     try:
         descriptor = sys.stdin.fileno()
         ready, _, _ = select.select([descriptor], [], [], seconds)
-        line = os.read(descriptor, 4096) if ready else b""
+        line = b""
+        while ready and not line.endswith(b"\n") and (sign := os.read(descriptor, 1)):  # the next line is for others
+            line += sign
     except (OSError, ValueError, AttributeError):
         return None
     return line.decode("utf-8", "replace").split("\n")[0] if line else None

@@ -5,15 +5,17 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pages import ROOT
 
 from harness import FAKE_AI, Workspace
 
-KINDS = ("Goal",)  # kinds of loops with events of their own on the page
+Made = Callable[[Workspace], list[dict[str, Any]]]
+KINDS = ("Goal", "Reflex")  # kinds of loops with events of their own on the page
 
 
 def described(kind: str = "") -> dict[str, set[str]]:
@@ -43,10 +45,10 @@ def told(path: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         word = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if word in ("tell", "_tell", "note", "_note"):
+        if word in ("tell", "_tell", "note", "_note", "say", "_say"):
             name = node.args[0]
             for part in (name.body, name.orelse) if isinstance(name, ast.IfExp) else (name,):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                if isinstance(part, ast.Constant) and re.fullmatch(r"[a-z]+(\.[a-z]+)?", str(part.value)):
                     yield part.value
 
 
@@ -77,18 +79,44 @@ def of_goals(ws: Workspace) -> list[dict[str, Any]]:
     return [json.loads(line) for line in first.lines + second.lines]
 
 
-def test_every_field_of_a_goal_is_described(ws: Workspace) -> None:
+def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
+    """The events of a loop that is interrupted and resumed, breaks a contract and ends at its limit; and of one that fails."""
+    ws.config(f'[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = "run"\n')
+    rules = [{"id": f"a.correctness.{name}", "severity": "fail", "description": name} for name in ("one", "two")]
+    ws.write("rules.json", json.dumps(rules))
+    path = ".ai-factory/evolution/page/artifact.md"
+    check = {"rule_id": rules[0]["id"], "type": "executable", "command": f"grep one {path}", "expected": "it is there"}
+    issue = dict.fromkeys(("problem", "fix_instruction", "expected_effect"), "x") | {"rule_id": rules[0]["id"]}
+    ws.signal_at(1)
+    ws.out("plan", json.dumps({"plan": ["a", "b", "c"]}))
+    ws.side("plan-2", 'mkdir "$FAKE/once" && echo "no plan" && exit')
+    ws.out("produce", "# Page\n")
+    ws.out("prepare", json.dumps({"checks": [check]}))
+    ws.out("evaluate", json.dumps({"rule_results": [{"id": rules[1]["id"], "verdict": "pass", "details": "seen"}]}))
+    ws.side("critique", f"echo more >> {path}")
+    ws.out("critique", json.dumps({"issues": [issue]}))
+    ws.out("refine", "# Page\n")
+    new = ("reflex", "new", "A page", "--rules", "rules.json", "-n", "2", "--json", "--alias")
+    first = ws.rooda(*new, "page", stdin=b"y\ny\n")
+    second = ws.rooda("reflex", "resume", "--json")
+    third = ws.rooda(*new, "other", stdin=b"y\ny\n")
+    assert (first.code, second.code, third.code) == (130, 4, 1), first.err + second.err + third.err
+    return [json.loads(line) for line in first.lines + second.lines + third.lines]
+
+
+@pytest.mark.parametrize("kind, made", [("Goal", of_goals), ("Reflex", of_reflex_loops)])
+def test_every_field_of_a_kind_is_described(ws: Workspace, kind: str, made: Made) -> None:
     """Its own events have exactly the fields on the page; the shared ones have none that the shared sections lack."""
     always, turn = common()
     always = always - {"procedure"} | {"name"}
-    own, shared, seen = described("Goal"), described(), defaultdict[str, set[str]](set)
-    for record in of_goals(ws):
+    own, shared, seen = described(kind), described(), defaultdict[str, set[str]](set)
+    for record in made(ws):
         expected = always if record["event"].startswith("run.") else always | turn
         assert expected <= set(record), record
         seen[record["event"]] |= set(record) - expected
     assert {name: found for name, found in seen.items() if name in own} == own
     rest = {name: found for name, found in seen.items() if name not in own}
-    assert {"state.saved", "agent.ended", "problem"} <= set(rest)
+    assert {"agent.started", "agent.ended", "prompt.assembled"} <= set(rest)
     assert all(found <= shared[name] for name, found in rest.items()), rest
 
 

@@ -125,3 +125,20 @@ def test_evidence_of_two_criteria_never_shares_a_file(g: Goals) -> None:
     rows = json.loads(g.rooda("goal", "status", "--json").out)["criteria"]
     assert [g.read(row["evidence"]).splitlines()[-1] for row in rows] == ["0", "1"]
     assert len({*g.evidence()}) == 4
+
+
+FORMS = {
+    "inline": "criteria: [one, \"two, more\"]\nmustNot: ['no three']\nverification:\n  one: observation\n",
+    "fenced": "```yaml\ncriteria:\n  - 'one'\n\n  - \"two, more\"\nmustNot:\n- no three\n```\n"
+    "verification:\n- one: Observation\n",
+    "table": "## Criteria\n* one\n* two, more\n## Must-NOT Constraints\n1. no three\n\n"
+    "| Criterion | Verification Type | Command/Method |\n|:--|--|--|\n| one | OBSERVATION | look |\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_C_017_C_018_C_020_every_form_of_a_shape_file_says_the_same(form: str) -> None:
+    """Lists in one line, in a fence or below headings; types in any spelling."""
+    shape = goal_shape.read(FORMS[form])
+    assert [(each.name, each.verification) for each in shape.criteria] == [("one", "observation"), ("two, more", "")]
+    assert shape.must_not == (MustNot("no three"),)

@@ -145,7 +145,7 @@ def test_max_cost_reached_by_the_plan_starts_nothing(g: Goals) -> None:
     costly(g, 1.0)
     g.out("plan", envelope("no plan", 1.0))
     ran = g.run("--max-cost", "1")
-    assert ran.code == 4 and g.kinds == ["plan"] and "Cost limit reached" in ran.err
+    assert ran.code == 4 and g.kinds == ["plan"] and "Cost limit reached" in ran.err and "Nothing was started" in ran.err
     assert not g.exists(".loop/state.json")
 
 
@@ -253,3 +253,19 @@ def test_detached(g: Goals) -> None:
     until(lambda: g.exists(".loop/summary.md") and g.public["status"] == "completed", what="the end")
     until(lambda: not g.leftovers(), what="nobody left")
     assert "<loop-complete>" in g.rooda("logs", "goal").out and "goal: completed" in g.rooda("status", "goal").out
+
+
+@pytest.mark.parametrize("kind", ["step-2", "judge-1"])
+def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> None:
+    """`on_limit = "stop"`, in a step's call or a judge's: exit 4, state paused with the reason, what was spent kept."""
+    costly(g, 1.0)
+    g.config(g.read("rooda.toml").replace("[goal]\n", '[goal]\non_limit = "stop"\n'))
+    g.out("plan", envelope(json.dumps(plan(criteria=[*plan()["criteria"], REVIEWED])), 1.0))
+    said = {"type": "result", "is_error": True, "api_error_status": 429, "result": "You've hit your usage limit"}
+    g.out(kind, json.dumps(said) + "\n")
+    g._script(kind, "exit", "1\n")
+    g.side("step-1", "touch a.ok b.ok")
+    ran = g.run()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: Usage limit of " in ran.out, ran.both
+    assert g.public["status"] == "paused" and g.private["reason"].startswith("Usage limit of ")
+    assert g.private["cost"] >= 2.0 and "Resume: rooda goal continue" in ran.out

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rooda.cli.goal.ready import Ready
 from rooda.cli.where import Where
-from rooda.errors import Interrupted, code_of_signal
+from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing_facts
@@ -86,6 +86,8 @@ def carried_out(
             if open_.store.last is None:
                 open_.session.tell("problem", text="Interrupted before the goal began: nothing is there to go on with")
             return code_of_signal(cut.number)
+        except LimitReached as limit:  # met while it was planned; the loop itself pauses
+            raise LimitReached(limit.what, "Nothing was started. Run it again with a higher limit, or later.") from None
     if state := open_.store.last:
         summarized(place, state)
         if state.status == COMPLETED and state.keep == "delete":

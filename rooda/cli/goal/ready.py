@@ -87,7 +87,8 @@ def _environment(name: str, kind: type[int] | type[float]) -> int | float | None
     except ValueError:
         number = kind(0)
     if not 0 < number < float("inf"):
-        raise UsageProblem(f"{name} in the environment must be a number above 0, got {text!r}")
+        names = " or ".join(prefix + name for prefix in ENVIRONMENT)
+        raise UsageProblem(f"{names} in the environment must be a number above 0, got {text!r}")
     return number
 
 

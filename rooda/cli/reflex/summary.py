@@ -22,6 +22,7 @@ def summary(place: Place, state: State) -> Json:
         "final_score": score if current else None,
         "last_evaluated_score": None if current else score,
         "stop_reason": state.stop["reason"],
+        "reason": state.stop["reason"],
         "note": _why(state),
         "error": "" if state.error == ELSEWHERE else state.error,
         "elsewhere": state.error == ELSEWHERE,
