@@ -115,16 +115,16 @@ def test_R_008_R_209_stop_shows_the_artifact(kit: Kit) -> None:
     assert "final_score: 0.33" in out.splitlines()
 
 
-@pytest.mark.parametrize("said", ["enough", "stagnation", "two words"])
+@pytest.mark.parametrize("said", ["enough", "two words", "stagnation", "threshold_reached", "phase_error", "running"])
 def test_R_009_a_reason_is_kept(kit: Kit, said: str) -> None:
-    """The person's words are the reason in run.json, and the event's detail beside `user_stop`."""
+    """The person's words are the reason in run.json, and the event's detail beside `user_stop`; they decide nothing."""
     kit.kill_in("PLAN.1", "x")
     assert kit.reflex("stop", *said.split()).code == 0
     assert kit.run["stop"] == {"passed": False, "reason": said}
     assert kit.run["status"] == "stopped"
     assert kit.ev == ["run_started", "stopped"]
     payload = kit.history[-1]["payload"]
-    assert (payload["reason"], payload["detail"]) == ("user_stop", said)
+    assert (payload["reason"], payload["detail"], payload["status"]) == ("user_stop", said, "stopped")
 
 
 def test_R_010_nothing_to_stop(kit: Kit) -> None:

@@ -186,6 +186,11 @@ WRONG = [
     ([rule("a.x.y", "fail", -1)], "weight"),
     ([rule("a.x.y", "fail") | {"weight": True}], "weight"),
     ({"rules": [rule("a.x.y", "fail")], "thresholds": {"A": 1.5}}, "threshold"),
+    ({"rules": [rule("a.x.y", "fail")], "thresholds": {"C": 0.5}}, "thresholds must be"),
+    ({"rules": [rule("a.x.y", "fail")], "thresholds": [0.5, 0.6]}, "thresholds must be"),
+    ({"rules": [rule("a.x.y", "fail")], "ideal_result": 7}, "ideal_result"),
+    ([rule("a.x.y", "fail") | {"check": 5}], "must be texts"),
+    ([rule("a.x.y", "fail") | {"description": "\ud800"}], "half a character"),
 ]
 
 
@@ -245,3 +250,60 @@ def test_R_023_a_second_loop_is_refused(kit: Kit) -> None:
     ran = kit.new(4, "--alias", "second-loop")
     assert ran.code == 3 and "first-loop" in ran.err and "resume" in ran.err and "stop" in ran.err
     assert not (kit.home / "second-loop").exists()
+
+
+def test_R_160_a_key_that_stands_twice(kit: Kit) -> None:
+    """JSON would keep the last one in silence."""
+    kit.ws.write("rs.json", '[{"id": "a.x.y", "severity": "fail", "severity": "warn", "description": "d"}]')
+    ran = kit.new()
+    assert (ran.code, "stands twice" in ran.err) == (2, True), ran.both
+
+
+def test_R_029_an_unknown_key_is_said(kit: Kit) -> None:
+    """A misspelt key would change the score unseen; the loop starts without it."""
+    kit.ws.write("rs.json", json.dumps([rule(ENDPOINTS, "fail") | {"wieght": 5}]))
+    kit.answer("PREPARE.1", checks_of([rule(ENDPOINTS, "fail")], "B"))
+    kit.forget("PREPARE.A.1", "PREPARE.B.1")
+    ran = kit.new()
+    assert ran.code == 0 and "passed over: wieght" in ran.err
+    assert [*kit.run["criteria"]["rules"][0]] == ["id", "description", "severity", "weight", "phase", "check"]
+
+
+@pytest.mark.parametrize("said, limit", [(b"y\n4\n", 4), (b"y\n7\ny\ny\n", 7), (b"y\r\ny\r\n", 4), (b"YES\nYes", 4)])
+def test_R_025_R_026_ways_to_say_yes(kit: Kit, said: bytes, limit: int) -> None:
+    """The number in force, typed, confirms it; another number is asked for again."""
+    ran = kit.new(4, stdin=said)
+    assert ran.code == 0, ran.both
+    assert kit.run["max_iterations"] == limit
+
+
+@pytest.mark.parametrize("said", [b"y\n0\n", b"y\n-3\n", b"y\n4.0\n", b"y\n7\n", b"y\n7\ny\n", b"\xff\ny\n", b"\ny\ny\n", b"e\n"])
+def test_R_023_R_024_what_is_no_yes(kit: Kit, said: bytes) -> None:
+    """Anything else leaves nothing behind."""
+    ran = kit.new(stdin=said)
+    assert (ran.code, kit.log_lines(), kit.home.exists()) == (3, [], False), ran.both
+
+
+@pytest.mark.parametrize("option", ["--threshold-a", "--threshold-b", "--check-timeout"])
+def test_R_028_nan_is_no_number(kit: Kit, option: str) -> None:
+    """It would be above and below every score."""
+    ran = kit.new(4, option, "nan")
+    assert (ran.code, kit.home.exists()) == (2, False), ran.both
+
+
+@pytest.mark.parametrize("editor", ["false", "no-such-editor-here"])
+def test_R_025_an_editor_that_fails(kit: Kit, editor: str) -> None:
+    """Nothing was started, and what to do is said."""
+    ran = kit.ws.rooda(*kit.arguments(), stdin=b"e\n", env={"EDITOR": editor, "VISUAL": ""})
+    assert (ran.code, "EDITOR" in ran.err, kit.home.exists()) == (3, True, False), ran.both
+
+
+def test_R_023_interrupted_while_an_agent_drafts(kit: Kit) -> None:
+    """A sentence, no trace of a loop, nobody left."""
+    kit.answer("DRAFT.1", "{}", "sleep 30")
+    running = kit.ws.start("reflex", "new", TASK, "--draft")
+    until(lambda: kit.started("DRAFT"))
+    running.process.send_signal(signal.SIGINT)
+    assert running.finish() == 130
+    assert "Nothing was started" in running.err and "Traceback" not in running.err
+    assert not kit.home.exists() and not kit.ws.leftovers()

@@ -48,7 +48,7 @@ def confirmed(proposal: Proposal, given: Given, aside: bool) -> Proposal:
 
 
 def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
-    """The number in force if it was confirmed, another if the person named one."""
+    """The number in force if it was confirmed or named, another if the person named that."""
     number = proposal.max_iterations
     if given.max_iterations is not None:
         if given.max_iterations == number:
@@ -62,7 +62,7 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
         return number
     if answer in EDIT:
         answer = _asked("Another number: ", aside)
-    if answer and answer.isascii() and answer.isdecimal() and 1 <= int(answer) != number:
+    if answer and answer.isascii() and answer.isdecimal() and int(answer):
         return int(answer)
     raise _unconfirmed("maximum number of iterations was")
 
