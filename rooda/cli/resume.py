@@ -19,7 +19,7 @@ def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
 def _named(here: Where, name: str) -> Loop:
     """What bears this name and can go on; else the procedure, which says what is the matter."""
     found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
-    return _one(found) if found else Loop(kinds.OODA, name)
+    return _one(found) if found else Loop(name if name == "goal" else kinds.OODA, name)
 
 
 def _only_candidate(here: Where) -> Loop:

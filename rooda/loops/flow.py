@@ -24,8 +24,6 @@ from rooda.policy.flow_records import (
     NodeState,
 )
 
-NODE_ENTERED, BOUNDARY, NODE_ENDED = "node.entered", "node.boundary", "node.ended"
-
 Value = TypeVar("Value")
 
 
@@ -38,8 +36,8 @@ def node(run: Run, job: Job, world: FlowWorld) -> NodeState:
         except NodeFailed as problem:
             state = run.carry(of_error(problem.why, state, state.iteration + 1))
             world.tell("problem", text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}")
-        world.tell(BOUNDARY, **facts(job, state))
-    world.tell(NODE_ENDED, reason=REASON_OF[state.status], **facts(job, state))
+        world.tell("node.boundary", **facts(job, state))
+    world.tell("node.ended", reason=REASON_OF[state.status], **facts(job, state))
     return state
 
 
@@ -61,7 +59,7 @@ def turn(run: Run, job: Job, state: NodeState, world: FlowWorld) -> NodeState:
 
 def entry(run: Run, job: Job, world: FlowWorld) -> NodeState:
     """Iteration 0: the top node is measured, an inner one begins with stubs."""
-    world.tell(NODE_ENTERED, **facts(job, NodeState(0)))
+    world.tell("node.entered", **facts(job, NodeState(0)))
     step(run, world, "ENTER", partial(world.enter, job))
     if job.inner:
         return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.stubs, job)), ENTRY, ENTRY)

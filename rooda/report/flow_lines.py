@@ -37,7 +37,8 @@ def _boundary(record: Json) -> list[Line]:
 def _ended(record: Json) -> list[Line]:
     if record["status"] == RUNNING:
         again = f"{record['note']}. State saved. Resume with: rooda flow resume {record['name']}"
-        return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}")]
+        hint = [Line("warn", record["hint"])] if record["hint"] else []
+        return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}"), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
     return [

@@ -1,7 +1,7 @@
 """Events to reasons: which rule let a run go on, fail, pause or stop, and where the evidence stands. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rooda.model import Json
 from rooda.policy.durations import plain
@@ -31,9 +31,19 @@ def reasons(records: Iterable[Json]) -> Iterator[Reason]:
         if event == "gate.ended" and record.get("verdict") != "pass":
             red.append(record)
         try:
-            yield from _MAKERS.get(event, _told)(record, turn, red)
+            yield from _maker(record)(record, turn, red)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             continue  # somebody changed the file
+
+
+def _maker(record: Json) -> "Maker":
+    """Of the kind of loop, if it has reasons of its own: `report/<kind>_why.py`."""
+    if record.get("loop") == "goal":
+        from rooda.report import goal_why
+
+        if own := goal_why.MAKERS.get(record["event"]):
+            return own
+    return _MAKERS.get(record["event"], _told)
 
 
 def _began(record: Json, turn: dict[str, Json], red: list[Json]) -> Iterator[Reason]:
@@ -96,7 +106,8 @@ _RULES = {
     "agent": "the same call would only fail again, so no other was made",
     "prompt": "without a prompt there is nothing to ask",
 }
-_MAKERS: dict[str, Callable[[Json, dict[str, Json], list[Json]], Iterator[Reason]]] = {
+Maker: TypeAlias = Callable[[Json, dict[str, Json], list[Json]], Iterator[Reason]]
+_MAKERS: dict[str, Maker] = {
     "run.started": _began,
     "run.resumed": _began,
     "iteration.ended": _turn,

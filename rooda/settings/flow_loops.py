@@ -9,7 +9,7 @@ COMMON = ("strategy", "loop")
 def loop_faults(value: dict[str, Any]) -> list[str]:
     """What is wrong with it, as the rest of a sentence that begins with the node."""
     kind = value.get("loop")
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         return [f"actuator.loop must be one of {', '.join(KEYS)}, got {kind!r}"]
     faults = [f"unknown key actuator.{key}" for key in value if key not in COMMON and key not in KEYS[kind]]
     for key, wanted in KEYS[kind].items():

@@ -93,7 +93,8 @@ class _Reader:
     def _node(self, value: dict[str, Any], at: Path, above: str, most: Any) -> Node:
         name = value.get("id")
         good = isinstance(name, str) and ID.fullmatch(name) is not None
-        path = f"{above}/{name if good else '?'}".lstrip("/")
+        shown_as = name if isinstance(name, str) and name.strip() and name.isprintable() else "?"
+        path = f"{above}/{shown_as}".lstrip("/")
         if not good:
             rule = "letters, digits, '.', '_', '-', at most 64, and begins with a letter or digit"
             self._fault((*at, "id"), path, f"id must be made of {rule}, got {_kind(name)}")
@@ -118,6 +119,7 @@ class _Reader:
         if value is not None and not isinstance(value, dict):
             self._fault((*at, "termination"), path, f"termination must be a map, got {_kind(value)}")
             return 1
+        self._unknown(value or {}, (*at, "termination"), path, ("max_iterations",), "termination.")
         own = (value or {}).get("max_iterations")
         found = most if own is None else own
         where = (*at, "termination", "max_iterations")
@@ -145,7 +147,7 @@ class _Reader:
                     path,
                     f"a sensor can't be called {name!r}: no ',', ':' or brackets in its file's name",
                 )
-            if name in [sensor.name for sensor in found]:
+            if file and name in [sensor.name for sensor in found]:
                 self._fault((*at, number), path, f"two sensors are called {name!r}")
             found.append(Sensor(name, file))
         return tuple(found)
@@ -155,6 +157,10 @@ class _Reader:
             self._fault(at, node.path, f"actuator must be a map with a strategy, got {_kind(value)}")
             return node
         strategy = value.get("strategy")
+        if not isinstance(strategy, str) or strategy not in (*ACTUATOR_KEYS, LOOP):
+            what = f"actuator.strategy must be direct, composite or loop, got {_kind(strategy)}"
+            self._fault((*at, "strategy"), node.path, what)
+            strategy = COMPOSITE if isinstance(value.get("child"), dict) else DIRECT if "agent" in value else ""
         if strategy in ACTUATOR_KEYS:
             self._unknown(value, at, node.path, ACTUATOR_KEYS[strategy], "actuator.")
         if strategy == DIRECT:
@@ -164,11 +170,9 @@ class _Reader:
             for text in loop_faults(value):
                 self._fault((*at, "loop"), node.path, text)
             return node._replace(strategy=LOOP, loop=tuple(sorted(value.items())))
-        if strategy != COMPOSITE:
-            what = f"actuator.strategy must be direct, composite or loop, got {_kind(strategy)}"
-            self._fault((*at, "strategy"), node.path, what)
-            return node
-        child = value.get("child")
+        return self._composite(value.get("child"), at, node, most) if strategy == COMPOSITE else node
+
+    def _composite(self, child: Any, at: Path, node: Node, most: Any) -> Node:
         if not isinstance(child, dict):
             self._fault((*at, "child"), node.path, f"actuator.child must be a node, got {_kind(child)}")
             return node

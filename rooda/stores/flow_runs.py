@@ -21,7 +21,7 @@ class Known(NamedTuple):
 
     id: str
     state: dict[str, Any]
-    here: bool  # its branch is the one that is checked out
+    here: bool  # its files are in the work tree
 
     @property
     def status(self) -> str:
@@ -41,15 +41,13 @@ def known(repo: Repo) -> list[Known]:
     """Every run of this project, newest first. A run's own branch knows best how it stands."""
     current = flow_repo.position(repo).branch
     branches = flow_repo.branches(repo)
-    found: dict[str, Known] = {}
-    for name in _ids(_folders(repo)):
-        state = _of_work_tree(repo, name)
-        if state and (state.get("branch") == current or state.get("branch") not in branches):
-            found[name] = Known(name, state, True)
+    there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
+    found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
     for branch in branches:
         for name in _ids(flow_repo.runs_at(repo, branch)):
             if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
+    found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 

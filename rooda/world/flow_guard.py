@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Node, NodeFailed
-from rooda.world import files, flow_repo, git
+from rooda.world import files, flow_gitfiles, flow_repo, git
+from rooda.world.flow_gitfiles import Kept
 from rooda.world.flow_repo import Position, Repo
 
 SCRATCH = "rooda/index"  # inside the git folder
@@ -45,13 +46,15 @@ class Guard:
     def before(self) -> "Before":
         if not self._tree:
             self._tree = self._snapshot()
-        return Before(self._head, self._tree, self._bytes(), flow_repo.staged(self._repo))
+        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo))
 
     def after(self, before: "Before", own: Iterable[str], may_edit: bool) -> list[str]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
+        meddled = flow_gitfiles.put_back(self._repo, before.git)
+        flow_repo.unlock(self._repo)
+        links = self._real_folders()
         moved = self._put_head_back(before)
-        if flow_repo.staged(self._repo) != before.staged:
-            flow_repo.unstage(self._repo)
+        flow_gitfiles.put_index_back(self._repo, before.git)
         now = self._snapshot()
         base = self._switched(before, now) if moved else before.tree
         touched = self._touched(base, now)
@@ -60,10 +63,20 @@ class Guard:
         self._restore(before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.project, path) for path in own})
         self._tree = now if not bad and not strays else self._snapshot()
-        breaches = [moved] if moved else []
-        if bad or changed:
-            breaches.append(f"changed what it may not; put back: {_listed([*bad, *changed])}")
+        breaches = [text for text in (meddled, moved) if text]
+        if bad or changed or links:
+            breaches.append(f"changed what it may not; put back: {_listed([*links, *bad, *changed])}")
         return breaches
+
+    def _real_folders(self) -> list[str]:
+        """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
+        found = []
+        for path in (".ai-loop", ".ai-loop/runs", self._run):
+            place = os.path.join(self._repo.project, path)
+            if os.path.islink(place):
+                files.remove(place)
+                found.append(path)
+        return found
 
     def _snapshot(self) -> str:
         """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
@@ -110,7 +123,7 @@ class Guard:
         there = {path.decode("utf-8", "surrogateescape") for path in out.split(b"\0")}
         for path in paths:
             if path not in there:
-                files.remove(os.path.join(self._repo.top, path))
+                _remove(os.path.join(self._repo.top, path))
         names = b"\0".join(files.to_bytes(path) for path in paths if path in there)
         if names:
             how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -176,7 +189,17 @@ class Before(NamedTuple):
     head: Position
     tree: str
     kept: dict[str, bytes]
-    staged: tuple[int, ...]
+    git: Kept
+
+
+def _remove(path: str) -> None:
+    """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        files.remove(path)
 
 
 def _listed(paths: list[str]) -> str:

@@ -249,15 +249,6 @@ def unstage(repo: Repo) -> None:
     repo.ask("reset", "-q")
 
 
-def staged(repo: Repo) -> tuple[int, ...]:
-    """Changes whenever somebody has written the index."""
-    try:
-        facts = os.stat(os.path.join(repo.folder, "index"))
-    except OSError:
-        return ()
-    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-
-
 def has_hooks(repo: Repo) -> bool:
     """Could a commit change files?"""
     said = git.run(["rev-parse", "--git-path", "hooks"], repo.top, env=repo.env, hooks=True).out

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from pages import ROOT
 from harness import FAKE_AI, Workspace
 
 Made = Callable[[Workspace], list[dict[str, Any]]]
-KINDS = ("Goal", "Reflex")  # kinds of loops with events of their own on the page
+KINDS = ("Goal", "Reflex", "Flow")  # kinds of loops with events of their own on the page
 
 
 def described(kind: str = "") -> dict[str, set[str]]:
@@ -80,7 +81,7 @@ def of_goals(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
-    """The events of a loop that is interrupted and resumed, breaks a contract and ends at its limit; and of one that fails."""
+    """The events of a loop that is interrupted, resumed, breaks a contract and ends at its limit; and of one that fails."""
     ws.config(f'[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = "run"\n')
     rules = [{"id": f"a.correctness.{name}", "severity": "fail", "description": name} for name in ("one", "two")]
     ws.write("rules.json", json.dumps(rules))
@@ -104,7 +105,22 @@ def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
     return [json.loads(line) for line in first.lines + second.lines + third.lines]
 
 
-@pytest.mark.parametrize("kind, made", [("Goal", of_goals), ("Reflex", of_reflex_loops)])
+def of_flows(ws: Workspace) -> list[dict[str, Any]]:
+    """The events of a flow of two nodes that is interrupted while its actuator works, resumed, and ends at its target."""
+    sys.path.append(str(ROOT / "tests" / "flow"))
+    from flow_kit import Flow
+
+    flow = Flow(ws).scenario("S2")
+    parent = "$(ps -o ppid= -p $PPID)"
+    report = "## What Was Done\n\none\n"
+    flow.say("actuator-impl", f'!sh mkdir "$FAKE/once" && kill -INT {parent} && sleep 60\n!edit src.txt one\n{report}')
+    first = flow.run("--json", "do it")
+    second = flow.resume("--json")
+    assert (first.code, second.code) == (130, 0), first.err + second.err
+    return [json.loads(line) for line in first.lines + second.lines]
+
+
+@pytest.mark.parametrize("kind, made", [("Goal", of_goals), ("Reflex", of_reflex_loops), ("Flow", of_flows)])
 def test_every_field_of_a_kind_is_described(ws: Workspace, kind: str, made: Made) -> None:
     """Its own events have exactly the fields on the page; the shared ones have none that the shared sections lack."""
     always, turn = common()

@@ -313,6 +313,18 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
     "goes to main": ("git stash -qu; git checkout -q main; echo one > src.txt", "switched to main"),
     "renames the branch": ("git branch -m other-name", "switched to other-name"),
     "stages": ("git add -A", ""),
+    "removes the index": ("rm .git/index", ""),
+    "a lock left by a killed git": ("touch .git/index.lock .git/HEAD.lock .git/refs/heads/ai-loop/do-it.lock", ""),
+    "hides the file from git": ("git update-index --skip-worktree src.txt", ""),
+    "calls the file unchanged": ("git update-index --assume-unchanged src.txt", ""),
+    "spoils git's settings": ("git config core.bare true; git config core.hooksPath /none", "put back: .git/config"),
+    "a filter that fails": (
+        "echo '* filter=f' > .gitattributes; git config filter.f.clean false; git config filter.f.required true",
+        "put back: .git/config",
+    ),
+    "a hook that refuses": ("echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "pre-commit"),
+    "a sparse work tree": ("git sparse-checkout set none; echo one > src.txt", "put back"),
+    "deletes the branch": ("git checkout -q --detach; git branch -q -D ai-loop/do-it", "switched to"),
     "half a merge": ("git merge -q --no-commit --no-ff main~1 2>/dev/null; true", ""),
 }
 
@@ -340,7 +352,10 @@ READERS = {"sensor": "sensor-unit", "controller": "controller-main"}
 
 
 @pytest.mark.parametrize("role", READERS)
-@pytest.mark.parametrize("what", ["edits", "adds", "deletes", "spoils the state", "commits", "another runs files"])
+@pytest.mark.parametrize(
+    "what",
+    ["edits", "adds", "deletes", "spoils the state", "commits", "another runs files", "hides", "repository", "link"],
+)
 def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> None:
     """Whatever a sensor or a controller changed besides its own file is put back, and said."""
     shell = {
@@ -349,18 +364,22 @@ def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> Non
         "deletes": "rm src.txt .ai-loop/flow.yaml",
         "spoils the state": "for f in .ai-loop/runs/run_*/run-state.md; do echo bad > $f; done",
         "commits": "echo bad > src.txt; git commit -qam bad",
+        "hides": "git update-index --skip-worktree src.txt; echo bad > src.txt",
+        "repository": "git init -q in; echo bad > in/x; git -C in add -A; git -C in commit -qm x",
+        "link": 'mv .ai-loop/runs "$FAKE/moved"; ln -s "$FAKE/moved" .ai-loop/runs',
         "another runs files": "mkdir -p .ai-loop/runs/run_20000101_001; echo bad > .ai-loop/runs/run_20000101_001/x",
     }[what]
     flow.scenario("S1")
-    key = READERS[role]
-    for number in (1, 2):
-        good = Path(flow.ws.fake, f"{key}.{number}")
-        if number == 1:
-            good.write_text(f"!sh {shell}\n{good.read_text()}")
+    key, once = Path(flow.ws.fake, f"{READERS[role]}.1"), f"{flow.ws.fake}/once"
+    key.write_text(f"!sh mkdir {once} && {{ {shell}; }}\n{key.read_text()}")
+    if what == "link":  # its own file goes with it, so it is asked once more
+        Path(flow.ws.fake, f"{READERS[role]}.2").rename(f"{flow.ws.fake}/{READERS[role]}.3")
+        Path(flow.ws.fake, f"{READERS[role]}.2").write_text(key.read_text())
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back" in ran.err
     assert flow.labels() == ["0", "1", "2"]
+    assert not os.path.islink(flow.ws.file(".ai-loop/runs")) and not flow.ws.exists("in")
     log = flow.ws.git("log", "-p", "--format=", "main..HEAD")
     assert "+bad" not in log and "-zero" in log
     assert flow.ws.exists(".ai-loop/flow.yaml")

@@ -196,6 +196,17 @@ def test_F_178_the_branch_is_checked_out_again(flow: Flow, whole_s2: Any) -> Non
     assert outcome(flow) == whole_s2
 
 
+def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) -> None:
+    """Back on main the run is in the work tree only: it is found, shown, and goes on on its branch."""
+    flow.scenario("S2")
+    kill_at(flow, "sensor-full.1")
+    flow.ws.git("checkout", "-q", "main")
+    assert "running (interrupted)" in flow.ws.rooda("flow", "status").out
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert outcome(flow) == whole_s2
+
+
 def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
     """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
     flow.scenario("S2")

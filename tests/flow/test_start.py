@@ -60,10 +60,11 @@ def test_F_002_without_an_argument_the_task_is_asked_for(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("stdin", [b"", b"\n", b"  \n", None])
-def test_F_002_no_task_no_run(flow: Flow, stdin: bytes | None) -> None:
-    """End of input or an empty line: a message, and nothing has begun."""
+@pytest.mark.parametrize("words", [(), ("  ",)])
+def test_F_002_no_task_no_run(flow: Flow, stdin: bytes | None, words: tuple[str, ...]) -> None:
+    """End of input, an empty line or a blank task: a message, and nothing has begun."""
     before = trace(flow)
-    ran = flow.ws.rooda("flow", "run", stdin=stdin, timeout=60)
+    ran = flow.ws.rooda("flow", "run", *words, stdin=stdin, timeout=60)
     assert ran.code == 2
     assert "task" in ran.err
     assert trace(flow) == before and flow.calls == []

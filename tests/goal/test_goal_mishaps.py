@@ -2,10 +2,12 @@
 
 import json
 import os
+import random
 import signal
+import time
 
 import pytest
-from kit import SPEC, A, B, Goals, claim, plan
+from kit import SPEC, A, B, Goals, blocks, claim, plan
 
 from harness import FAKE_AI
 from processes import Terminal, until
@@ -145,7 +147,9 @@ def test_max_cost_reached_by_the_plan_starts_nothing(g: Goals) -> None:
     costly(g, 1.0)
     g.out("plan", envelope("no plan", 1.0))
     ran = g.run("--max-cost", "1")
-    assert ran.code == 4 and g.kinds == ["plan"] and "Cost limit reached" in ran.err and "Nothing was started" in ran.err
+    assert (
+        ran.code == 4 and g.kinds == ["plan"] and "Cost limit reached" in ran.err and "Nothing was started" in ran.err
+    )
     assert not g.exists(".loop/state.json")
 
 
@@ -269,3 +273,31 @@ def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> Non
     assert ran.code == 4 and "[LOOP] ⏸ Paused: Usage limit of " in ran.out, ran.both
     assert g.public["status"] == "paused" and g.private["reason"].startswith("Usage limit of ")
     assert g.private["cost"] >= 2.0 and "Resume: rooda goal continue" in ran.out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12))
+def test_ended_at_random_moments_it_comes_to_the_same_end(g: Goals, seed: int) -> None:
+    """Signals of every sort, wherever they fall: each iteration is reported, written and checkpointed exactly once."""
+    chance = random.Random(seed)
+    g.git("init", "-q")
+    g.write("plan.json", json.dumps(plan(reversibility="2B")))
+    g.git("add", ".")
+    g.git("commit", "-qm", "first")
+    g.succeeds()
+    g.side("step", "sleep 0.15")
+    words, said = ["goal", "run", SPEC, "--plan", "plan.json"], ""
+    for _ in range(20):
+        running = g.start(*words)
+        time.sleep(chance.uniform(0.05, 1.2))
+        running.signal(chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+        running.finish()
+        until(lambda: not g.leftovers(), what="nobody left")
+        said += running.out
+        if "<loop-complete>" in said:
+            break
+        words = ["goal", "continue"] if g.rooda("goal", "status", "--json").out != "{}\n" else words
+    assert "<loop-complete>" in said and len(blocks(said)) == 3 and g.public["status"] == "completed"
+    assert [record["iteration"] for record in g.journal] == [0, 1, 2, 3]
+    assert g.git("for-each-ref", "--format=%(refname:lstrip=4)", "refs/rooda").split() == ["1", "2", "3"]
+    assert g.git("status", "--porcelain").split() == ["??", "a.ok", "??", "b.ok"]

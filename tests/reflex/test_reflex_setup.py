@@ -2,14 +2,15 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reflex_kit import AUTH, ENDPOINTS, RS1, TASK, Kit, rule
+from reflex_kit import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
 from scenarios import by_iteration, script
 
-from harness import Ran
+from harness import Ran, until
 
 SIX = ["id", "description", "severity", "weight", "phase", "check"]
 
@@ -277,7 +278,10 @@ def test_R_025_R_026_ways_to_say_yes(kit: Kit, said: bytes, limit: int) -> None:
     assert kit.run["max_iterations"] == limit
 
 
-@pytest.mark.parametrize("said", [b"y\n0\n", b"y\n-3\n", b"y\n4.0\n", b"y\n7\n", b"y\n7\ny\n", b"\xff\ny\n", b"\ny\ny\n", b"e\n"])
+NO_YES = [b"y\n0\n", b"y\n-3\n", b"y\n4.0\n", b"y\n7\n", b"y\n7\ny\n", b"\xff\ny\n", b"\ny\ny\n", b"e\n"]
+
+
+@pytest.mark.parametrize("said", NO_YES)
 def test_R_023_R_024_what_is_no_yes(kit: Kit, said: bytes) -> None:
     """Anything else leaves nothing behind."""
     ran = kit.new(stdin=said)

@@ -38,7 +38,8 @@ def tree(root: Node) -> list[str]:
     rows = []
     for node in chain(root):
         margin = "  " * node.depth
-        rows.append(f"{margin}{node.id}  (max_iterations {node.max_iterations}: {node.max_iterations - 1} full cycles)")
+        cycles = f"{node.max_iterations - 1} full {'cycle' if node.max_iterations == 2 else 'cycles'}"
+        rows.append(f"{margin}{node.id}  (max_iterations {node.max_iterations}: {cycles})")
         sensors = ", ".join(sensor.name for sensor in node.sensors) or "none"
         rows += [
             f"{margin}  sensors: {sensors}",

@@ -3,13 +3,13 @@
 from typing import Any
 
 from rooda.cli.flow.ready import Ready
-from rooda.errors import FAILED, OK, UNFINISHED, Interrupted, LimitReached, code_of_signal
+from rooda.errors import FAILED, OK, UNFINISHED, Interrupted, LimitReached, RoodaError, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
 from rooda.model import Json
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeState
+from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState
 from rooda.stores.flow_run import STEP, FlowStore, Place
 from rooda.world import flow_repo, lock
 from rooda.world.checks import Limits
@@ -43,19 +43,27 @@ def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock
         except Interrupted as cut:
             return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
         except LimitReached as limit:
-            return _open(session, state, "limit", limit.code, limit.what)
+            return _open(session, state, "limit", limit.code, limit.what, hint=limit.hint)
+        except (NodeFailed, RoodaError, OSError) as mishap:  # not even the error could be committed
+            return _open(session, state, "error", FAILED, _said(mishap))
         finally:
             screen.close()
             session.close()
     return CODES[ended.status]
 
 
-def _open(session: Session, state: dict[str, Any], reason: str, code: int, note: str, silent: bool = False) -> int:
+def _open(session: Session, state: dict[str, Any], reason: str, code: int, note: str, silent: bool = False, hint: str = "") -> int:
     """The run is not over: it can be resumed."""
     if not silent:
         facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}
-        session.tell("run.ended", **facts, elapsed=round(session.elapsed(), 3))
+        session.tell("run.ended", **facts, hint=hint, elapsed=round(session.elapsed(), 3))
     return code
+
+
+def _said(mishap: Exception) -> str:
+    if isinstance(mishap, NodeFailed):
+        return f"{mishap.why}{mishap.detail and ': ' + mishap.detail}"
+    return mishap.what if isinstance(mishap, RoodaError) else str(mishap)
 
 
 def _opening(active: str, here: Ready, state: dict[str, Any]) -> Json:

@@ -37,7 +37,7 @@ def _run(
 
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(here, allow_dirty)
-    task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") or _asked_for()
+    task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for()
     if flow_repo.position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
     names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]

@@ -11,6 +11,7 @@ from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing_facts
 from rooda.loops.goal_state import COMPLETED, GoalState
+from rooda.model import Ending
 from rooda.policy.goal_effects import GoalWorld
 from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
@@ -97,8 +98,6 @@ def carried_out(
 
 def summarized(place: Place, state: GoalState) -> None:
     """`summary.md`, at every end and pause."""
-    from rooda.model import Ending
-
     facts = closing_facts(state, Ending(state.pause, 0, note=state.reason))
     try:
         goal_place.ready(place)

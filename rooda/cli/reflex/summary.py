@@ -35,10 +35,12 @@ def summary(place: Place, state: State) -> Json:
 
 
 def _why(state: State) -> str:
-    """The rule behind the end, for `rooda why`."""
+    """The rule behind the end, and the facts that it was applied to."""
     found, reason = state.evaluation, state.stop["reason"]
-    if state.status == RUNNING or not found or reason not in JUDGED:
-        return "" if state.status == RUNNING else state.error or f"stopped by a person: {reason}"
+    if state.status == RUNNING:
+        return ""
+    if not found or reason not in JUDGED:
+        return state.error or f"stopped by a person: {reason}"
     score = f"score {scoring.hundredths(found['score'])}, threshold {state.threshold:g} of phase {state.phase}"
     left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
     return "; ".join(part for part in (score, f"not met: {left}" if left else "", RULES.get(reason, "")) if part)

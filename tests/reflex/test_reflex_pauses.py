@@ -1,0 +1,137 @@
+"""What pauses a loop without ending it: limits of money and time, a full disk, a signal; and who is told."""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+from reflex_kit import ALIAS, FAKE, Kit
+from scenarios import script
+
+from harness import until
+
+# Answers as an agent that tells what it cost: one cent a call.
+PRICED = f"""#!{sys.executable}
+import json, subprocess, sys
+said = subprocess.run(["{FAKE}"], stdin=sys.stdin, capture_output=True, text=True)
+found = {{"type": "result", "is_error": False, "result": said.stdout, "total_cost_usd": 0.01}}
+print(json.dumps(found))
+sys.exit(said.returncode)
+"""
+
+
+def priced(kit: Kit, more: str = "") -> None:
+    path = kit.ws.write("priced", PRICED, 0o755)
+    agent = f'[agents.priced]\ncommand = "{path}"\noutput = "claude"\n'
+    kit.ws.config(f'{agent}[reflex]\nagent = "priced"\nexec_checks = "run"\n{more}')
+
+
+def hooked(kit: Kit) -> list[dict[str, Any]]:
+    """What the hooks were told."""
+    return [json.loads(line) for line in kit.ws.read("told").splitlines()]
+
+
+def test_R_241_R_062_a_limit_of_cost(kit: Kit) -> None:
+    """Exit 4, the loop can go on, no phase is paid twice, and a resume without limits keeps those of the start."""
+    script(kit, "T2")
+    priced(kit, "[hooks]\n" + "".join(f'{name} = "cat >> told"\n' for name in ("paused", "done")))
+    ran = kit.new(4, "--max-cost", "0.03")
+    assert ran.code == 4, ran.both
+    assert "Cost limit reached: $0.0300 of $0.0300. No further agent is started." in ran.out
+    assert f"State saved. Resume with: rooda reflex resume {ALIAS}" in ran.out and "Traceback" not in ran.err
+    assert kit.run["status"] == "running" and (kit.home / "current.json").exists()
+    calls = kit.counts()
+    again = kit.reflex("resume")
+    assert (again.code, kit.counts()) == (4, calls), again.both
+    more = kit.ws.rooda("resume", ALIAS, "--max-cost", "1", timeout=60)
+    assert (more.code, kit.run["status"]) == (0, "completed"), more.both
+    assert kit.counts() == {"PLAN": 2, "PRODUCE": 2, "PREPARE": 3, "CRITIQUE": 1, "REFINE": 1}
+    assert [told["moment"] for told in hooked(kit)] == ["paused", "paused", "done"]
+
+
+def test_R_241_a_limit_of_time(kit: Kit) -> None:
+    """The same for `max_duration`, from the settings."""
+    kit.config("max_duration = 0.2")
+    kit.answer("PLAN.1", kit.ws.read("../answers/PLAN.1"), "sleep 0.3")
+    ran = kit.new()
+    assert (ran.code, kit.counts(), kit.run["current_step"]) == (4, {"PLAN": 1}, "PRODUCE_PREPARE"), ran.both
+    assert "Time limit reached" in ran.out
+
+
+def test_R_241_a_signal_is_told(kit: Kit) -> None:
+    """`rooda why`, hooks and readers of events learn why a loop stands still."""
+    kit.config('[hooks]\nstopped = "cat >> told"')
+    kit.answer("PLAN.1", "x", "sleep 30")
+    running = kit.start()
+    until(lambda: kit.started("PLAN"))
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 143
+    (told,) = hooked(kit)
+    assert (told["event"], told["status"], told["reason"], told["exit_code"]) == ("run.ended", "running", "signal", 143)
+    assert "Interrupted. State saved." in kit.ws.rooda("why", ALIAS).out
+
+
+def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
+    """A sentence with the file; what is on disk can go on."""
+    kit.answer("PLAN.1", kit.ws.read("../answers/PLAN.1"), "wait go")
+    running = kit.start()
+    until(lambda: kit.started("PLAN"))
+    kept = kit.path("history.jsonl").rename(os.path.join(kit.ws.root, "kept"))
+    kit.path("history.jsonl").mkdir()
+    kit.ws.write("go", "")
+    assert running.finish() == 1
+    assert "history.jsonl: Is a directory. State saved." in running.out and "Traceback" not in running.err
+    kit.path("history.jsonl").rmdir()
+    kept.rename(kit.path("history.jsonl"))
+    ran = kit.reflex("resume")
+    assert (ran.code, kit.ev.count("plan_created")) == (0, 1), ran.both
+
+
+@pytest.mark.parametrize("step", ["CRITIQUE", "REFINE"])
+def test_R_235_a_step_without_what_it_works_on(kit: Kit, step: str) -> None:
+    """run.json contradicts itself: that is damage, and the history tells the state."""
+    kit.kill_in("PLAN.1", kit.ws.read("../answers/PLAN.1"))
+    kit.path("run.json").write_text(json.dumps(kit.run | {"current_step": step}))
+    ran = kit.reflex("resume")
+    assert (ran.code, "rebuilt" in ran.err) == (0, True), ran.both
+
+
+def test_R_043_R_061_a_renamed_folder(kit: Kit) -> None:
+    """The alias is the folder's name; the run keeps its id."""
+    kit.kill_in("PLAN.1", kit.ws.read("../answers/PLAN.1"))
+    before = kit.run
+    (kit.home / ALIAS).rename(kit.home / "new-name")
+    kit.answer("PREPARE.1", '{"checks": []}')
+    ran = kit.reflex("stop")
+    assert ran.code == 0, ran.both
+    run = json.loads(kit.path("run.json", "new-name").read_text())
+    assert (run["task_alias"], run["run_id"], run["status"]) == ("new-name", before["run_id"], "stopped")
+    assert kit.files() == ["new-name/history.jsonl", "new-name/run.json"]
+
+
+def test_R_202_R_204_R_207_no_power_over_the_terminal(kit: Kit) -> None:
+    """What an agent wrote is shown, not obeyed."""
+    kit.answer("PLAN.1", json.dumps({"plan": ["red \x1b[31m", "two\x07", "three"]}))
+    kit.answer("PRODUCE.1", "# Head\x1b[2J\n\nENDPOINTS NAMING AUTH DESCR\n")
+    out = kit.new().out
+    assert "Plan: red \\x1b[31m · two\\x07 · three" in out
+    assert "\x1b" not in out.replace("# Head\x1b[2J", "")
+
+
+def test_R_122_R_130_half_a_character(kit: Kit) -> None:
+    """JSON can say what no file can keep: a breach, not a crash."""
+    good = kit.ws.read("../answers/PLAN.1")
+    kit.answer("PLAN.1", '{"plan": ["a \\ud800", "b", "c"]}')
+    kit.answer("PLAN.2", good)
+    ran = kit.new()
+    assert (ran.code, kit.ev.count("phase_error")) == (0, 1), ran.both
+
+
+def test_the_reason_of_an_end(kit: Kit) -> None:
+    """The last event names the score and the rule."""
+    script(kit, "T3")
+    note = json.loads(kit.new(2, "--json").lines[-1])["note"]
+    score = "score 0.33, threshold 0.8 of phase A; not met: a.correctness.endpoints"
+    assert note == f"{score}; the last iteration did not pass"
