@@ -1,5 +1,6 @@
 """Real git in all its states: what a start refuses, what a run puts up with."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -541,6 +542,65 @@ def test_another_loop_as_the_actuator(flow: Flow) -> None:
     assert flow.ws.git("show", f"{flow.at('1').sha}:src.txt") == "zero\ntwo\ntwo\n"
     assert flow.at("1").subject.endswith("— mend: completed")
     assert AGENTS
+
+
+INNER = """\
+#!/bin/sh
+case $ROODA_CALL in
+plan) echo '{"plan": ["a", "b", "c"]}' ;;
+produce | refine) echo "two, as planned" ;;
+prepare) echo '{"checks":[{"rule_id":"a.correctness.two","type":"content","search":"two","expected":"it"}]}' ;;
+esac
+"""
+
+
+def test_a_reflex_loop_as_the_actuator(flow: Flow) -> None:
+    """Its artifact is in the iteration's commit; rules and limit stand in flow.yaml."""
+    acting(flow, {"loop": "reflex", "rules": "rules.json", "max_iterations": 2})
+    rules = [{"id": "a.correctness.two", "severity": "fail", "description": "two", "phase": "A", "weight": 2}]
+    flow.ws.write("rules.json", json.dumps(rules))
+    flow.commit("rules")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    shown = flow.ws.git("show", "--name-only", "--format=", flow.at("1").sha)
+    assert ".ai-factory/evolution/" in shown and "artifact.md" in shown
+    assert flow.at("1").subject.endswith("— reflex: completed")
+
+
+def test_a_goal_as_the_actuator(flow: Flow) -> None:
+    """A specification that is not ready fails the node with the goal's own words; nothing else is begun."""
+    acting(flow, {"loop": "goal", "max_iterations": 2})
+    flow.commit("goal")
+    ran = flow.run()
+    assert ran.code == 1, ran.both
+    assert "the loop goal failed" in ran.both
+
+
+def acting(flow: Flow, keys: dict[str, object]) -> None:
+    """S1, whose actuator is another loop with a script of its own."""
+    import yaml
+
+    flow.scenario("S1")
+    data = yaml.safe_load(flow.ws.read(".ai-loop/flow.yaml"))
+    data["flow"]["actuator"] = {"strategy": "loop", **keys}
+    flow.ws.write(".ai-loop/flow.yaml", yaml.safe_dump(data))
+    command = json.dumps(flow.ws.write("inner.sh", INNER, 0o755))
+    flow.ws.config(flow.ws.read("rooda.toml") + f"\n[reflex]\nai_cmd = {command}\n\n[goal]\nai_cmd = {command}\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"loop": "reflex"}, "exactly one of rules and template"),
+        ({"loop": "goal", "procedure": "build"}, "unknown key actuator.procedure"),
+        ({"loop": "spiral"}, "actuator.loop must be one of ooda, reflex, goal, got 'spiral'"),
+    ],
+)
+def test_what_is_wrong_with_a_loop_as_the_actuator(flow: Flow, keys: dict[str, object], said: str) -> None:
+    """It is told by `rooda flow check`, before anything is started."""
+    acting(flow, keys)
+    ran = flow.ws.rooda("flow", "check")
+    assert ran.code == 2 and said in ran.both, ran.both
 
 
 def test_what_an_agent_stages_counts_for_nothing(flow: Flow) -> None:
