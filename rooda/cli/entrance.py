@@ -3,10 +3,10 @@
 import os
 
 from rooda.errors import Undecided
-from rooda.model import Agent
+from rooda.model import Agent, Budget, Json
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
-from rooda.world import identity, lock, survivors
+from rooda.world import accounts, identity, lock, survivors
 from rooda.world.agents import preflight
 from rooda.world.runfolder import make_home
 
@@ -44,6 +44,16 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
         )
     _end_survivors(held, screen)
     return held
+
+
+def limits_kept(now: Budget, workspace: str, name: str, typed: Json) -> Budget:
+    """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
+    before = accounts.last_limits(workspace, name)
+    return Budget(
+        now.cost if "max_cost" in typed or not before.cost else before.cost,
+        now.tokens if "max_tokens" in typed or not before.tokens else before.tokens,
+        now.seconds if "max_duration" in typed or not before.seconds else before.seconds,
+    )
 
 
 def warn(screen: Screen, text: str) -> None:

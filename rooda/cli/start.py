@@ -9,14 +9,14 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Budget, Gate, Json, Procedure
+from rooda.model import Gate, Json, Procedure
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import accounts, clock, compose, files, lock, person
+from rooda.world import clock, compose, files, lock, person
 from rooda.world.procedure_world import limits_of, world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
@@ -160,7 +160,8 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
-        procedure = procedure._replace(limits=_kept(procedure.limits, where.workspace, procedure.name, asked))
+        limits = entrance.limits_kept(procedure.limits, where.workspace, procedure.name, asked.flags)
+        procedure = procedure._replace(limits=limits)
     with Signals() as signals:
         since = state.started_at if state else ""
         tenant = Tenant("ooda", procedure.name, procedure.limits, procedure.hooks, since)
@@ -186,16 +187,6 @@ def go(
     if ending.kind == "failures":
         screen.hint(f"What happened: rooda logs {procedure.name}. Go on with: rooda resume {procedure.name}")
     return ending.code
-
-
-def _kept(now: Budget, workspace: str, name: str, asked: Asked) -> Budget:
-    """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    before = accounts.last_limits(workspace, name)
-    return Budget(
-        now.cost if "max_cost" in asked.flags or not before.cost else before.cost,
-        now.tokens if "max_tokens" in asked.flags or not before.tokens else before.tokens,
-        now.seconds if "max_duration" in asked.flags or not before.seconds else before.seconds,
-    )
 
 
 def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaState:

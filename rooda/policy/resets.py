@@ -30,9 +30,13 @@ class Moment(NamedTuple):
 
 ToEpoch = Callable[[Moment], float | None]  # the next time that clock shows this, in its zone
 
+_EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
+
 
 def reset_at(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     """Seconds since 1970, or None when the text names no time."""
+    if epoch := _EPOCH.search(text):
+        return float(epoch[1])
     if after := _AFTER.search(text):
         span = _seconds(after[1])
         return now + span if span else None

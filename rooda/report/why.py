@@ -38,10 +38,11 @@ def reasons(records: Iterable[Json]) -> Iterator[Reason]:
 
 def _maker(record: Json) -> "Maker":
     """Of the kind of loop, if it has reasons of its own: `report/<kind>_why.py`."""
-    if record.get("loop") == "goal":
-        from rooda.report import goal_why
+    if (loop := record.get("loop")) in ("goal", "reflex"):
+        import importlib
 
-        if own := goal_why.MAKERS.get(record["event"]):
+        own: Maker | None = importlib.import_module(f"rooda.report.{loop}_why").MAKERS.get(record["event"])
+        if own:
             return own
     return _MAKERS.get(record["event"], _told)
 

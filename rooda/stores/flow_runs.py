@@ -115,6 +115,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
     """The run's state and its boundaries, ready to go on. What an error closed is open again."""
+    flow_artifacts.sweep(Files(repo.project, run.id))
     logged = flow_repo.history(repo, root.path, run.id)
     if errors := _errors(logged):
         flow_repo.take_back(repo, errors[0].commit)

@@ -1,6 +1,7 @@
 """The files of a run: `.ai-loop/runs/<run-id>/…`, written and read as the specification names them."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -47,6 +48,14 @@ def put(path: str, content: str) -> None:
     """Whole or not at all, also after a power cut."""
     files.folder(os.path.dirname(path))
     files.replace(path, files.to_bytes(content))
+
+
+def sweep(place: Files) -> None:
+    """Remove what a killed writer left half written: nothing of it belongs into a commit."""
+    for folder, _, names in os.walk(os.path.dirname(place.state)):
+        for name in names:
+            if re.fullmatch(r".+\.md\.\d+\.tmp", name):
+                files.remove(os.path.join(folder, name))
 
 
 def header(keys: Mapping[str, Any]) -> str:

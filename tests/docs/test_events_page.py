@@ -81,7 +81,7 @@ def of_goals(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
-    """The events of a loop that is interrupted, resumed, breaks a contract and ends at its limit; and of one that fails."""
+    """The events of a loop that is interrupted, resumed and ends at its limit; and of one that fails."""
     ws.config(f'[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = "run"\n')
     rules = [{"id": f"a.correctness.{name}", "severity": "fail", "description": name} for name in ("one", "two")]
     ws.write("rules.json", json.dumps(rules))

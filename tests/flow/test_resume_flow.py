@@ -207,6 +207,16 @@ def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) 
     assert outcome(flow) == whole_s2
 
 
+def test_F_177_what_a_killed_writer_left_is_not_committed(flow: Flow, whole_s2: Any) -> None:
+    """Files that were about to take a place in the run's folder when the loop was killed."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    flow.ws.write(flow.rd("run-state.md.123.tmp"), "half")
+    flow.ws.write(flow.ap("impl", "result-output.md.123.tmp"), "half")
+    assert flow.resume().code == 0
+    assert outcome(flow) == whole_s2
+
+
 def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
     """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
     flow.scenario("S2")

@@ -11,6 +11,7 @@ from reflex_kit import ALIAS, FAKE, Kit
 from scenarios import script
 
 from harness import until
+from rooda.report.reflex_why import MAKERS
 
 # Answers as an agent that tells what it cost: one cent a call.
 PRICED = f"""#!{sys.executable}
@@ -129,9 +130,16 @@ def test_R_122_R_130_half_a_character(kit: Kit) -> None:
     assert (ran.code, kit.ev.count("phase_error")) == (0, 1), ran.both
 
 
-def test_the_reason_of_an_end(kit: Kit) -> None:
-    """The last event names the score and the rule."""
+def test_the_reasons_of_a_loop(kit: Kit) -> None:
+    """Each evaluation with its score and rules, and the rule behind the end."""
     script(kit, "T3")
-    note = json.loads(kit.new(2, "--json").lines[-1])["note"]
-    score = "score 0.33, threshold 0.8 of phase A; not met: a.correctness.endpoints"
-    assert note == f"{score}; the last iteration did not pass"
+    told = [json.loads(line) for line in kit.new(2, "--json").lines]
+    own = [record for record in told if record["event"] in MAKERS]
+    found = [reason for record in own for reason in MAKERS[record["event"]](record, {}, [])]
+    left = "score 0.33; not met: a.correctness.endpoints"
+    assert [(each.iteration, each.decision, each.rule) for each in found[:2]] == [
+        (1, "failed", f"phase A: {left}"),
+        (2, "failed", f"phase A: {left}"),
+    ]
+    facts = "score 0.33, threshold 0.8 of phase A; not met: a.correctness.endpoints"
+    assert found[2].rule == f"stopped, iteration_limit: {facts}; the last iteration did not pass (exit 4)"

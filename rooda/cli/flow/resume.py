@@ -13,7 +13,7 @@ from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import accounts, flow_repo, lock
+from rooda.world import flow_repo, lock
 from rooda.world.flow_repo import Repo
 
 
@@ -28,8 +28,8 @@ def resumed(name: str | None, there: Where, asked: options.Asked) -> int:
     chosen(flow_runs.known(under.repo), name)
     held = locked(under.repo, under.screen)
     run = to_branch(under.repo, chosen(flow_runs.known(under.repo), name))  # the flow may lie there only
-    if not any(under.setup.limits) and not {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
-        under = under._replace(setup=under.setup._replace(limits=accounts.last_limits(there.workspace, run.id)))
+    limits = entrance.limits_kept(under.setup.limits, there.workspace, run.id, asked.flags)
+    under = under._replace(setup=under.setup._replace(limits=limits))
     return go_on(ready(under), run, held)
 
 

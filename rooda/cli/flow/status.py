@@ -11,6 +11,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
+from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.policy.flow_yaml import front_matter
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
@@ -127,7 +128,7 @@ def lines(facts: Json) -> list[str]:
     for node in facts["nodes"]:
         rows += _lines_of_node(node)
     rows += ["  commits:", *(f"    {each['commit'][:10]} {each['subject']}" for each in facts["commits"])]
-    if facts["status"] == "running" and not facts["running"]:
+    if facts["status"] in (RUNNING, ERROR) and not facts["running"]:
         rows.append(f"  go on with: rooda flow resume {facts['run_id']}")
     return rows
 

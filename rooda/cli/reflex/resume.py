@@ -14,7 +14,6 @@ from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.model import Json
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
-from rooda.world import accounts
 
 
 @click.pass_context
@@ -50,10 +49,8 @@ def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
 
 
 def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
-    """Who names no limits goes on with those of the session before."""
-    if any(made.setup.limits) or {"max_cost", "max_tokens", "max_duration"} & {*asked.flags}:
-        return made
-    limits = accounts.last_limits(place.workspace, place.alias)
+    """What is not typed goes on as it was started."""
+    limits = entrance.limits_kept(made.setup.limits, place.workspace, place.alias, asked.flags)
     return made._replace(setup=made.setup._replace(limits=limits))
 
 
