@@ -51,8 +51,8 @@ def action(text: str) -> Action:
     _, body = front_matter(text)
     if not body.strip():
         raise Broken("is empty")
-    said = section(body, "what was done") or "\n".join(row for row in body.splitlines() if not row.startswith("#"))
-    return Action(first_sentence(said))
+    said = section(body, "what was done") or body
+    return Action(first_sentence("\n".join(row for row in said.splitlines() if not row.startswith("#"))))
 
 
 def require_report(text: str) -> None:
