@@ -576,6 +576,24 @@ def test_a_goal_as_the_actuator(flow: Flow) -> None:
     assert "the loop goal failed" in ran.both
 
 
+SPEC = (
+    "Add hello-goal/greeting.sh, which prints exactly one line: Hello from a goal. Without new packages. "
+    "Checked by running it and by its notes; done when hello-goal/NOTES.md exists."
+)
+
+
+def test_a_goal_reached_as_the_action(flow: Flow) -> None:
+    """The controller's plan is the specification; what the goal's steps made is in the iteration's commit."""
+    acting(flow, {"loop": "goal", "max_iterations": 6})
+    flow.ws.config(flow.ws.read("rooda.toml").partition("[goal]")[0] + '[goal]\nagent = "demo"\n')
+    flow.controller("main", False, True, plan=SPEC)
+    flow.commit("goal")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert flow.ws.git("show", f"{flow.at('1').sha}:hello-goal/greeting.sh")
+    assert flow.at("1").subject.endswith("— goal: completed")
+
+
 def acting(flow: Flow, keys: dict[str, object]) -> None:
     """S1, whose actuator is another loop with a script of its own."""
     import yaml
