@@ -6,6 +6,7 @@ from rooda.cli import kinds, options
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where, a_name, relocated, where
 from rooda.errors import Undecided, UsageProblem
+from rooda.policy.flow_labels import RUN_ID
 from rooda.world import lock
 
 
@@ -19,7 +20,8 @@ def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
 def _named(here: Where, name: str) -> Loop:
     """What bears this name and can go on; else the procedure, which says what is the matter."""
     found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
-    return _one(found) if found else Loop(name if name == "goal" else kinds.OODA, name)
+    kind = "flow" if RUN_ID.fullmatch(name) else name if name == "goal" else kinds.OODA
+    return _one(found) if found else Loop(kind, name)
 
 
 def _only_candidate(here: Where) -> Loop:

@@ -41,7 +41,7 @@ def _ended(record: Json) -> list[Line]:
         return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}"), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
-    again = [Line("info", f"Go on:    rooda flow resume {record['name']}")] if record["status"] == ERROR else []
+    going = [Line("info", f"Go on:    rooda flow resume {record['name']}")] if record["status"] == ERROR else []
     return [
         _end(record),
         Line("info", f"Branch: {record['branch']}"),
@@ -51,7 +51,7 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"Take it:  git checkout {base} && git merge {branch}"),
         Line("info", f"Or:       git rebase {base}"),
         Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
-        *again,
+        *going,
     ]
 
 

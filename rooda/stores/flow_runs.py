@@ -96,6 +96,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     branches = flow_repo.branches(repo)
     names = {*_folders(repo), *(name for branch in branches for name in flow_repo.runs_at(repo, branch))}
     run = next_run_id(_today(), sorted(names))
+    files.folder(os.path.join(repo.project, RUNS))  # before the branch: where it can't be made nothing has begun
     branch = flow_repo.new_branch(repo, slugs, branches)
     state: dict[str, Any] = {
         "run-id": run,
@@ -116,6 +117,8 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
     """The run's state and its boundaries, ready to go on. What an error closed is open again."""
     flow_artifacts.sweep(Files(repo.project, run.id))
+    if flow_artifacts.text(Files(repo.project, run.id).state) is None:  # the run's folder is gone; its branch has it
+        repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = flow_repo.history(repo, root.path, run.id)
     if errors := _errors(logged):
         flow_repo.take_back(repo, errors[0].commit)

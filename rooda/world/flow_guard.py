@@ -123,11 +123,19 @@ class Guard:
         there = {path.decode("utf-8", "surrogateescape") for path in out.split(b"\0")}
         for path in paths:
             if path not in there:
-                _remove(os.path.join(self._repo.top, path))
+                self._remove(path)
         names = b"\0".join(files.to_bytes(path) for path in paths if path in there)
         if names:
             how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
             self._repo.must("restore", f"--source={tree}", *how, stdin=names)
+
+    def _remove(self, path: str) -> None:
+        """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
+        place = os.path.join(self._repo.top, path)
+        if os.path.islink(place) or not os.path.isdir(place):
+            files.remove(place)
+        else:
+            self._repo.ask("clean", "-ffdxq", "--", path)
 
     def _put_head_back(self, before: "Before") -> str:
         """The branch and its tip are ours alone. What an agent committed stays as a change; says what it did."""
@@ -190,16 +198,6 @@ class Before(NamedTuple):
     tree: str
     kept: dict[str, bytes]
     git: Kept
-
-
-def _remove(path: str) -> None:
-    """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        files.remove(path)
 
 
 def _listed(paths: list[str]) -> str:

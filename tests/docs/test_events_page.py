@@ -106,7 +106,7 @@ def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
 
 
 def of_flows(ws: Workspace) -> list[dict[str, Any]]:
-    """The events of a flow of two nodes that is interrupted while its actuator works, resumed, and ends at its target."""
+    """The events of a flow of two nodes whose actuator is interrupted; it is resumed and ends at its target."""
     sys.path.append(str(ROOT / "tests" / "flow"))
     from flow_kit import Flow
 

@@ -63,6 +63,7 @@ SAID = {
     "1. one thing\n   goes on\n2. other": "one thing goes on",
     "Changed src/calc.py, v1.2 only": "Changed src/calc.py, v1.2 only",
     "a\nwrapped\nsentence. Rest": "a wrapped sentence.",
+    "### Parts\nDid the first.\n": "Did the first.",
     "x" * 300: "x" * 199 + "…",
     "tab\there \x07 bell": "tab here bell",
 }

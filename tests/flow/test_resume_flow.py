@@ -217,6 +217,16 @@ def test_F_177_what_a_killed_writer_left_is_not_committed(flow: Flow, whole_s2: 
     assert outcome(flow) == whole_s2
 
 
+def test_F_177_a_run_folder_that_was_deleted(flow: Flow, whole_s2: Any) -> None:
+    """The branch has it: the run goes on from its last commit."""
+    flow.scenario("S2")
+    kill_at(flow, "controller-impl.1")
+    shutil.rmtree(flow.ws.file(".ai-loop/runs"))
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert outcome(flow) == whole_s2
+
+
 def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
     """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
     flow.scenario("S2")

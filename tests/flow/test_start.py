@@ -82,6 +82,23 @@ def test_F_003_without_a_flow_file_setup_is_named(bare: Any) -> None:
     assert not flow.ws.exists(".ai-loop/runs") and flow.calls == []
 
 
+def test_F_003_without_git_setup_is_named_too(bare: Any) -> None:
+    """A folder without a flow and without git: the flow is what is missing first."""
+    ran = bare.rooda("flow", "run", "do it")
+    assert ran.code == 2
+    assert "rooda flow setup" in ran.err and FLOW_FILE in ran.err
+    assert not bare.exists(".ai-loop")
+
+
+def test_F_011_no_branch_where_no_run_can_be_made(flow: Flow) -> None:
+    """A file in the place of the runs' folder: an error, and no branch."""
+    flow.scenario("S1")
+    flow.ws.write(".ai-loop/runs", "a file")
+    ran = flow.run()
+    assert ran.code == 1 and "Traceback" not in ran.both
+    assert flow.ws.git("branch", "--format=%(refname:short)").split() == ["main"]
+
+
 BROKEN = {
     "no YAML": ("a: [1\nb: }", 2),
     "a tab": ("flow:\n\tid: x", 2),
@@ -169,6 +186,8 @@ WRONG = {
     "a sensor twice": (("flow", "sensors"), [f"{AGENTS}/loop-sensor-full.md"] * 2, "two sensors are called 'full'"),
     "outside": (("flow", "controller"), "../x.md", "is not inside the project"),
     "absolute": (("flow", "controller"), "/etc/hostname", "is not inside the project"),
+    "strategy a list": (("flow", "actuator", "strategy"), ["composite"], "delivery: actuator.strategy"),
+    "loop a list": (("flow", "actuator"), {"strategy": "loop", "loop": ["ooda"]}, "delivery: actuator.loop"),
     "on_error": (("defaults", "termination", "on_error"), "go-on", "on_error must be fail-fast"),
 }
 
@@ -198,6 +217,18 @@ def test_F_009_all_faults_are_reported_at_once(flow: Flow) -> None:
     assert numbers == sorted(numbers)
     lines = flow.ws.read(FLOW_FILE).splitlines()
     assert [lines[number - 1].split(":")[0].strip() for number in numbers] == ["type", "controller", "max_iterations"]
+
+
+def test_F_009_a_wrong_strategy_hides_nothing_below_it(flow: Flow) -> None:
+    """The child is looked at all the same, and a node whose id is wrong is named as it is written."""
+    flow.put(FL2)
+    data = topology(FL2)
+    data["flow"]["id"] = "the flow"
+    data["flow"]["actuator"]["strategy"] = "both"
+    data["flow"]["actuator"]["child"]["type"] = "task"
+    flow.ws.write(FLOW_FILE, yaml.safe_dump(data, sort_keys=False))
+    flow.commit("faults")
+    refused(flow, "the flow: id must be", "the flow: actuator.strategy must be", "the flow/impl: type must be")
 
 
 def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
@@ -255,6 +286,17 @@ def test_F_022_F_024_a_new_run_leaves_the_old_one_alone(flow: Flow) -> None:
     assert flow.ws.read(f".ai-loop/runs/{old}/run-state.md") == before
     assert flow.resume(old).code == 0
     assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
+
+
+def test_F_022_with_json_the_question_stands_aside(flow: Flow) -> None:
+    """stdout has nothing but events then."""
+    flow.scenario("S2")
+    killed_in(flow, "actuator-impl")
+    flow.scenario("S2")
+    ran = flow.ws.rooda("flow", "run", "other", "--json", stdin=b"r\n", timeout=60)
+    assert ran.code == 0, ran.err
+    assert all(line.startswith("{") for line in ran.lines)
+    assert "A previous run is still in progress" in ran.err
 
 
 def test_F_022_nobody_answers(flow: Flow) -> None:

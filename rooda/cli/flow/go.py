@@ -52,7 +52,9 @@ def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock
     return CODES[ended.status]
 
 
-def _open(session: Session, state: dict[str, Any], reason: str, code: int, note: str, silent: bool = False, hint: str = "") -> int:
+def _open(
+    session: Session, state: Json, reason: str, code: int, note: str, silent: bool = False, hint: str = ""
+) -> int:
     """The run is not over: it can be resumed."""
     if not silent:
         facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}

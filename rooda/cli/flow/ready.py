@@ -10,7 +10,7 @@ from rooda import settings
 from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
-from rooda.errors import ConfigProblem, Undecided
+from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.model import Agent, Setup
 from rooda.policy.flow_labels import chain
 from rooda.report.flow_screen import FlowScreen
@@ -71,7 +71,16 @@ def ground(where: Where, asked: Asked) -> Ground:
     for warning in found.warnings:
         click.echo(f"WARNING: {warning}", err=True)
     made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, flow_repo.found(where.workspace), FlowScreen(_look(made, asked)))
+    return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(_look(made, asked)))
+
+
+def _repo(workspace: str) -> Repo:
+    """Where there is no flow either, that is the first thing to say."""
+    try:
+        return flow_repo.found(workspace)
+    except UsageProblem:
+        flow_yaml.load(workspace)
+        raise
 
 
 def ready(under: Ground) -> Ready:

@@ -28,7 +28,7 @@ def _run(
     here = ready(under)
     held = locked(here.repo, here.screen)
     runs = flow_runs.known(here.repo)
-    old = _earlier(runs, going, new)
+    old = _earlier(runs, going, new, here.as_json)
     if old is None:
         return _begin(here, " ".join(task), allow_dirty, held)
     moved = to_branch(here.repo, old)
@@ -37,7 +37,7 @@ def _run(
 
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(here, allow_dirty)
-    task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for()
+    task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if flow_repo.position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
     names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]
@@ -45,12 +45,12 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     return go(here, state, [], held, fresh=True)
 
 
-def _asked_for() -> str:
-    """The task, from whoever is there."""
+def _asked_for(aside: bool) -> str:
+    """The task, from whoever is there. `aside`: stdout is for programs."""
     if person.at_terminal():
         answer = person.typed_answer("What is the task? ")
     else:
-        click.echo("What is the task?")
+        click.echo("What is the task?", err=aside)
         answer = person.waiting_answer()
     if not (answer or "").strip():
         hint = 'Give it one: rooda flow run "make the tests pass"'
@@ -58,7 +58,7 @@ def _asked_for() -> str:
     return str(answer).strip()
 
 
-def _earlier(runs: list[Known], going: str | None, new: bool) -> Known | None:
+def _earlier(runs: list[Known], going: str | None, new: bool, aside: bool) -> Known | None:
     """The run to go on with; None for a new one."""
     open_ = flow_runs.running(runs)
     if going:
@@ -69,12 +69,12 @@ def _earlier(runs: list[Known], going: str | None, new: bool) -> Known | None:
         return open_[0]
     if new or not open_:
         return None
-    return _chosen(open_, may_begin=going is None)
+    return _chosen(open_, going is None, aside)
 
 
-def _chosen(open_: list[Known], may_begin: bool) -> Known | None:
+def _chosen(open_: list[Known], may_begin: bool, aside: bool) -> Known | None:
     for run in open_:
-        click.echo(_about(run))
+        click.echo(_about(run), err=aside)
     which = "r" if len(open_) == 1 else "its number of the list, or its id"
     rows = [f"  {number}: {run.id}" for number, run in enumerate(open_, 1)] if len(open_) > 1 else []
     question = "\n".join([*rows, f"Resume it ({which}), or start a new run (n)?"])
@@ -83,20 +83,20 @@ def _chosen(open_: list[Known], may_begin: bool) -> Known | None:
     answers |= {str(number): run for number, run in enumerate(open_, 1)}
     if len(open_) == 1:
         answers |= dict.fromkeys(("r", "resume", "y", "yes"), open_[0])
-    answer = _answer(question)
+    answer = _answer(question, aside)
     while answer is not None:
         if (word := answer.strip().lower()) in answers:
             return answers[word]
         if not person.at_terminal():
             break
-        answer = _answer("Please answer with one of them.")
+        answer = _answer("Please answer with one of them.", aside)
     rows = [f"Go on with: rooda flow run --resume {run.id}" for run in open_]
     rows.append("or start anew: rooda flow run --new …")
     raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
 
 
-def _answer(question: str) -> str | None:
-    click.echo(question)
+def _answer(question: str, aside: bool) -> str | None:
+    click.echo(question, err=aside)
     return person.typed_answer("> ") if person.at_terminal() else person.waiting_answer()
 
 
