@@ -1,8 +1,8 @@
 """What a running loop is doing at this moment, from the last events of its run."""
 
-import json
 import os
 
+from rooda.cli.follow import parsed
 from rooda.model import Json
 from rooda.policy.durations import whole
 from rooda.policy.spending import dollars, total
@@ -14,7 +14,7 @@ _PHASES = {"agent.started": "agent", "gate.started": "gate", "resting": "waiting
 
 
 def at_work(workspace: str, loop: str, name: str, pid: object) -> Json:
-    """Phase and since when, what it waits for, whether it stands still, and what this run has used so far."""
+    """Phase and since when, what it waits for, whether it stands still, and what its name has used in all its runs."""
     folder = runfolder.latest(workspace, name)
     found: Json = {"phase": "", "since": "", "waits_for": "", "suspended": _suspended(pid)}
     for record in _last(os.path.join(folder or "", NAME)):
@@ -52,11 +52,4 @@ def _last(path: str) -> list[Json]:
         lines = files.tail(path, RECENT).split(b"\n")[1 if os.path.getsize(path) > RECENT else 0 :]
     except OSError:
         return []
-    found = []
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        found += [record] if isinstance(record, dict) else []
-    return found
+    return [record for line in lines if (record := parsed(line))]

@@ -10,6 +10,7 @@ from rooda.errors import OK
 from rooda.model import Json
 from rooda.world import clock
 
+NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 PAUSE = 1.0  # seconds between two looks of --watch
 
 
@@ -41,7 +42,7 @@ def _found(workspace: str, wanted: str | None) -> list[tuple[str, Json]]:
     found = []
     for kind in kinds.KINDS:
         for facts in kinds.tenant(kind).facts(workspace, wanted):
-            name = str(facts.get("procedure_name") or facts.get("name", ""))
+            name = next((str(facts[key]) for key in NAMES if key in facts), "")
             now = glance.at_work(workspace, kind, name, facts.get("pid")) if facts.get("running") else None
             found.append((kind, {**facts, "now": now}))
     return found

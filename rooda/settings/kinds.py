@@ -159,10 +159,3 @@ def _duration_faults(value: Any) -> list[Fault]:
 
 
 DURATION = Kind("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
-
-
-def free(value: Any) -> list[Fault]:
-    return []
-
-
-ANYTHING = Kind("may be anything", free)

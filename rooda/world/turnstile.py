@@ -49,8 +49,9 @@ class Turnstile:
         return call
 
     def _choice(self, agent: Agent) -> "Choice":
-        who = self._accounts.setdefault(agent.name, "") or quota.account(agent)
-        self._accounts[agent.name] = who
+        if agent.name not in self._accounts:
+            self._accounts[agent.name] = quota.account(agent)
+        who = self._accounts[agent.name]
         return Choice(agent, who, max(quota.until(who), self._known.get(who, 0.0)))
 
     def counted(self, call: Call, reply: Reply) -> bool:

@@ -1,6 +1,5 @@
 """What a stranger broke once, and how it holds now."""
 
-import json
 import os
 import shutil
 import signal
@@ -95,21 +94,6 @@ def test_stop_while_a_run_begins(ws: Workspace) -> None:
     assert running.finish() == 143
 
 
-def test_a_repeated_call_has_a_transcript_of_its_own(ws: Workspace) -> None:
-    """What the call before a wait said stays where the log says it is."""
-    ws.write("next.out", DONE)
-    agent(ws, LIMITED)
-    running = ws.start("build", "-n", "1")
-    until(lambda: resting(ws), what="the wait")
-    ws.write("agent.out", DONE + "\n")
-    record = next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json"))
-    running.process.terminate()
-    assert running.finish() == 143
-    record.write_text(json.dumps({**json.loads(record.read_text()), "until": "2026-01-01T00:00:00Z"}))
-    ended = [event for event in ws.events() if event["event"] == "agent.ended"]
-    assert "usage limit" in Path(ended[0]["transcript"]).read_text()
-
-
 def test_a_fallback_that_is_missing_is_told_before_the_start(ws: Workspace) -> None:
     """Not when it is needed, at three in the morning."""
     agent(ws, LIMITED, on_limit="switch", fallback=["other"])
@@ -178,14 +162,13 @@ def test_a_hook_that_prints_without_end(ws: Workspace) -> None:
 
 
 def test_the_starter_may_die(ws: Workspace) -> None:
-    """A loop in the background does not need the one who sent it there."""
-    running = ws.start("build", "-n", "1", "--detach", env={"PYTHONPROFILEIMPORTTIME": ""})
+    """A loop in the background that has a folder does not need the one who sent it there."""
+    running = ws.start("build", "-n", "1", "--detach")
+    until(lambda: ws.exists(".rooda/runs"), what="the run's folder")
     os.kill(running.pid, signal.SIGKILL)
     running.finish()
-    until(lambda: ws.leftovers() == [], what="everybody to be gone")
-    assert ws.state() is None
-    if ws.events():
-        assert ws.events()[-1]["event"] == "run.ended"
+    until(lambda: [event["event"] for event in ws.events()][-1:] == ["run.ended"], what="the end of the run")
+    assert len(ws.calls) == 1 and ws.state() is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs to mount a small disk")

@@ -114,10 +114,11 @@ def test_an_unknown_fallback_is_refused(ws: Workspace) -> None:
 def test_a_short_wait_is_waited_out(ws: Workspace) -> None:
     """The same iteration is made again when the limit is over, and counts once."""
     agents(ws, int(time.time()) - 14)  # with the margin of 15 s: a second from now
-    ws.write("second.sh", "cp second.out first.out")
     running = ws.start("build", "-n", "1")
     until(lambda: "resting" in [event["event"] for event in ws.events()], what="the wait")
     ws.write("first.out", DONE)
     assert running.finish() == 0
     assert calls(ws) == ["first", "first"]
     assert [event["event"] for event in ws.events()].count("iteration.ended") == 1
+    said = [Path(event["transcript"]).read_text() for event in ws.events() if event["event"] == "agent.ended"]
+    assert "hit your limit" in said[0] and '"done"' in said[1]  # neither wrote over the other
