@@ -143,3 +143,14 @@ def test_the_reasons_of_a_loop(kit: Kit) -> None:
     ]
     facts = "score 0.33, threshold 0.8 of phase A; not met: a.correctness.endpoints"
     assert found[2].rule == f"stopped, iteration_limit: {facts}; the last iteration did not pass (exit 4)"
+
+
+def test_status_tells_what_a_running_loop_does(kit: Kit) -> None:
+    """`rooda status` finds the events of a reflex loop by its alias: an agent works, one call so far."""
+    kit.answer("PLAN.1", "{}", "sleep 30")
+    running = kit.ws.start(*kit.arguments(), stdin=b"y\ny\n")
+    until(lambda: kit.started("PLAN"))
+    (row,) = json.loads(kit.ws.rooda("status", "--json").out)
+    assert (row["loop"], row["now"]["phase"], row["now"]["calls"]) == ("reflex", "agent", 1)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 143
