@@ -8,8 +8,9 @@ import click
 from rooda import settings
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.model import Agent, Json
+from rooda.model import Json
 from rooda.settings.kinds import nearest
+from rooda.terms import Agent
 from rooda.world.agents import preflight
 
 HELP = {"help_option_names": ["-h", "--help"]}

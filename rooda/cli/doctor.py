@@ -11,8 +11,9 @@ from rooda import settings
 from rooda.cli import version_text
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
-from rooda.model import Agent, Json
+from rooda.model import Json
 from rooda.report.screen import is_terminal
+from rooda.terms import Agent
 from rooda.world import descent, files, git, guardian, kinship, tokens
 from rooda.world.agents import preflight
 from rooda.world.snapshots import Unsaved, look

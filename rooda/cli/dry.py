@@ -8,7 +8,7 @@ from rooda import settings
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
-from rooda.model import Procedure
+from rooda.terms import Procedure
 from rooda.world import compose, files, tokens
 from rooda.world.agents import command, preflight
 

@@ -3,9 +3,10 @@
 import os
 
 from rooda.errors import Undecided
-from rooda.model import Agent, Budget, Json
+from rooda.model import Json
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
+from rooda.terms import Agent, Budget
 from rooda.world import accounts, identity, lock, survivors
 from rooda.world.agents import preflight
 from rooda.world.runfolder import make_home
@@ -46,7 +47,7 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     return held
 
 
-def limits_kept(now: Budget, workspace: str, name: str, typed: Json) -> Budget:
+def budget_kept(now: Budget, workspace: str, name: str, typed: Json) -> Budget:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
     before = accounts.last_limits(workspace, name)
     return Budget(

@@ -5,7 +5,7 @@ import click
 from rooda import settings
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import PHASES, Procedure
+from rooda.terms import PHASES, Procedure
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.errors import UsageProblem
-from rooda.model import PHASES, Json
+from rooda.model import Json
 from rooda.settings.kinds import shown
 from rooda.settings.schema import LOOP
+from rooda.terms import PHASES
 
 
 class Asked(NamedTuple):

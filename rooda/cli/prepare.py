@@ -5,7 +5,7 @@ import click
 from rooda import settings
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
-from rooda.model import Procedure
+from rooda.terms import Procedure
 
 
 def prepared(

@@ -9,15 +9,16 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Gate, Json, Procedure
+from rooda.model import Json
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
+from rooda.terms import Gate, Procedure
 from rooda.world import clock, compose, files, lock, person
-from rooda.world.procedure_world import limits_of, world_of
+from rooda.world.procedure_world import manner_of, world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
@@ -160,17 +161,17 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
-        limits = entrance.limits_kept(procedure.limits, where.workspace, procedure.name, asked.flags)
-        procedure = procedure._replace(limits=limits)
+        budget = entrance.budget_kept(procedure.budget, where.workspace, procedure.name, asked.flags)
+        procedure = procedure._replace(budget=budget)
     with Signals() as signals:
         since = state.started_at if state else ""
-        tenant = Tenant("ooda", procedure.name, procedure.limits, procedure.hooks, since)
-        session = Session(where.workspace, tenant, limits_of(procedure), signals, screen.show, screen.tick(), held)
+        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, since)
+        session = Session(where.workspace, tenant, manner_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)
         gates = [gate.name for gate in procedure.gates or ()]
         how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
-        how["limits"] = procedure.limits._asdict()
+        how["limits"] = procedure.budget._asdict()
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
             ending = ooda.ooda(Run(store), began, procedure, world_of(session, procedure))

@@ -4,7 +4,6 @@ from functools import partial
 from typing import NamedTuple
 
 from rooda.errors import Interrupted, RoodaError, Undecided
-from rooda.model import Budget
 from rooda.policy import goal_answer, goal_fit, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_fit import Fit
@@ -14,6 +13,7 @@ from rooda.policy.goal_shape import Shape
 from rooda.policy.goal_types import Criterion
 from rooda.policy.patience import until_reset
 from rooda.prompting import goal as prompts
+from rooda.terms import Budget
 
 TRIES = 2
 

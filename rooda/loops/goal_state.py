@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from rooda.model import Budget
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Print
 from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import COLLEAGUE, Scores
 from rooda.policy.goal_types import Criterion, Mark
+from rooda.terms import Budget
 
 IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED = "in_progress", "paused", "completed", "cancelled", "failed"
 STATUSES = (IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED)

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from rooda.errors import FAILED, OK, UNFINISHED, LimitReached, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
-from rooda.model import Call, Ending, Gates, Procedure, Prompt, Reply, World
+from rooda.model import Call, Ending, Gates, Prompt, Reply, World
 from rooda.policy.durations import seconds, tenths
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
 from rooda.policy.statistics import timing
+from rooda.terms import Procedure
 
 RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED = "running", "paused", "completed", "aborted", "interrupted"
 STATUS_OF = {

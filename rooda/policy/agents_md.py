@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rooda.model import Gate
+from rooda.terms import Gate
 
 # Possessive, so that no line can be slow: AGENTS.md may hold anything.
 _HEADING = re.compile(r"^(#{1,6})\s++(.*)$")

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rooda.model import Budget, Reply, Usage
+from rooda.model import Reply, Usage
 from rooda.policy.durations import whole
+from rooda.terms import Budget
 
 
 class Used(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rooda.model import PHASES
+from rooda.terms import PHASES
 
 TITLE = "# OODA Loop Iteration"
 

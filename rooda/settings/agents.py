@@ -3,12 +3,12 @@
 from typing import Any
 
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.model import EXIT_GRACE, Agent
 from rooda.settings.kinds import COMMAND, nearest
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.restrictions import restricted
 from rooda.settings.sources import FLAG
 from rooda.settings.tiers import Settings
+from rooda.terms import EXIT_GRACE, Agent
 
 
 def agent_of(look: Lookup) -> Agent | None:

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooda.errors import UsageProblem
-from rooda.model import Gate, Procedure
 from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_agent_text
+from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
 from rooda.settings.kinds import nearest
-from rooda.settings.limits import limits
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
 from rooda.settings.prices import prices_of as prices
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
+from rooda.terms import Gate, Procedure
 
 __all__ = [
     "agent_named",
@@ -78,7 +78,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         description=table.get("description", ""),
         builtin=builtin,
         max_iterations=look.value("default_iterations", 0),
-        limits=limits(look),
+        budget=budget(look),
         hooks=hooks(settings),
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),

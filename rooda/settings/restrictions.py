@@ -4,8 +4,8 @@ import shlex
 from typing import Any
 
 from rooda.errors import ConfigProblem
-from rooda.model import Agent
 from rooda.settings.lookup import Found, Lookup
+from rooda.terms import Agent
 
 _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 

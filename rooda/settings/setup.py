@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rooda.model import Setup
 from rooda.settings.agents import agent_of
+from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
-from rooda.settings.limits import limits
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.prices import prices_of
 from rooda.settings.tiers import Settings
+from rooda.terms import Setup
 
 _PLAIN = ("token_budget", "token_encoding", "max_output_buffer", "show_ai_output", "log_level", "log_timestamp_format")
 _SECONDS = ("iteration_timeout", "idle_timeout", "kill_grace", "retry_wait")
@@ -23,4 +23,4 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setu
         agent = agent._replace(prices=prices_of(settings))
     plain: dict[str, Any] = {key: found.value for key in _PLAIN if (found := look.find(key))}
     seconds: dict[str, Any] = {key: float(found.value) for key in _SECONDS if (found := look.find(key))}
-    return Setup(agent, limits(look), hooks(settings), **plain, **seconds), look
+    return Setup(agent, budget(look), hooks(settings), **plain, **seconds), look

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rooda.kernel import codec
-from rooda.model import Budget, Json, Usage
+from rooda.model import Json, Usage
 from rooda.policy.spending import Used
+from rooda.terms import Budget
 from rooda.world import files, runfolder
 from rooda.world.agents import reading
 from rooda.world.journal import NAME

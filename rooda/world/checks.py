@@ -3,16 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Command, Gate, GateResult, Gates, Ran
+from rooda.model import Command, GateResult, Gates, Ran
 from rooda.policy.durations import plain
+from rooda.terms import Gate
 from rooda.world import process
 from rooda.world.ground import Ground
 
 Note = Callable[[str, Mapping[str, object]], None]  # event, facts
 
 
-class Limits(NamedTuple):
-    """What holds for every command."""
+class Manner(NamedTuple):
+    """How every command is run."""
 
     grace: float
     cap: int  # bytes of output kept
@@ -22,8 +23,8 @@ class Limits(NamedTuple):
 class Checker:
     """Runs the commands of one run."""
 
-    def __init__(self, ground: Ground, limits: Limits, note: Note) -> None:
-        self._ground, self._limits, self._note = ground, limits, note
+    def __init__(self, ground: Ground, manner: Manner, note: Note) -> None:
+        self._ground, self._manner, self._note = ground, manner, note
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """All of them, in order: one failing gate does not hide the next. A signal ends the round."""
@@ -55,7 +56,7 @@ class Checker:
         ]
 
     def _spec(self, command: Command) -> process.Spec:
-        ground, limits = self._ground, self._limits
+        ground, manner = self._ground, self._manner
         output, opened = ground.folder.output(f"{command.number:04d}-{command.label}.out")
         return process.Spec(
             argv=("/bin/sh", "-c", command.command),
@@ -64,9 +65,9 @@ class Checker:
             output=output,
             opened=opened,
             timeout=command.timeout,
-            grace=limits.grace,
-            cap=limits.cap,
-            keep=limits.keep,
+            grace=manner.grace,
+            cap=manner.cap,
+            keep=manner.keep,
         )
 
 

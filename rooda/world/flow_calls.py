@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rooda.errors import Interrupted
-from rooda.model import Agent, Call, Reply, Setup
+from rooda.model import Call, Reply
 from rooda.policy.flow_contract import Broken, unfenced
 from rooda.policy.flow_records import NodeFailed
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
+from rooda.terms import Agent, Setup
 from rooda.world import files
 from rooda.world.agents import final
 from rooda.world.flow_artifacts import Files, put, text

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rooda.model import Agent, Reply, Usage
+from rooda.model import Reply, Usage
 from rooda.policy import goal_answer, goal_block, goal_errors, prices
 from rooda.policy.durations import plain
 from rooda.policy.goal_effects import Told
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.terms import Agent
 from rooda.world import files
 from rooda.world.agents import final, reading
 from rooda.world.agents.gathered import Gathered

@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Iterator
 
-from rooda.model import Agent, Call, Json, Prompt
+from rooda.model import Call, Json, Prompt
 from rooda.policy.goal_effects import Told
+from rooda.terms import Agent
 from rooda.world import files, goal_reply, runfolder
 from rooda.world.agents import environment
 from rooda.world.agents.understanding import understood

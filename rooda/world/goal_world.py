@@ -4,12 +4,13 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.model import Agent, Call, Command, Json, Ran, Setup
+from rooda.model import Call, Command, Json, Ran
 from rooda.policy import goal_errors, goal_expect, goal_words
 from rooda.policy.goal_effects import Finding, GoalWorld, Question, Told
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
+from rooda.terms import Agent, Setup
 from rooda.world import clock, files, goal_prints, goal_reply, person, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.kept import Measure

@@ -4,8 +4,9 @@ import json
 import sys
 from collections.abc import Mapping
 
-from rooda.model import Hook, Json
+from rooda.model import Json
 from rooda.policy.moments import moment
+from rooda.terms import Hook
 from rooda.world import files, process
 from rooda.world.ground import Ground
 from rooda.world.signals import Later

@@ -2,16 +2,17 @@
 
 from functools import partial
 
-from rooda.model import Procedure, Prompt, World
+from rooda.model import Prompt, World
+from rooda.terms import Procedure
 from rooda.world import clock, compose
-from rooda.world.checks import Limits
+from rooda.world.checks import Manner
 from rooda.world.kept import Measure
 from rooda.world.session import Session
 
 
-def limits_of(procedure: Procedure) -> Limits:
+def manner_of(procedure: Procedure) -> Manner:
     keep = procedure.agent is not None and procedure.agent.keep_background
-    return Limits(procedure.kill_grace, procedure.max_output_buffer, keep)
+    return Manner(procedure.kill_grace, procedure.max_output_buffer, keep)
 
 
 class Composer:

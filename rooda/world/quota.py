@@ -6,7 +6,7 @@ It outlives runs, restarts and reboots, so that nobody asks before the time has 
 import json
 import os
 
-from rooda.model import Agent
+from rooda.terms import Agent
 from rooda.world import clock, files
 from rooda.world.agents import preflight
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Budget, Call, Command, Gate, Gates, Hook, Json, Prompt, Ran, Reply
+from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply
 from rooda.policy.outcome import USAGE_LIMIT
+from rooda.terms import Budget, Gate, Hook
 from rooda.world import background, clock, hooks, kinship, memory, process
 from rooda.world.agents import ask, environment, evidence
-from rooda.world.checks import Checker, Limits
+from rooda.world.checks import Checker, Manner
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
 from rooda.world.kept import KeptPrompt, Measure
@@ -42,7 +43,7 @@ class Session:
         self,
         workspace: str,
         tenant: Tenant,
-        limits: Limits,
+        manner: Manner,
         signals: Signals,
         show: Callable[[Json], None],
         tick: Tick | None,
@@ -54,7 +55,7 @@ class Session:
         background.begun(folder.run, folder.ready)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
-        self._tenant, self._show, self._signals, self._limits = tenant, show, signals, limits
+        self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner
         self._iteration = 0
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
@@ -64,7 +65,7 @@ class Session:
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self._journal.hide(self.ground.env, workspace)
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
-        self._checker = Checker(self.ground, limits, lambda event, facts: self.tell(event, **facts))
+        self._checker = Checker(self.ground, manner, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
         self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
         if tenant.since:
@@ -178,7 +179,7 @@ class Session:
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""
-        process.end_leftovers(self._signals, self._limits.grace)
+        process.end_leftovers(self._signals, self._manner.grace)
         self._journal.sync()
         self._journal.close()
         self.folder.close()

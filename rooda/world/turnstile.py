@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rooda.errors import LimitReached
-from rooda.model import Agent, Budget, Call, Reply
+from rooda.model import Call, Reply
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, enough, total, with_reply
+from rooda.terms import Agent, Budget
 from rooda.world import accounts, clock, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from harness import Ran, Workspace, until
-from rooda.model import Agent
+from rooda.terms import Agent
 from rooda.world.agents import environment, preflight, traps
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="a rule for root")

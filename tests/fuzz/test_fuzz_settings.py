@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from harness import Workspace
 from rooda.errors import USAGE, RoodaError
-from rooda.model import PHASES, Gate
 from rooda.policy import agents_md
 from rooda.settings import decided, load, origins, resolve
+from rooda.terms import PHASES, Gate
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = """\

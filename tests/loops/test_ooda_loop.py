@@ -10,7 +10,8 @@ from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Agent, Call, Ending, Gate, GateResult, Gates, Procedure, Prompt, Reply, World
+from rooda.model import Call, Ending, GateResult, Gates, Prompt, Reply, World
+from rooda.terms import Agent, Gate, Procedure
 
 PROCEDURE = Procedure("ship", (), Agent("", "true"), max_iterations=3, gates=(Gate("tests", "make test"),))
 PROMPT = Prompt("/p", "0", 1, 1, True, 0)

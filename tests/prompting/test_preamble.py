@@ -2,8 +2,8 @@
 
 import pytest
 
-from rooda.model import Procedure
 from rooda.prompting.preamble import preamble
+from rooda.terms import Procedure
 
 BUILD = Procedure("build", (), None, display="Build", max_iterations=10)
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 import pytest
 from shipped_prompts import fragments
 
-from rooda.model import Gate
 from rooda.policy import agents_md
+from rooda.terms import Gate
 
 PATHS = sorted(fragments())
 NAMES = "AGENTS README CONTEXT TODO PLAN TASK CONTRIBUTING CLAUDE GEMINI SUCCESS FAILURE HEAD"

@@ -7,11 +7,11 @@ import pytest
 from shipped_prompts import procedures, prompt
 from test_builtin_procedures import user_page
 
-from rooda.model import PHASES, Fragment, Procedure
 from rooda.policy import promise
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
 from rooda.settings import load, resolve
+from rooda.terms import PHASES, Fragment, Procedure
 from rooda.world import files
 
 

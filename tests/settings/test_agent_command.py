@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiers import Tiers
 
-from rooda.model import Agent
 from rooda.settings import resolve
+from rooda.terms import Agent
 from rooda.world.agents.command import argv, describe
 
 

@@ -4,8 +4,8 @@ import pytest
 from tiers import OWN, Tiers
 
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.model import PHASES, Gate
 from rooda.settings import resolve
+from rooda.terms import PHASES, Gate
 
 
 class TestGates:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
-from rooda.model import Procedure
 from rooda.settings import Settings, load, resolve
+from rooda.terms import Procedure
 
 OWN = """
 [procedures.mine]

@@ -12,7 +12,7 @@ from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState
 from rooda.stores.flow_run import STEP, FlowStore, Place
 from rooda.world import flow_repo, lock
-from rooda.world.checks import Limits
+from rooda.world.checks import Manner
 from rooda.world.flow_artifacts import Files
 from rooda.world.flow_guard import Guard
 from rooda.world.flow_repo import Boundaries
@@ -27,10 +27,10 @@ CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock | None, fresh: bool) -> int:
     """Run the loop to its end and give the exit code."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
-    limits = Limits(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
+    manner = Manner(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
     with Signals() as signals:
-        tenant = Tenant("flow", name, made.limits, made.hooks, "" if fresh else EVER)
-        session = Session(here.repo.project, tenant, limits, signals, screen.show, screen.tick(), held)
+        tenant = Tenant("flow", name, made.budget, made.hooks, "" if fresh else EVER)
+        session = Session(here.repo.project, tenant, manner, signals, screen.show, screen.tick(), held)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.project, name)
             guard = Guard(repo, root, name)
@@ -72,7 +72,7 @@ def _opening(active: str, here: Ready, state: dict[str, Any]) -> Json:
     nodes = chain(here.topology.root)
     return {
         "nodes": [node.id for node in nodes],
-        "limits": here.setup.limits._asdict(),
+        "limits": here.setup.budget._asdict(),
         "nodes_paths": [node.path for node in nodes],
         "task": state["task"],
         "branch": state["branch"],

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
-from rooda.model import Agent, Command
+from rooda.model import Command
 from rooda.policy.flow_records import Action, Job, NodeFailed
+from rooda.terms import Agent
 from rooda.world import files
 from rooda.world.session import Session
 

@@ -11,7 +11,6 @@ from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
-from rooda.model import Agent, Setup
 from rooda.policy.flow_labels import chain
 from rooda.report.flow_screen import FlowScreen
 from rooda.report.screen import Look
@@ -19,6 +18,7 @@ from rooda.settings import flow_agents, flow_yaml
 from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
+from rooda.terms import Agent, Setup
 from rooda.world import files, flow_native, flow_repo, lock
 from rooda.world.flow_repo import Repo
 from rooda.world.flow_world import Ways

@@ -44,8 +44,8 @@ def require(place: Place) -> GoalState:
 def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> int:
     place = Place(where.workspace)
     found = require(place)
-    made = made._replace(limits=made.limits if any(made.limits) else found.brief.limits)
-    found = found._replace(brief=found.brief._replace(limits=made.limits))
+    made = made._replace(budget=made.budget if any(made.budget) else found.brief.limits)
+    found = found._replace(brief=found.brief._replace(limits=made.budget))
     crashed = found.status == IN_PROGRESS
     if crashed:
         found = _cut_off(made, place, found)

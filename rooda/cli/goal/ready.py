@@ -10,13 +10,14 @@ from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.model import Agent, Budget, Json, Setup
+from rooda.model import Json
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
 from rooda.settings.prices import prices_of
 from rooda.settings.setup import setup
+from rooda.terms import Agent, Budget, Setup
 
 MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
@@ -30,7 +31,7 @@ class Ready(NamedTuple):
     agent: Agent
     screen: GoalScreen
     asked: Asked
-    limits: Budget  # over all sessions of the goal
+    budget: Budget  # over all sessions of the goal
 
     def number(self, key: str) -> float:
         return float(self.look.value(key, 0))
@@ -48,7 +49,7 @@ def ready(where: Where, typed: Json) -> Ready:
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)
     agent = made.agent._replace(prices=prices_of(found))  # of a raw command too: then its cost is estimated
-    return Ready(made, look, agent, screen, asked, made.limits)
+    return Ready(made, look, agent, screen, asked, made.budget)
 
 
 def _look(made: Setup, look: Lookup, asked: Asked) -> Look:

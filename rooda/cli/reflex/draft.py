@@ -9,7 +9,7 @@ from rooda.model import Call
 from rooda.prompting.substitute import substitute
 from rooda.world import files
 from rooda.world.agents import final
-from rooda.world.checks import Limits
+from rooda.world.checks import Manner
 from rooda.world.kept import Measure
 from rooda.world.session import Session, Tenant
 from rooda.world.shipped import shipped
@@ -20,9 +20,9 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
-        limits = Limits(setup.kill_grace, setup.max_output_buffer, agent.keep_background)
+        manner = Manner(setup.kill_grace, setup.max_output_buffer, agent.keep_background)
         tenant = Tenant("reflex", "draft")
-        session = Session(here.workspace, tenant, limits, signals, made.screen.show, made.screen.tick(), None)
+        session = Session(here.workspace, tenant, manner, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
             call = Call("draft", 1, agent, prompt, setup.iteration_timeout, setup.idle_timeout, setup.kill_grace)

@@ -9,12 +9,13 @@ from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.model import Agent, Json, Setup
+from rooda.model import Json
 from rooda.report.reflex_screen import ReflexScreen
 from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.sources import BUILT_IN
+from rooda.terms import Agent, Setup
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 

@@ -50,8 +50,8 @@ def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
 
 def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
     """What is not typed goes on as it was started."""
-    limits = entrance.limits_kept(made.setup.limits, place.workspace, place.alias, asked.flags)
-    return made._replace(setup=made.setup._replace(limits=limits))
+    budget = entrance.budget_kept(made.setup.budget, place.workspace, place.alias, asked.flags)
+    return made._replace(setup=made.setup._replace(budget=budget))
 
 
 def require_open(place: Place, found: Found) -> State:

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 
-from rooda.model import Agent
+from rooda.terms import Agent
 
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
 

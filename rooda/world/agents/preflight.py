@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
-from rooda.model import Agent, Prompt
+from rooda.model import Prompt
+from rooda.terms import Agent
 from rooda.world import files
 from rooda.world.agents import command, environment, traps, versions
 
