@@ -20,18 +20,22 @@ def asked(state: State, world: World, jobs: Sequence[Job]) -> State:
     pending = list(jobs)
     while pending:
         broken: list[tuple[Job, Breach, str]] = []
+        waiting: list[Job] = []
         queries = [
             Query(job.phase, state.iteration, state.phase, job.prompt, world.tries(state, job.phase) + 1)
             for job in pending
         ]
         for job, answer in zip(pending, world.ask(queries), strict=True):
+            if answer.unasked:
+                waiting.append(job)
+                continue
             try:
                 state = job.take(state, _read(job, answer))
             except Breach as problem:
                 broken.append((job, problem, answer.text))
-        if broken:
+        if broken or 0 < len(waiting) < len(pending):
             state = _broken(world.keep(state), world, broken)
-        pending = [job for job, _, _ in broken] if state.status == RUNNING else []
+        pending = [*waiting, *(job for job, _, _ in broken)] if state.status == RUNNING else []
     return state
 
 

@@ -23,6 +23,7 @@ class Answer(NamedTuple):
 
     text: str = ""
     problem: str = ""
+    unasked: bool = False  # a usage limit stood in the way: it has to be asked again
 
 
 class Ran(NamedTuple):

@@ -51,12 +51,13 @@ class Session:
     ) -> None:
         memory.settle()
         self._began = clock.monotonic()
-        self.folder = folder = RunFolder(workspace, new_id(tenant.name))
+        self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
         background.begun(folder.run, folder.ready)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
         self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner
         self._iteration = 0
+        self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
         if tenant.loop == "ooda":
@@ -69,7 +70,7 @@ class Session:
         self._prompt = KeptPrompt(folder)
         self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
         if tenant.since:
-            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.since)
+            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop)
         self.enough = self._turnstile.enough
         signals.when_abandoned = self._ledger.abandon
 
@@ -106,21 +107,28 @@ class Session:
         return prompt
 
     def ask(self, call: Call) -> Reply:
-        return self.ask_all((call,))[0]
+        """One agent call. Who meets a usage limit is asked again when it is over."""
+        reply = NOT_ASKED
+        while reply is NOT_ASKED and not self.signalled():
+            reply = self.ask_all((call,))[0]
+        return reply
 
     def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
-        """One agent call, or several at once. Who meets a usage limit is asked again when it is over."""
-        replies: dict[int, Reply] = {}
-        left, tries = [*range(len(calls))], 0
-        while left:
-            tries += 1
-            ready = [_again(self._turnstile.passed(calls[place]), tries) for place in left]
-            if self.signalled():  # before or while it was waited for
-                return [replies.get(place, NOT_ASKED) for place in range(len(calls))]
-            replies.update(zip(left, self._ask(ready), strict=True))
-            counted = [self._turnstile.counted(call, replies[place]) for place, call in zip(left, ready, strict=True)]
-            left = [place for place, limited in zip(left, counted, strict=True) if limited]
-        return [replies[place] for place in range(len(calls))]
+        """Several agent calls at once, each when its account allows it. NOT_ASKED for those that met a usage limit."""
+        ready = [self._turnstile.passed(self._apart(call)) for call in calls]
+        if self.signalled():  # before or while it was waited for
+            return [NOT_ASKED] * len(calls)
+        replies = self._ask(ready)
+        for place, (call, reply) in enumerate(zip(ready, replies, strict=True)):
+            if self._turnstile.counted(call, reply):
+                self._limited.append(ask.transcript_name(calls[place]))
+                replies[place] = NOT_ASKED
+        return replies
+
+    def _apart(self, call: Call) -> Call:
+        """The call with a name of its own for what it prints, if it is made once more."""
+        tries = self._limited.count(ask.transcript_name(call)) + 1
+        return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
     def _ask(self, calls: Sequence[Call]) -> list[Reply]:
         for call in calls:
@@ -161,15 +169,19 @@ class Session:
         return found
 
     def rest(self, seconds: float) -> None:
-        """Wait, and say so; a signal ends it."""
-        self._rest_until(clock.now() + seconds)
+        """Wait so long, whatever becomes of the clock, and say so; a signal ends it."""
+        last = clock.monotonic() + seconds
+        self._rest(clock.now() + seconds, lambda: last - clock.monotonic())
 
-    def _rest_until(self, moment: float, who: str = "") -> None:
+    def _rest_until(self, moment: float, who: str) -> None:
         """Until the clock shows it, even if it was set meanwhile or the machine slept; never longer than it seemed."""
-        left = max(moment - clock.now(), 0.0)
-        self.tell("resting", seconds=round(left, 1), until=clock.rfc3339(moment), account=who)
-        last, tick = clock.monotonic() + left, self.ground.tick
-        while (left := min(moment - clock.now(), last - clock.monotonic())) > 0 and not self.signalled():
+        last = clock.monotonic() + moment - clock.now()
+        self._rest(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), who)
+
+    def _rest(self, moment: float, how_long: Callable[[], float], who: str = "") -> None:
+        self.tell("resting", seconds=round(max(how_long(), 0.0), 1), until=clock.rfc3339(moment), account=who)
+        tick = self.ground.tick
+        while (left := how_long()) > 0 and not self.signalled():
             if self._signals.take_suspend():
                 suspend_ourselves()
             if tick:
@@ -199,8 +211,3 @@ class Session:
         problem = self.folder.take_problem()
         if problem:
             self.tell("problem", text=problem)
-
-
-def _again(call: Call, tries: int) -> Call:
-    """The call with a name of its own for what it prints, if it is made once more."""
-    return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")

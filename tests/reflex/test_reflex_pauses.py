@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
+import time
 from typing import Any
 
 import pytest
-from reflex_kit import ALIAS, FAKE, Kit
+from reflex_kit import ALIAS, FAKE, Kit, words
 from scenarios import script
 
 from harness import until
@@ -27,6 +29,27 @@ def priced(kit: Kit, more: str = "") -> None:
     path = kit.ws.write("priced", PRICED, 0o755)
     agent = f'[agents.priced]\ncommand = "{path}"\noutput = "claude"\n'
     kit.ws.config(f'{agent}[reflex]\nagent = "priced"\nexec_checks = "run"\n{more}')
+
+# PREPARE meets a usage limit while the file `limited` is there; the rest answers.
+LIMITED = f"""#!{sys.executable}
+import json, os, subprocess, sys
+if os.environ["ROODA_CALL"] == "prepare" and os.path.exists("limited"):
+    resets = int(open("limited").read())
+    os.remove("limited")
+    info = {{"status": "rejected", "resetsAt": resets, "rateLimitType": "five_hour"}}
+    print(json.dumps({{"type": "rate_limit_event", "rate_limit_info": info}}))
+    print(json.dumps({{"type": "result", "is_error": True, "api_error_status": 429, "result": "You've hit your limit"}}))
+    sys.exit(1)
+said = subprocess.run(["{FAKE}"], stdin=sys.stdin, capture_output=True, text=True)
+print(json.dumps({{"type": "result", "is_error": False, "result": said.stdout}}))
+"""
+
+
+def limited(kit: Kit, resets_at: int, on_limit: str) -> None:
+    path = kit.ws.write("limited-agent", LIMITED, 0o755)
+    kit.ws.write("limited", str(resets_at))
+    agent = f'[agents.limited]\ncommand = "{path}"\noutput = "claude"\n'
+    kit.ws.config(f'{agent}[reflex]\nagent = "limited"\nexec_checks = "run"\non_limit = "{on_limit}"\n')
 
 
 def hooked(kit: Kit) -> list[dict[str, Any]]:
@@ -50,6 +73,22 @@ def test_R_241_R_062_a_limit_of_cost(kit: Kit) -> None:
     assert (more.code, kit.run["status"]) == (0, "completed"), more.both
     assert kit.counts() == {"PLAN": 2, "PRODUCE": 2, "PREPARE": 3, "CRITIQUE": 1, "REFINE": 1}
     assert [told["moment"] for told in hooked(kit)] == ["paused", "paused", "done"]
+
+
+def test_R_241_a_usage_limit_of_one_of_two(kit: Kit) -> None:
+    """PREPARE meets a usage limit beside PRODUCE: what PRODUCE answered is on disk, and not paid again."""
+    limited(kit, 4_000_000_000, "stop")
+    ran = kit.new()
+    assert (ran.code, kit.counts()) == (4, {"PLAN": 1, "PRODUCE": 1}), ran.both
+    assert (kit.run["status"], kit.run["current_step"], kit.artifact) == ("running", "PREPARE", words("ENAD"))
+    assert "Usage limit of limited" in ran.out and "until 2096-10-02" in ran.out
+    limited(kit, int(time.time()) - 14, "switch")  # with the margin of 15 s: a second from now
+    shutil.rmtree(kit.ws.env["XDG_STATE_HOME"])  # the note of the limit
+    again = kit.reflex("resume")
+    assert (again.code, kit.run["status"]) == (0, "completed"), again.both
+    assert kit.counts() == {"PLAN": 1, "PRODUCE": 1, "PREPARE": 2}
+    transcripts = [event["transcript"] for event in kit.ws.events() if event["event"] == "agent.started"]
+    assert len(transcripts) == len(set(transcripts)) == 3
 
 
 def test_R_241_a_limit_of_time(kit: Kit) -> None:

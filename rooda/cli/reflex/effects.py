@@ -21,7 +21,7 @@ from rooda.world import files, reflex_effects
 from rooda.world.agents import final
 from rooda.world.kept import Measure
 from rooda.world.reflex_effects import Guarded
-from rooda.world.session import Session
+from rooda.world.session import NOT_ASKED, Session
 from rooda.world.shipped import shipped
 
 
@@ -161,6 +161,8 @@ def compose(phase: str, values: Mapping[str, str]) -> str:
 
 
 def _answer(reply: Reply, output: str) -> Answer:
+    if reply is NOT_ASKED:
+        return Answer(unasked=True)
     if reply.ok:
         return Answer(final.text(output, reply.transcript))
     if reply.ended in ("timeout", "idle"):
