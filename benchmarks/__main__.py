@@ -1,15 +1,16 @@
-"""`python -m benchmarks [--quick] [--goal N]`: measure; `--readme`: put the figures into README.md."""
+"""`python -m benchmarks [PART …]`: measure all, or these parts; `--readme`: put the figures into the documents."""
 
 import argparse
 import os
 import platform
 import sys
 import tempfile
+import time
 from typing import Any
 
-from benchmarks import results
-from benchmarks.bench import ROOT, Bench
-from benchmarks.goals import GOALS
+from benchmarks import documents, plots, results
+from benchmarks.bench import Bench
+from benchmarks.goals import PARTS
 from benchmarks.measure import Failed
 
 
@@ -17,7 +18,7 @@ def main() -> int:
     asked = options()
     try:
         if asked.readme:
-            results.into_readme(results.load(asked.results))
+            documents.filled(results.load(asked.results), asked.results)
             return 0
         return measured(asked)
     except Failed as problem:
@@ -27,28 +28,34 @@ def main() -> int:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure rooda against its goals.")
+    parser.add_argument("parts", metavar="PART", nargs="*", help=f"of {', '.join(PARTS)}; all when none is named")
     parser.add_argument("--quick", action="store_true", help="few rounds: does it run, not how fast is it")
-    parser.add_argument("--goal", type=int, action="append", choices=sorted(GOALS), help="only this one; repeatable")
-    parser.add_argument("--readme", action="store_true", help="measure nothing; put the results into README.md")
-    parser.add_argument("--results", metavar="DIR", default=os.path.join(ROOT, "benchmarks", "results"))
+    parser.add_argument("--readme", action="store_true", help="measure nothing; put the results into the documents")
+    parser.add_argument("--results", metavar="DIR", default=results.FOLDER)
     parser.add_argument("--rooda", metavar="FILE", default="", help="this installed command instead of a fresh install")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if unknown := [part for part in asked.parts if part not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return asked
 
 
 def measured(asked: argparse.Namespace) -> int:
     """Exit 0 when every goal that was measured is met, or the run was a quick one; else 4."""
     found = results.load(asked.results)
     missed = False
-    with tempfile.TemporaryDirectory(prefix="rooda-bench-") as root:
+    chosen = [part for part in PARTS if part in asked.parts or not asked.parts]
+    with tempfile.TemporaryDirectory(prefix="rooda-bench-", ignore_cleanup_errors=True) as root:
         bench = Bench(os.path.realpath(root), asked.quick, os.path.abspath(asked.rooda) if asked.rooda else "")
-        for number in asked.goal or GOALS:
-            goal = GOALS[number](bench)
-            results.keep(found, number, goal, how(bench))
-            results.save(asked.results, found)
+        for number, part in enumerate(chosen, 1):
+            print(f"[{number}/{len(chosen)}] {part} …", flush=True)
+            began = time.monotonic()
+            goal = PARTS[part](bench)
+            results.keep(found, part, goal, {**how(bench), "seconds": round(time.monotonic() - began, 1)})
+            results.save(asked.results, found, [*PARTS])
             for row in goal.rows:
                 missed = missed or not row.met
-                bound = "no goal" if row.limit is None else f"at most {row.limit:g}: {'met' if row.met else 'MISSED'}"
-                print(f"{row.goal:>2}  {row.what}: {row.measured:.3g} {row.unit} ({bound})", flush=True)
+                print(f"    {row.goal or ' '}  {row.told}", flush=True)
+    plots.drawn(found, asked.results)
     return 4 if missed and not asked.quick else 0
 
 

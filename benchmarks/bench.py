@@ -101,15 +101,19 @@ class Bench:
         return [bash, script, *phases, "--max-iterations", str(count), "--ai-cmd", self.agent]
 
     def gaps(self, argv: list[str], place: Workspace) -> list[float]:
-        """Seconds between the end of each agent call and the start of the next, in one run of a loop.
+        """The gaps of one run of a loop.
 
         Nothing is deleted between runs: for minutes afterwards ext4 looks at each deleted inode before it makes a file.
         """
         with open(place.stamps, "wb"):
             pass
         once(argv, place.env, place.path)
-        calls = place.calls()
-        return [(after[0] - before[1]) / 1e9 for before, after in pairwise(calls)]
+        return gaps(place)
+
+
+def gaps(place: Workspace) -> list[float]:
+    """Seconds between the end of each agent call and the start of the next."""
+    return [(after[0] - before[1]) / 1e9 for before, after in pairwise(place.calls())]
 
 
 def events(place: Workspace) -> list[dict[str, Any]]:
@@ -122,6 +126,20 @@ def events(place: Workspace) -> list[dict[str, Any]]:
 
 def time_of(event: dict[str, Any]) -> float:
     return datetime.fromisoformat(str(event["ts"])).timestamp()
+
+
+def repository(place: Workspace, files: int, ignored: str = "") -> None:
+    """So many small files, in 200 folders, in one commit; what measuring needs is ignored."""
+    write(os.path.join(place.path, ".gitignore"), f"said\nstamps\ncache/\nprompt\n.rooda/\n{ignored}")
+    for number in range(files):
+        folder = os.path.join(place.path, f"d{number % 200}")
+        os.makedirs(folder, exist_ok=True)
+        write(os.path.join(folder, f"f{number}"), f"{number}\n" * 20)
+    git = ["git", "-C", place.path, "-c", "gc.auto=0"]
+    for words in (["init", "-q", "-b", "main"], ["config", "user.name", "b"], ["config", "user.email", "b@c.invalid"]):
+        run([*git, *words])
+    run([*git, "add", "-A"])
+    run([*git, "commit", "-q", "-m", "all"])
 
 
 def write(path: str, text: str) -> None:

@@ -29,6 +29,32 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def whole(pid: int, without: set[int]) -> list[int]:
+    """The process and all its descendants, but for some and theirs."""
+    found = [pid]
+    for member in found:
+        for task in _listed(f"/proc/{member}/task"):
+            try:
+                with open(f"/proc/{member}/task/{task}/children", encoding="ascii") as file:
+                    found += [int(child) for child in file.read().split() if int(child) not in without]
+            except OSError:
+                continue
+    return found
+
+
+def marked(mark: str) -> list[int]:
+    """Live processes, zombies left out, with NAME=VALUE in their environment."""
+    wanted, found = mark.encode(), []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
 def use(pids: list[int]) -> Use:
     return Use(sum(map(private, pids)), sum(map(_wakeups, pids)), sum(map(_cpu, pids)))
 
@@ -40,8 +66,19 @@ def private(pid: int) -> int:
 
 
 def _wakeups(pid: int) -> int:
-    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+    """Those of all its threads."""
+    count = 0
+    for task in _listed(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="utf-8", errors="replace") as file:
+            count += next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _cpu(pid: int) -> float:
@@ -56,3 +93,9 @@ def _stat(pid: int) -> list[bytes]:
             return file.read().rpartition(b")")[2].split()
     except OSError:
         return []
+
+
+def parent(pid: int) -> int:
+    """0 when the process is gone."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0

@@ -126,6 +126,7 @@ class Setup(NamedTuple):
     kill_grace: float = 5.0
     retry_wait: float = 5.0
     max_output_buffer: int = 10_485_760
+    safety: str = "off"  # off | snapshot
     show_ai_output: bool = False
     log_level: str = "info"
     log_timestamp_format: str = "time"

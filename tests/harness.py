@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import event_schema
 from processes import Running, Terminal, alive, marked, until
 
 __all__ = ["FAKE_AI", "SAMPLE", "Call", "Ran", "Running", "Terminal", "Workspace", "alive", "masked", "until"]
@@ -79,6 +80,7 @@ class Workspace:
         self.loop: dict[str, str] = {"ai_cmd": json.dumps(FAKE_AI)}
         self.sections: dict[str, str] = {}
         self.running: list[Running] = []
+        self.damages_events = False  # a test that writes or tears events.jsonl itself says so
         for folder in (self.path, os.path.join(self.fake, "calls"), os.path.join(self.home, "tmp")):
             os.makedirs(folder)
         Path(self.home, ".gitconfig").write_text(
@@ -283,7 +285,7 @@ class Workspace:
         return marked(self.mark)
 
     def close(self, seconds: float = 5) -> None:
-        """End what the test left running; fail if anything outlived its command."""
+        """End what the test left running; fail if anything outlived its command, or if an event is not as promised."""
         for running in self.running:
             running.stop()
         try:
@@ -295,3 +297,5 @@ class Workspace:
             for pid in remaining:
                 os.kill(pid, signal.SIGKILL)
             raise AssertionError(f"left running:\n{shown}") from None
+        if not self.damages_events:
+            event_schema.check_all(self.root)

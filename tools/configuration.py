@@ -8,6 +8,8 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 
+from making import made
+
 from rooda.cli import options
 from rooda.settings.hooks import HOOKS
 from rooda.settings.loop_kinds import KINDS, SHARED
@@ -202,14 +204,5 @@ def _flag(key: str) -> str:
     return "`--no-gates`" if key == "quality_gates" else ""
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--print"]:
-        sys.stdout.write(page())
-        return 0
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(made(page(), PAGE))

@@ -1,23 +1,45 @@
-"""One module per goal or family of goals; `GOALS` is the list of them."""
+"""One module per goal or family of goals; `PARTS` is the list of what can be measured."""
 
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
-from benchmarks.goals import flow, gap, goal, output, reflex, startup, steady, stopping, waiting
+from benchmarks.goals import (
+    everything,
+    flow,
+    gap,
+    goal,
+    growth,
+    left,
+    output,
+    peers,
+    reflex,
+    snapshots,
+    startup,
+    steady,
+    stopping,
+    tokens,
+    waiting,
+)
 from benchmarks.verdict import Measured
 
-GOALS: dict[int, Callable[[Bench], Measured]] = {
-    1: startup.words,
-    2: startup.dry_run,
-    3: gap.gap,
-    4: gap.cpu,
-    5: gap.gate,
-    6: gap.size,
-    7: steady.steady,
-    8: waiting.waiting,
-    9: output.output,
-    10: stopping.stopping,
-    13: reflex.iteration,
-    14: flow.boundary,
-    15: goal.turn,
+PARTS: dict[str, Callable[[Bench], Measured]] = {
+    "startup": startup.words,
+    "dry-run": startup.dry_run,
+    "gap": gap.gap,
+    "cpu": gap.cpu,
+    "gate": gap.gate,
+    "prompt": gap.size,
+    "steady": steady.steady,
+    "everything": everything.everything,
+    "waiting": waiting.waiting,
+    "output": output.output,
+    "stopping": stopping.stopping,
+    "left": left.left,
+    "tokens": tokens.tokens,
+    "reflex": reflex.iteration,
+    "flow": flow.boundary,
+    "goal": goal.turn,
+    "snapshots": snapshots.snapshot,
+    "growth": growth.growth,
+    "peers": peers.peers,
 }

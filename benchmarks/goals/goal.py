@@ -3,9 +3,10 @@
 import json
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.bench import Bench, Workspace, events, time_of, write
+from benchmarks.bench import Bench, Workspace, events, repository, time_of, write
 from benchmarks.measure import once, round_robin
 from benchmarks.verdict import Measured, Row
 
@@ -14,27 +15,32 @@ AGENT = "#!/bin/sh\necho\necho ---LOOP_STATUS---\necho EXIT_SIGNAL: false\necho 
 
 
 def turn(bench: Bench) -> Measured:
-    """Each turn: prompt, one call, one verification of a criterion that holds, three files written."""
     count, rounds = (4, 2) if bench.quick else (40, 9)
+    series = round_robin({GOAL: added(bench, count)}, rounds)
+    more = series[GOAL]["added"].median * 1000
+    return Measured([Row(0, "a turn of the goal loop beyond its agent's and checks' own time", more, 20, "ms")], series)
+
+
+def added(bench: Bench, count: int, criteria: int = 1, files: int = 0) -> Callable[[], Mapping[str, float]]:
+    """Each turn: prompt, one call, one verification of each criterion, which holds, three files written."""
     place = bench.workspace("goal")
     agent = os.path.join(place.path, "agent")
     write(agent, AGENT)
     os.chmod(agent, 0o755)
-    write(os.path.join(place.path, "plan.json"), json.dumps(_plan(count)))
-    limit = ("--iterations", str(count), "--score", "2,2,2,2,2")
+    write(os.path.join(place.path, "plan.json"), json.dumps(plan(count, criteria)))
+    if files:
+        repository(place, files, ".loop/\n")
+    limit = ("--iterations", str(count), "--force-limits", "--score", "2,2,2,2,2")
     argv = [bench.rooda, "goal", "run", "a task", "--plan", "plan.json", *limit, "--ai-cmd", agent]
-    series = round_robin({GOAL: lambda: {"added": _added(argv, place, count)}}, rounds)
-    added = series[GOAL]["added"].median * 1000
-    return Measured(
-        [Row(15, "a turn of the goal loop beyond its agent's and checks' own time", added, 20, "ms")], series
-    )
+    return lambda: {"added": _added(argv, place, count)}
 
 
-def _plan(count: int) -> dict[str, Any]:
+def plan(count: int, criteria: int = 1) -> dict[str, Any]:
+    """Steps without criteria of their own, and criteria that hold."""
     return {
         "reversibility": "2A",
         "workflow_gate": {"kind": "library_search", "evidence": "No library exists because nothing is made."},
-        "criteria": [{"name": "holds", "command": "true"}],
+        "criteria": [{"name": f"holds {number}", "command": "true"} for number in range(criteria)],
         "steps": [{"name": f"step {number}", "criteria": []} for number in range(count + 1)],
     }
 
@@ -47,7 +53,5 @@ def _added(argv: list[str], place: Workspace, count: int) -> float:
     told = events(place)
     calls = [event for event in told if event["event"] == "iteration.started"]
     others = sum(event["seconds"] for event in told if event["event"] == "agent.ended")
-    others += sum(
-        event["elapsed"] for event in told if event["event"] == "criterion.verified" and event["display"] > 0
-    )
+    others += sum(event["elapsed"] for event in told if event["event"] == "criterion.verified" and event["display"] > 0)
     return float(time_of(told[-1]) - time_of(calls[0]) - others) / count

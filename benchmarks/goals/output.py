@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from benchmarks.bench import PROGRAMS, Bench, Workspace
-from benchmarks.measure import once, round_robin
+from benchmarks.measure import round_robin, weighed
 from benchmarks.verdict import Measured, Row
 
 TEE, ROODA = "a loop that reads the output", "rooda"
@@ -39,7 +39,7 @@ def _named(name: str, printed: int) -> str:
 
 def _cost(argv: list[str], place: Workspace) -> Callable[[], Mapping[str, float]]:
     def measure() -> Mapping[str, float]:
-        cost = once(argv, place.env, place.path)
+        cost = weighed(argv, place.env, place.path)
         return {"wall": cost.wall, "cpu": cost.cpu, "rss": cost.rss}
 
     return measure

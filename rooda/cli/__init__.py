@@ -93,6 +93,8 @@ def _starts_a_loop(words: list[str]) -> bool:
             verbs.append(word)
         skip = word in ("-C", "--config")
     verb, mode = (*verbs, "", "")[:2]
+    if verb == "resume" and "--all" in words:
+        return False  # they run beside us
     return mode in LOOPING.get(verb, ()) or verb in ("run", "resume") or (verb != "" and verb not in WORDS)
 
 

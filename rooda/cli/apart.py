@@ -2,19 +2,31 @@
 
 import os
 import shlex
+from collections.abc import Callable
 
+from rooda.cli import kinds
 from rooda.cli.where import Where
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.settings import sources
 from rooda.world import worktree
+from rooda.world.repo import position
 
 
-def moved(where: Where, procedure: str, screen: Screen) -> Where:
+def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
+    """Do the work in a new worktree that is called by this name; its exit code."""
+    there = _moved(where, name, screen)
+    try:
+        return work(there)
+    finally:
+        _say_end(there, kind, screen)
+
+
+def _moved(where: Where, name: str, screen: Screen) -> Where:
     """A new worktree as the place to work in; the settings stay those of the place where the command was typed."""
-    tree = worktree.around(where.workspace)
-    left = worktree.uncommitted(tree)
-    own = worktree.make(tree, procedure)
+    repo = worktree.required(where.workspace)
+    left = worktree.uncommitted(repo)
+    own = worktree.make(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
@@ -22,15 +34,15 @@ def moved(where: Where, procedure: str, screen: Screen) -> Where:
     return Where(own.workspace, config if os.path.lexists(config) else None)
 
 
-def say_end(where: Where, procedure: str, screen: Screen) -> None:
+def _say_end(where: Where, kind: str, screen: Screen) -> None:
     """What to type next: nobody remembers paths in the morning."""
-    tree = worktree.around(where.workspace)
-    name = os.path.basename(tree.top)
+    repo = worktree.required(where.workspace)
+    branch = position(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
-    _say(screen, f"What it committed: git log -p HEAD..rooda/{name}; what it did not: git -C {there} status")
-    _say(screen, f"Keep it: git merge rooda/{name}. Once it is merged, rooda prune removes the worktree.")
-    if os.path.lexists(os.path.join(where.workspace, ".rooda", "state", f"{procedure}.json")):
-        _say(screen, f"It can go on: rooda -C {there}{config} resume {procedure}")
+    _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
+    _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
+    if waiting := kinds.tenant(kind).resumable(where.workspace):
+        _say(screen, f"It can go on: rooda -C {there}{config} resume {waiting[0]}")
 
 
 def _say(screen: Screen, text: str) -> None:

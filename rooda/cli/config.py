@@ -43,7 +43,9 @@ def path(ctx: click.Context) -> int:
 
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda import settings
+    from rooda.cli.keys import keys
     from rooda.errors import UsageProblem
+    from rooda.policy import secrets
 
     place = where(ctx)
     found = settings.load(place.workspace, place.config)
@@ -52,6 +54,8 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     rows = [
         row for row in settings.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]
+    hidden = keys()
+    rows = [(name, secrets.without(value, hidden), source) for name, value, source in rows]
     if key and not rows:
         raise UsageProblem(f"No setting {key!r} is set.", "All that are: rooda config show")
     click.echo(_json(rows, origin) if as_json else _lines(rows, origin))

@@ -9,8 +9,9 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.snapshots import Turn
 from rooda.report.screen import is_terminal
+from rooda.world import present
 from rooda.world import snapshots as world
-from rooda.world.snapshots import WorkTree
+from rooda.world.repo import Repo
 
 
 @click.command(short_help="What an iteration changed in the work tree.")
@@ -22,28 +23,29 @@ from rooda.world.snapshots import WorkTree
 def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool, name_only: bool) -> int:
     """What iteration N changed; without N the last one. Of one that goes on, or was cut off: what it did so far."""
     number, loop = shared.meant(words)
-    tree = shared.tree_of(where(ctx).workspace)
-    tips = shared.runs(tree, loop, run)
+    repo = shared.repo_of(where(ctx).workspace)
+    tips = shared.runs(repo, loop, run)
     shared.require(tips, loop)
-    found = shared.run_with(tree, tips, number)
+    found = shared.run_with(repo, tips, number)
     turn = found.turns[-1] if number is None else shared.turn_of(found, number)
     how = ["--stat"] if stat else ["--name-only"] if name_only else []
     colour = "always" if is_terminal(sys.stdout) else "never"
-    end, what = _end(tree, found, turn)
+    end, what = _end(repo, found, turn)
     click.echo(f"Iteration {turn.before.iteration} of {turn.before.loop}, run {turn.before.run}{what}", err=True)
-    done = tree.ask("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
+    done = repo.ask("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
     click.echo(done.out, nl=False)
     return OK
 
 
-def _end(tree: WorkTree, run: shared.Run, turn: Turn) -> tuple[str, str]:
+def _end(repo: Repo, run: shared.Run, turn: Turn) -> tuple[str, str]:
     """The tree that it is compared with, and a word about it: what it left, else what the next thing found."""
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]
     if later:
         return later[-1].tree, " (it was cut off; compared with the next snapshot)"
-    newer = [tip for tip in shared.runs(tree, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
+    newer = [tip for tip in shared.runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
     if newer:
-        return world.history(tree, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
-    return world.look_now(tree, run.tip.loop), " (it goes on, or was cut off; compared with the work tree as it is now)"
+        return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
+    now = present.look_now(repo, world.index_of(repo, run.tip.family)).tree
+    return now, " (it goes on, or was cut off; compared with the work tree as it is now)"

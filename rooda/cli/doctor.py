@@ -16,7 +16,7 @@ from rooda.report.screen import is_terminal
 from rooda.terms import Agent
 from rooda.world import descent, files, git, guardian, kinship, tokens
 from rooda.world.agents import preflight
-from rooda.world.snapshots import Unsaved, look
+from rooda.world.repo import GitProblem, around
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
@@ -99,8 +99,8 @@ def _git(patient: Patient) -> Iterator[Finding]:
         return
     yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
     try:
-        yield Finding("repository", GOOD, look(patient.where.workspace).top)
-    except Unsaved as problem:
+        yield Finding("repository", GOOD, around(patient.where.workspace).top)
+    except GitProblem as problem:
         do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
         yield Finding("repository", WARN, problem.what, do)
 

@@ -62,9 +62,11 @@ def warn(screen: Screen, text: str) -> None:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives."""
-    about = lock.owner(path)
-    if not about or identity.is_alive(about) or not lock.await_free(path):
+    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives.
+
+    One that began a moment ago has not written its name into the lock yet; there may be a dead one's.
+    """
+    if not lock.owner(path) or not lock.await_free(path, unless=lambda: identity.is_alive(lock.owner(path))):
         return None
     return lock.take(path)
 

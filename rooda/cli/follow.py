@@ -1,18 +1,18 @@
 """Watching a run from outside: its lines as they come, and what its agent says."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 
 import click
 
+from rooda.cli.keys import keys
 from rooda.model import Json
-from rooda.policy import secrets
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
-from rooda.world import clock, files
+from rooda.world import clock
 from rooda.world.journal import NAME
+from rooda.world.pulse import parsed, whole_lines
 
 PAUSE = 0.2  # seconds between looks at the file
 
@@ -21,7 +21,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
     """Until the run has ended, or nobody is left who could end it."""
     tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
     if tail:
-        tail.hidden = secrets.values(os.environ, (os.getcwd(),))
+        tail.hidden = keys()
     for record in records(folder, alive, tail.read if tail else None):
         if tail:
             tail.note({"output": "text", **record})
@@ -32,7 +32,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 def show(record: Json, least: int) -> None:
     try:
         found = lines(record)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
         return  # somebody changed the file
     for line in found:
         if LEVELS[line.level] >= least:
@@ -43,36 +43,18 @@ def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None
     """The events that are there and those to come; the last look is made after nobody is alive any more."""
     offset, path, last = 0, os.path.join(folder, NAME), False
     while True:
-        data = _from(path, offset)
-        whole = data[: data.rfind(b"\n") + 1]
-        offset += len(whole)
-        for line in whole.splitlines():
+        before = offset
+        for line in whole_lines(path, offset):
+            offset += len(line)
             record = parsed(line)
             if record:
                 yield record
             if record and record["event"] == "run.ended":
                 return
-        if last and not whole:
+        if last and offset == before:
             return
         last = not alive()
         if meanwhile:
             meanwhile()
         if not last:
             clock.sleep(PAUSE)
-
-
-def parsed(line: bytes) -> Json | None:
-    """One event; None for a torn or foreign line."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    known = isinstance(record, dict) and isinstance(record.get("event"), str) and isinstance(record.get("ts"), str)
-    return record if known else None
-
-
-def _from(path: str, offset: int) -> bytes:
-    try:
-        return files.read_from(path, offset)
-    except OSError:
-        return b""

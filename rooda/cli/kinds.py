@@ -23,6 +23,9 @@ class Tenant(Protocol):
     def locks(self, workspace: str) -> "dict[str, str]":
         """The lock's path of each that ever ran here, by its name."""
 
+    def lock_of(self, workspace: str, name: str) -> str:
+        """The lock's path of NAME, whether or not it is there."""
+
     def resumable(self, workspace: str) -> "list[str]":
         """Those that can go on."""
 

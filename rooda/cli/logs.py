@@ -8,14 +8,17 @@ from typing import Any
 import click
 
 from rooda.cli import kinds
-from rooda.cli.follow import follow, parsed, show
+from rooda.cli.follow import follow, show
 from rooda.cli.follow import records as coming
+from rooda.cli.keys import keys
+from rooda.cli.names import require_known
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy import secrets
 from rooda.report.lines import LEVELS
 from rooda.world import files, lock, runfolder
+from rooda.world.pulse import parsed
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
@@ -31,6 +34,8 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     workspace = where(ctx).workspace
     folder = runfolder.latest(workspace, name)
     if folder is None:
+        if name:
+            require_known(where(ctx), name)
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
     if following:
@@ -59,16 +64,16 @@ def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: 
         raise UsageProblem("--follow and --iteration are mutually exclusive.")
     try:
         if as_json:
-            for record in coming(folder, lambda: _runs(workspace, folder)):
+            for record in coming(folder, lambda: is_live(workspace, folder)):
                 click.echo(json.dumps(record, ensure_ascii=False))
         else:
-            follow(folder, LEVELS["debug" if verbose else "info"], agent, lambda: _runs(workspace, folder))
+            follow(folder, LEVELS["debug" if verbose else "info"], agent, lambda: is_live(workspace, folder))
     except KeyboardInterrupt:
         pass
     return OK
 
 
-def _runs(workspace: str, folder: str) -> bool:
+def is_live(workspace: str, folder: str) -> bool:
     """Is somebody there who may add to this run?"""
     run = os.path.basename(folder)
     return any(lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in kinds.known(workspace))
@@ -85,7 +90,7 @@ def _show_agent(records: list[Json]) -> None:
 
 def transcript(output: str, path: str) -> Iterator[str]:
     """One transcript in readable lines: as it is for a raw command, words and tools for a CLI that prints records."""
-    hidden = secrets.values(os.environ, (os.getcwd(),))
+    hidden = keys()
     return (secrets.hidden(line, hidden) for line in _transcript(output, path))
 
 

@@ -114,9 +114,13 @@ def for_start() -> list[click.Parameter]:
         click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
         click.Option(["--resume"], is_flag=True, help="Go on with an earlier run if there is one."),
         click.Option(["--fresh"], is_flag=True, help="Start over whatever was there."),
-        click.Option(["--worktree"], is_flag=True, help="Work in a new git worktree, on a new branch."),
+        worktree(),
         *_way(),
     ]
+
+
+def worktree() -> click.Option:
+    return click.Option(["--worktree"], is_flag=True, help="Work in a new git worktree, on a new branch.")
 
 
 def for_resume() -> list[click.Parameter]:
@@ -126,7 +130,7 @@ def for_resume() -> list[click.Parameter]:
 def for_kind() -> list[click.Parameter]:
     """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
     times = [option for option in _limit() if option.name in ("iteration_timeout", "idle_timeout", "token_budget")]
-    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name not in ("no_gates", "safety"))]
+    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name != "no_gates")]
 
 
 def asked(typed: Json) -> Asked:

@@ -2,10 +2,10 @@
 
 import click
 
-from rooda.cli.running import done_to, noun_of, one_running
+from rooda.cli.running import done_to, noun_of, one_running, ordered
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import signals
+from rooda.world import orders, signals
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
@@ -16,7 +16,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
 
     A service that the agent talks to may not wait that long: for a long pause take `rooda stop` and `rooda resume`.
     """
-    return _signal(ctx, name, "pause", signals.suspend, "Paused", "Go on with: rooda continue")
+    return _signal(ctx, name, "pause", signals.suspend, orders.PAUSE, "Paused", "Go on with: rooda continue")
 
 
 @click.command("continue", short_help="Let a paused loop go on.")
@@ -24,16 +24,19 @@ def pause(ctx: click.Context, name: str | None) -> int:
 @click.pass_context
 def continue_(ctx: click.Context, name: str | None) -> int:
     """Let a loop go on that `rooda pause` or Ctrl+Z has stopped."""
-    return _signal(ctx, name, "continue", signals.go_on, "Continued", "Watch it with: rooda attach")
+    return _signal(ctx, name, "continue", signals.go_on, "", "Continued", "Watch it with: rooda attach")
 
 
-def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", done: str, hint: str) -> int:
-    loop = one_running(where(ctx).workspace, name, verb)
+def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", order: str, *said: str) -> int:
+    """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
+    workspace = where(ctx).workspace
+    loop = one_running(workspace, name, verb)
     if loop is None:
         return OK
     who = f"{noun_of(loop.kind)} '{loop.name}'"
+    ordered(workspace, loop, order)
     if not done_to(loop, act):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    click.echo(f"{done} {who}. {hint} {loop.name}")
+    click.echo(f"{said[0]} {who}. {said[1]} {loop.name}")
     return OK

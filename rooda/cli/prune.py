@@ -9,32 +9,32 @@ from rooda.cli import kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
-from rooda.policy.snapshots import Snapshot, too_many
+from rooda.policy.snapshots import Snapshot
 from rooda.world import lock, worktree
 from rooda.world import snapshots as world
 
 if TYPE_CHECKING:
-    from rooda.world.snapshots import WorkTree
+    from rooda.world.repo import Repo
 
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
 @click.argument("name", required=False)
-@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs of a procedure; 20.")
+@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs that stay; 20.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
-    """Keep the snapshots of the last K runs of each procedure, or of NAME, and forget the older ones.
+    """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and forget the older ones.
 
     A worktree that --worktree made goes when nothing works or waits in it, everything in it is committed, and its
     commits are in another branch. All others stay.
     """
     loop = name and a_name(name)
-    tree = shared.tree_of(where(ctx).workspace)
-    old = too_many(shared.runs(tree, loop), keep) if dry_run else world.prune(tree, keep, loop)
+    repo = shared.repo_of(where(ctx).workspace)
+    old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
     _tell(old, keep, dry_run)
-    for own in worktree.all_of(tree):
+    for own in worktree.all_of(repo):
         if loop in (None, os.path.basename(own.root).rpartition("-")[0]):
-            click.echo(_worktree(tree, own, dry_run))
+            click.echo(_worktree(repo, own, dry_run))
     return OK
 
 
@@ -42,15 +42,15 @@ def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
         click.echo(f"{'Would forget' if dry_run else 'Forgot'} {tip.number} snapshots of {tip.loop}, run {tip.run}")
     if not old:
-        click.echo(f"No snapshots to forget: of each procedure the last {keep} runs stay.")
+        click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
     elif not dry_run:
         click.echo("git frees their space when it cleans up: git gc")
 
 
-def _worktree(tree: "WorkTree", own: worktree.Own, dry_run: bool) -> str:
-    reason = _busy(own) or worktree.unsafe(tree, own)
+def _worktree(repo: "Repo", own: worktree.Own, dry_run: bool) -> str:
+    reason = _busy(own) or worktree.unsafe(repo, own)
     if not reason and not dry_run:
-        reason = worktree.remove(tree, own)
+        reason = worktree.remove(repo, own)
     if reason:
         return f"Kept the worktree {own.root}: {reason}"
     done = "Would remove" if dry_run else "Removed"

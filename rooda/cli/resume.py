@@ -1,6 +1,7 @@
 """`rooda resume [NAME]`: go on with what was interrupted."""
 
 import click
+from click.core import ParameterSource
 
 from rooda.cli import kinds, options
 from rooda.cli.kinds import Loop
@@ -11,10 +12,27 @@ from rooda.world import lock
 
 
 @click.pass_context
-def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
+def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: bool, **typed: object) -> int:
     here = relocated(where(ctx), typed)
+    if everything or wait:
+        return _everything(ctx, here, name, everything, wait)
     loop = _named(here, a_name(name)) if name is not None else _only_candidate(here)
     return kinds.tenant(loop.kind).resume(loop.name, here, typed)
+
+
+def _everything(ctx: click.Context, here: Where, name: str | None, everything: bool, wait: bool) -> int:
+    if not everything:
+        raise UsageProblem("--wait goes with --all.")
+    given = [key for key in ctx.params if ctx.get_parameter_source(key) == ParameterSource.COMMANDLINE]
+    if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
+        raise UsageProblem("--all takes no NAME and no options of a run: each goes on as it was started.")
+    if wait:
+        from rooda.cli.supervise import supervised
+
+        return supervised(here)
+    from rooda.cli.resume_all import resume_all
+
+    return resume_all(here)[0]
 
 
 def _named(here: Where, name: str) -> Loop:
@@ -54,6 +72,11 @@ def _command(loop: Loop) -> str:
 resume = click.Command(
     "resume",
     callback=_resume,
-    params=[click.Argument(["name"], required=False), *options.for_resume()],
+    params=[
+        click.Argument(["name"], required=False),
+        click.Option(["--all", "everything"], is_flag=True, help="Every run that was cut off, in all workspaces."),
+        click.Option(["--wait"], is_flag=True, help="With --all: stay until they have ended, and end them if ended."),
+        *options.for_resume(),
+    ],
     help="Go on with an interrupted or aborted run, or one that crashed. Options given here beat the saved ones.",
 )

@@ -1,12 +1,14 @@
 """The loop that runs here, for the commands that do something to it."""
 
+import os
+
 import click
 
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.where import a_name
 from rooda.errors import Undecided
-from rooda.world import clock, lock, signals
+from rooda.world import clock, lock, orders, runfolder, signals
 
 PATIENCE = 100  # looks, a twentieth of a second apart
 
@@ -28,6 +30,23 @@ def one_running(workspace: str, name: str | None, verb: str = "stop") -> Loop | 
 
 def noun_of(kind: str) -> str:
     return "procedure" if kind == kinds.OODA else kind
+
+
+def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
+    """On record before it happens; no word takes back what stands there. One that has just begun is asked again."""
+    for _ in range(PATIENCE):
+        run = lock.owner(loop.lock).get("run")
+        if isinstance(run, str) and runfolder.is_id(run):
+            folder = folder_of(workspace, run)
+            orders.leave(folder, word, reason) if word else orders.take_back(folder)
+            return
+        if not lock.is_held(loop.lock):
+            return
+        clock.sleep(0.05)
+
+
+def folder_of(workspace: str, run: str) -> str:
+    return os.path.join(workspace, runfolder.RUNS, run)
 
 
 def done_to(loop: Loop, act: "signals.Act") -> bool:

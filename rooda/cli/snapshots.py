@@ -8,12 +8,12 @@ import click
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
-from rooda.policy.snapshots import UNDO, Snapshot, Turn, turns
+from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
 from rooda.world import clock
 from rooda.world import snapshots as world
-from rooda.world.snapshots import Unsaved, WorkTree
+from rooda.world.repo import GitProblem, Repo, around
 
-HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with: rooda build --safety snapshot'
+HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option --safety snapshot'
 
 
 class Run(NamedTuple):
@@ -34,33 +34,33 @@ class Run(NamedTuple):
 @click.pass_context
 def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
     """What is saved of the work tree here, newest run first: what each iteration changed."""
-    tree = tree_of(where(ctx).workspace)
-    tips = runs(tree, name and a_name(name))
+    repo = repo_of(where(ctx).workspace)
+    tips = runs(repo, name and a_name(name))
     if as_json:
         import json
 
-        found = [_facts(each) for tip in tips for each in world.history(tree, tip, 2 * limit)]
+        found = [_facts(each) for tip in tips for each in world.history(repo, tip, 2 * limit)]
         click.echo(json.dumps(found, indent=2))
         return OK
     for tip in tips:
-        for line in _lines(tree, tip, limit):
+        for line in _lines(repo, tip, limit):
             click.echo(line)
     if not tips:
         click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
     return OK
 
 
-def tree_of(workspace: str) -> WorkTree:
+def repo_of(workspace: str) -> Repo:
     """The work tree; UsageProblem when there is none, since without one there are no snapshots."""
     try:
-        return world.look(workspace)
-    except Unsaved as problem:
+        return around(workspace)
+    except GitProblem as problem:
         raise UsageProblem(f"There are no snapshots: {problem.what}.", problem.hint) from None
 
 
-def runs(tree: WorkTree, loop: str | None, run: str | None = None) -> list[Snapshot]:
+def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]:
     """The newest snapshot of each run, newest run first."""
-    return [tip for tip in world.tips(tree) if loop in (None, tip.loop) and run in (None, tip.run)]
+    return [tip for tip in world.tips(repo) if tip.is_of(loop) and run in (None, tip.run)]
 
 
 def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
@@ -79,17 +79,34 @@ def require(tips: Sequence[Snapshot], loop: str | None) -> None:
         raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
 
 
-def run_with(tree: WorkTree, tips: Sequence[Snapshot], number: int | None) -> Run:
+def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
     """The newest run that has this iteration; the newest that has any, if none is named."""
     last = 0
     for tip in tips:
-        all_ = world.history(tree, tip)
+        all_ = world.history(repo, tip)
         found = turns(all_)
         if found and (number is None or any(turn.before.iteration == number for turn in found)):
-            return Run(all_, found)
+            return _since_its_beginning(repo, tips, Run(all_, found))
         last = max(last, found[-1].before.iteration) if found else last
+    if number is None:
+        raise UsageProblem(f"Of {tips[0].loop!r} there is nothing that an iteration began with; it can't be compared.")
     what = f"There is no snapshot of iteration {number}; the last one of {tips[0].loop!r} here is {last}."
     raise UsageProblem(what, f"See them with: rooda snapshots {tips[0].loop}")
+
+
+def _since_its_beginning(repo: Repo, tips: Sequence[Snapshot], run: Run) -> Run:
+    """An iteration that was cut off in an earlier run, and that this one went on with, began when it began there."""
+    first, oldest = run.turns[0], run.snapshots[-1]
+    same = [tip for tip in tips if (tip.kind, tip.loop) == (oldest.kind, oldest.loop) and tip.run < oldest.run]
+    for tip in sorted(same, key=lambda tip: tip.run, reverse=True):
+        all_ = world.history(repo, tip) if oldest.resumed else []
+        found = turns(all_)
+        if not found or found[-1].before.iteration != first.before.iteration:
+            break
+        first, oldest = first._replace(before=found[-1].before), all_[-1]
+        if len(found) > 1:
+            break
+    return run._replace(turns=[first, *run.turns[1:]])
 
 
 def turn_of(run: Run, number: int) -> Turn:
@@ -98,29 +115,30 @@ def turn_of(run: Run, number: int) -> Turn:
 
 def _facts(snapshot: Snapshot) -> Json:
     facts = snapshot._asdict()
-    facts["procedure"] = facts.pop("loop")
+    facts["loop_name"], facts["loop"] = facts["loop"], facts.pop("kind")
+    facts |= {"procedure": snapshot.loop} if snapshot.kind == OODA else {}
     facts["at"] = clock.rfc3339(facts.pop("seconds"))
     del facts["place"]
     return {"name": snapshot.name, "ref": snapshot.ref, **facts}
 
 
-def _lines(tree: WorkTree, tip: Snapshot, limit: int) -> list[str]:
-    found = world.history(tree, tip)
+def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
+    found = world.history(repo, tip)
     shown = turns(found)[-limit:]
-    did = _changes(tree, shown)
+    did = _changes(repo, shown)
     rows = [(turn.before.number, str(turn.before.iteration), turn.before.seconds, _did(turn, did)) for turn in shown]
     undos = [each for each in found if each.moment == UNDO]
     rows += [(each.number, each.name, each.seconds, "the work tree before an undo") for each in undos]
-    lines = [f"{tip.loop}, run {tip.run}"]
+    lines = [f"{tip.loop if tip.loop == tip.family else f'{tip.family} {tip.loop}'}, run {tip.run}"]
     for _, name, seconds, text in sorted(rows):
         lines.append(f"  {name:>7}  {stamp(seconds)}  {text}")
     return lines
 
 
-def _changes(tree: WorkTree, shown: Sequence[Turn]) -> dict[str, str]:
+def _changes(repo: Repo, shown: Sequence[Turn]) -> dict[str, str]:
     """`BEFORE AFTER` trees to git's words about how they differ, all asked at once."""
     pairs = [f"{turn.before.tree} {turn.after.tree}\n" for turn in shown if turn.after]
-    text = tree.must("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
+    text = repo.text("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
     found: dict[str, str] = {}
     pair = ""
     for line in text.splitlines():

@@ -43,12 +43,10 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, asked:
 def _apart(procedure: Procedure, where: Where, screen: Screen, asked: Asked) -> int:
     from rooda.cli import apart
 
-    where = apart.moved(where, procedure.name, screen)
-    held = locked(Place(where.workspace, procedure.name), screen)
-    try:
-        return go(procedure, where, screen, held, None, asked)
-    finally:
-        apart.say_end(where, procedure.name, screen)
+    def work(there: Where) -> int:
+        return go(procedure, there, screen, locked(Place(there.workspace, procedure.name), screen), None, asked)
+
+    return apart.inside(where, "ooda", procedure.name, screen, work)
 
 
 def resume(name: str, where: Where, asked: Asked) -> int:
@@ -165,7 +163,7 @@ def go(
         procedure = procedure._replace(budget=budget)
     with Signals() as signals:
         since = state.started_at if state else ""
-        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, since)
+        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, since, procedure.safety)
         session = Session(where.workspace, tenant, manner_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)

@@ -1,65 +1,117 @@
 """`rooda status [NAME]`: what runs here, how far it is, what waits for a resume."""
 
-from typing import Any
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
 
 import click
 
 from rooda.cli import glance, kinds
-from rooda.cli.where import a_name, where
-from rooda.errors import OK
+from rooda.cli.board import Board
+from rooda.cli.names import require_known
+from rooda.cli.where import Where, a_name, where
+from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
-from rooda.world import clock
+from rooda.report.repaint import Repaint
+from rooda.report.screen import is_terminal
+from rooda.report.status_table import Row, table
+from rooda.world import workspaces
+from rooda.world.signals import Signals, suspend_ourselves
 
-NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 PAUSE = 1.0  # seconds between two looks of --watch
+FEW = 3  # as many are told of in detail on a terminal
+NOTHING = "Nothing runs here, and nothing waits."
 
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per look.")
 @click.option("--watch", is_flag=True, help="Again every second, until Ctrl+C.")
+@click.option("--all", "everywhere", is_flag=True, help="Of every workspace in which you ran loops.")
 @click.pass_context
-def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool) -> int:
-    """The state of NAME, or of every loop that runs here or can go on.
+def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, everywhere: bool) -> int:
+    """The state of NAME, or of every loop that runs here or can go on: in detail, with --watch or --all as a table.
 
-    NAME is a procedure, a reflex alias, a flow's run, or `goal`.
+    NAME is a procedure, a reflex alias, a flow's run, or `goal`. Tokens and cost are those of the present run, with
+    all its resumes.
     """
-    workspace = where(ctx).workspace
-    wanted = a_name(name) if name else None
-    try:
-        while True:
-            shown = _json(workspace, wanted) if as_json else _text(workspace, wanted)
-            click.echo(f"\x1b[H\x1b[J{shown}" if watch and not as_json else shown)
-            if not watch:
-                return OK
-            clock.sleep(PAUSE)
-    except KeyboardInterrupt:
-        return OK
+    if name and everywhere:
+        raise UsageProblem("NAME and --all are mutually exclusive.")
+    here = where(ctx)
+    asked = Asked(here, a_name(name) if name else None, everywhere, everywhere or watch)
+    board = Board()
+    if asked.name and not _detailed(asked, board):
+        require_known(here, asked.name)
+    if watch:
+        return _watch(lambda: [json.dumps(_rows(asked, board))] if as_json else _lines(asked, board), as_json)
+    click.echo(json.dumps(_rows(asked, board), indent=2) if as_json else "\n".join(_lines(asked, board)))
+    return OK
 
 
-def _found(workspace: str, wanted: str | None) -> list[tuple[str, Json]]:
-    """Each loop's kind and facts; of one that runs also what it is doing."""
-    found = []
-    for kind in kinds.KINDS:
-        for facts in kinds.tenant(kind).facts(workspace, wanted):
-            name = next((str(facts[key]) for key in NAMES if key in facts), "")
-            now = glance.at_work(workspace, kind, name, facts.get("pid")) if facts.get("running") else None
-            found.append((kind, {**facts, "now": now}))
-    return found
+class Asked(NamedTuple):
+    """Of whom, and how."""
+
+    here: Where
+    name: str | None
+    everywhere: bool
+    table: bool
+
+    @property
+    def workspaces(self) -> list[str]:
+        """Ours first."""
+        others = workspaces.known() if self.everywhere else []
+        return [self.here.workspace, *(path for path in others if not _same(path, self.here.workspace))]
 
 
-def _json(workspace: str, wanted: str | None) -> str:
-    import json
-
-    rows: list[Any] = [{"loop": kind, **facts} for kind, facts in _found(workspace, wanted)]
-    return json.dumps(rows, indent=2)
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _text(workspace: str, wanted: str | None) -> str:
-    rows = []
-    for kind, facts in _found(workspace, wanted):
-        rows += kinds.tenant(kind).lines(facts)
-        rows += [glance.text(facts["now"])] if facts["now"] else []
-    if rows:
-        return "\n".join(rows)
-    return f"No saved state for procedure '{wanted}'." if wanted else "Nothing runs here, and nothing waits."
+def _detailed(asked: Asked, board: Board) -> list[tuple[str, Json, Row]]:
+    """Each loop's kind, what its files say, and its row."""
+    return [
+        (kind, facts, board.row(asked.here.workspace, kind, facts))
+        for kind in kinds.KINDS
+        for facts in kinds.tenant(kind).facts(asked.here.workspace, asked.name)
+    ]
+
+
+def _rows(asked: Asked, board: Board) -> list[Json]:
+    if asked.table and not asked.name:
+        return [row._asdict() for row in board.look(asked.workspaces)]
+    found = _detailed(asked, board)
+    return [{**row._asdict(), **facts, "loop": kind, "now": glance.now(row)} for kind, facts, row in found]
+
+
+def _lines(asked: Asked, board: Board) -> list[str]:
+    if asked.table and not asked.name:
+        rows = board.look(asked.workspaces)
+        return table(rows, asked.everywhere) if rows else [NOTHING]
+    found = _detailed(asked, board)
+    if not found:
+        return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
+    if len(found) > FEW and is_terminal(sys.stdout):
+        return [*table([row for _, _, row in found], False), "In detail: rooda status NAME"]
+    return [text for kind, facts, row in found for text in (*kinds.tenant(kind).lines(facts), *glance.line(row))]
+
+
+def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
+    """One picture a second: on a terminal each in the place of the one before, else one after the other."""
+    with Signals() as signals:
+        if as_json or not is_terminal(sys.stdout):
+            while not signals.first:
+                click.echo("\n".join(look()) + ("" if as_json else "\n"))
+                signals.wait(PAUSE)
+        else:
+            with Repaint(sys.stdout) as page:
+                while not signals.first:
+                    if signals.take_suspend():
+                        page.leave()
+                        suspend_ourselves()
+                        page.enter()
+                    page.paint(look())
+                    signals.wait(PAUSE)
+        code = code_of_signal(signals.first)
+    return OK if code == INTERRUPTED else code

@@ -212,11 +212,12 @@ VALUES: dict[str, Names] = {
     "--agent": _agents,
     "--ai-cmd-alias": _agents,
     "--model": _models,
+    **dict.fromkeys(("--reason", "--iteration", "--since"), lambda _: []),
 }
 _SWITCHES = (
     *("-u", "--unlimited", "--preamble", "--no-preamble", "-d", "--dry-run", "--resume", "--fresh", "--worktree"),
     *("--detach", "--no-gates", "-v", "--verbose", "-q", "--quiet", "--json", "-y", "--yes", "--redo", "--stat"),
-    *("--name-only", "--watch", "--all", "--now", "-f", "--follow"),
+    *("--name-only", "--watch", "--all", "--now", "-f", "--follow", "--wait", "--force"),
 )
 _FORMS: dict[str, Callable[[Item], str]] = {
     "bash": lambda item: f"{item.kind},{item.value}",

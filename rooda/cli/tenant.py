@@ -17,6 +17,10 @@ def locks(workspace: str) -> dict[str, str]:
     return {name: Place(workspace, name).lock for name in procedure_state.locks(workspace)}
 
 
+def lock_of(workspace: str, name: str) -> str:
+    return Place(workspace, name).lock
+
+
 def resumable(workspace: str) -> list[str]:
     return [name for name in procedure_state.names(workspace) if _can_resume(Place(workspace, name))]
 

@@ -1,5 +1,6 @@
 """`rooda undo [N] [NAME]`: the work tree as it was before iteration N."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import click
@@ -8,13 +9,13 @@ from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
-from rooda.policy.snapshots import UNDO, Snapshot, next_undone, standing
+from rooda.policy.snapshots import POINTER, UNDO, Snapshot, next_undone, standing, stays
 from rooda.report.screen import Look, Screen
-from rooda.stores.procedure_state import Place
 from rooda.world import lock, person, restore
 from rooda.world.lock import Lock
+from rooda.world.repo import Repo, position
 from rooda.world.restore import Plan
-from rooda.world.snapshots import Taker, WorkTree, position
+from rooda.world.snapshots import Taker
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
@@ -45,13 +46,14 @@ def undo(
     """
     number, loop = shared.meant(words)
     workspace = where(ctx).workspace
-    tree = shared.tree_of(workspace)
-    tips = shared.runs(tree, loop, run)
+    repo = shared.repo_of(workspace)
+    tips = shared.runs(repo, loop, run)
     shared.require(tips, loop)
     _refuse_beside_a_loop(workspace)
-    held = _held(workspace, tips[0].loop)
+    found = shared.run_with(repo, tips, number)
+    held = _held(workspace, found.tip)
     try:
-        return _undo(tree, tips, number, redo, _Way(dry_run, yes))
+        return _undo(repo, found, number, redo, _Way(dry_run, yes))
     finally:
         held.let_go()
 
@@ -61,17 +63,19 @@ class _Way(NamedTuple):
     yes: bool
 
 
-def _undo(tree: WorkTree, tips: list[Snapshot], number: int | None, redo: bool, way: _Way) -> int:
-    run = shared.run_with(tree, tips, number)
-    taker = Taker(tree, run.tip.run, run.tip.loop, run.tip)
-    present = taker.present()
-    aim = _redone(run) if redo else _aim(run, number, present)
-    plan = restore.plan(tree, present, aim.target.tree)
+def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way) -> int:
+    tip = run.tip
+    taker = Taker(repo, tip.run, tip.kind, tip.loop, tip)
+    seen = taker.seen()
+    aim = _redone(run) if redo else _aim(run, number, seen.tree)
+    _require_branch(repo, aim.target)
+    plan = restore.plan(repo, seen.tree, aim.target.tree, _staying(repo.workspace, tip))
     for line in _shown(plan):
         click.echo(line)
-    if taker.trouble:
-        click.echo(f"WARNING: not all of the present can be saved: {taker.trouble}", err=True)
-    _say_head(tree, aim.target)
+    for what, trouble in (("the present can be saved", seen.trouble), ("it is in that snapshot", aim.target.trouble)):
+        if trouble:
+            click.echo(f"WARNING: not all of {what}: {trouble}", err=True)
+    _say_head(repo, aim.target)
     if not plan.changes:
         click.echo(f"Nothing to do: the files are as they were {aim.what} already.")
         return _code(plan)
@@ -79,8 +83,8 @@ def _undo(tree: WorkTree, tips: list[Snapshot], number: int | None, redo: bool, 
         click.echo("Nothing was done: --dry-run.")
         return OK
     _confirm(aim, way)
-    saved = taker.keep(present, aim.standing, UNDO)
-    restore.carry_out(tree, tree.index_of(run.tip.loop), plan)
+    saved, _ = taker.keep(seen, aim.standing, UNDO)
+    restore.carry_out(repo, taker.index, plan)
     click.echo(f"The work tree is as it was {aim.what}. What it was until now is saved as {saved.ref}")
     click.echo("Take this back with: rooda undo --redo")
     return _code(plan)
@@ -101,25 +105,56 @@ def _redone(run: shared.Run) -> Aim:
     return Aim(tip, standing(earlier), f"at {shared.stamp(tip.seconds)}, before the last undo")
 
 
+def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
+    """What other loops keep of themselves; the pointer to the active reflex loop too, while that is another one."""
+    from rooda.stores import reflex_files
+
+    active = reflex_files.active(workspace) if tip.kind == "reflex" else None
+    theirs = active not in (None, tip.loop)
+    return lambda path: stays(path, tip) or (theirs and path.endswith(f"evolution/{POINTER}"))
+
+
 def _shown(plan: Plan) -> list[str]:
     lines = [f"{_WORDS[row.status]:>10}  {row.path}" for row in plan.changes[:SHOWN]]
     more = len(plan.changes) - SHOWN
-    lines += [f"{'':>10}  … and {more} more"] if more > 0 else []
-    lines += [f"left alone  {path} (git ignores it, now or then)" for path in plan.ignored]
-    return lines + [f"left alone  {path} (a repository of its own)" for path in plan.nested]
+    return lines + ([f"{'':>10}  … and {more} more"] if more > 0 else []) + left_alone(plan)
+
+
+def left_alone(plan: Plan) -> list[str]:
+    """What is not put back, and why."""
+    reasons = {
+        "git ignores it, now or then": plan.ignored,
+        "a repository of its own": plan.nested,
+        "another loop's own": plan.foreign,
+    }
+    return [f"left alone  {path} ({why})" for why, paths in reasons.items() for path in paths]
 
 
 def _code(plan: Plan) -> int:
     return FAILED if plan.ignored or plan.nested else OK
 
 
-def _say_head(tree: WorkTree, target: Snapshot) -> None:
+def _say_head(repo: Repo, target: Snapshot) -> None:
     """An undo leaves commits alone; a person should know of them."""
-    head, branch = position(tree)
-    if target.head and head != target.head:
-        now = f"{branch or 'HEAD'} is at {head[:12]}"
-        click.echo(f"Commits stay: {now}, and was at {target.head[:12]} then. To go back there too: "
-                   f"git reset --mixed {target.head[:12]}", err=True)
+    head, branch = position(repo)
+    if not target.head or head == target.head:
+        return
+    now, then = f"{branch or 'HEAD'} is at {head[:12]}", f"at {target.head[:12]}"
+    if target.kind == "flow":
+        what = f"Commits stay; rooda resume {target.loop} takes them off {branch}, back to {target.head[:12]}."
+    elif branch == target.branch:
+        what = f"Commits stay: {now}, and was {then} then. To go back there too: git reset --mixed {target.head[:12]}"
+    else:
+        what = f"Commits and branch stay: {now}, and {target.branch or 'HEAD'} was checked out {then} then."
+    click.echo(what, err=True)
+
+
+def _require_branch(repo: Repo, target: Snapshot) -> None:
+    """A flow's state is on its branch."""
+    branch = position(repo).branch
+    if target.kind == "flow" and target.branch != branch:
+        what = f"{target.loop} works on {target.branch}, but {branch or 'no branch'} is checked out"
+        raise Undecided(f"{what}; nothing was changed.", f"Go there first: git checkout {target.branch}")
 
 
 def _confirm(aim: Aim, way: _Way) -> None:
@@ -139,9 +174,10 @@ def _refuse_beside_a_loop(workspace: str) -> None:
         raise Undecided(what, f"End it first: rooda stop {running[0]}")
 
 
-def _held(workspace: str, loop: str) -> Lock:
-    """The procedure's lock: no loop begins while files are put back, and nobody that a killed one left goes on."""
-    held = entrance.locked(Place(workspace, loop).lock, f"procedure '{loop}'", loop, Screen(Look()))
+def _held(workspace: str, tip: Snapshot) -> Lock:
+    """The loop's lock: it does not begin while files are put back, and nobody that a killed one left goes on."""
+    path = kinds.tenant(tip.kind).lock_of(workspace, tip.loop)
+    held = entrance.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
     if held is None:
         raise Undecided("Nothing was changed: a loop could begin meanwhile.")
     return held

@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from rooda.cli.names import require_known
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json, Usage
 from rooda.policy.durations import whole
 from rooda.policy.spending import Used, dollars, total
+from rooda.report.columns import columns
 from rooda.world import accounts, clock
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",
     "run": lambda call: call.run,
+    "procedure": lambda call: call.name,
     "loop": lambda call: call.name if call.loop == "ooda" else f"{call.loop} {call.name}",
     "agent": lambda call: f"{call.agent or 'command'}{f' {call.model}' if call.model else ''}",
     "day": lambda call: call.ts[:10],
@@ -27,12 +30,14 @@ _BY: dict[str, Callable[[Used], str]] = {
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_json: bool) -> int:
-    """What the agents of this workspace used, failed and killed calls included. Times and days are UTC.
+    """What the agents of this workspace used, failed and killed calls included. Days are UTC, times those of calls.
 
     Cost is what the CLI reported, else tokens times the price of [prices], else unknown, which is not 0.
     """
-    start = _start(since) if since else ""
+    start = start_of(since) if since else ""
     calls = list(accounts.used(where(ctx).workspace, a_name(name) if name else None, since=start))
+    if name and not calls:
+        require_known(where(ctx), name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
     if as_json:
         import json
@@ -45,7 +50,8 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     return OK
 
 
-def _start(text: str) -> str:
+def start_of(text: str) -> str:
+    """What --since says, as the form of the state files; UsageProblem if it is no time."""
     found = clock.moment(text)
     if found is None:
         raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00) or 7d.")
@@ -80,18 +86,19 @@ def _sources(calls: list[Used]) -> list[str]:
 
 
 def _table(rows: list[Json], by: str) -> str:
-    head = (by, "calls", "time", "input", "cached", "output", "cost")
-    lines = [head, *(_cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(cells))
-        for cells in (zip(line, widths, strict=True) for line in lines)
-    )
+    head = (by, "calls", "time", "input", "cached", "output", "cost", "known by")
+    return "\n".join(columns([head, *(_cells(row) for row in rows)], range(1, len(head) - 1)))
 
 
 def _cells(row: Json) -> tuple[str, ...]:
-    unknown = row["calls_of_unknown_cost"]
-    cost = "unknown" if row["cost"] is None else f"{dollars(row['cost'])}{f' + {unknown} unknown' if unknown else ''}"
+    cost = "unknown" if row["cost"] is None else dollars(row["cost"])
     known = row["calls"] > row["calls_without_usage"]
     tokens = [f"{count:,}" if known else "?" for count in (row["input"] + row["written"], row["cached"], row["output"])]
-    return (row["name"], str(row["calls"]), whole(row["seconds"]), *tokens, cost)
+    return (row["name"], str(row["calls"]), whole(row["seconds"]), *tokens, cost, _known_by(row))
+
+
+def _known_by(row: Json) -> str:
+    """Who says what the cost is; of how many calls nobody does."""
+    sources, unknown = row["cost_by_source"], row["calls_of_unknown_cost"]
+    parts = [f"{source} {dollars(cost)}" if len(sources) > 1 else source for source, cost in sources.items()]
+    return ", ".join([*parts, *([f"{unknown} {'call' if unknown == 1 else 'calls'} unknown"] if unknown else [])])

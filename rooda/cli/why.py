@@ -1,14 +1,24 @@
 """`rooda why [NAME]`: the rule and the evidence behind everything that a run decided."""
 
+import os
+from collections.abc import Iterator
+
 import click
 
-from rooda.cli.logs import events
+from rooda.cli.keys import keys
+from rooda.cli.logs import is_live
+from rooda.cli.names import require_known
 from rooda.cli.where import where
 from rooda.errors import OK
+from rooda.model import Json
+from rooda.policy import secrets
 from rooda.report.why import Reason, reasons
 from rooda.world import files, runfolder
+from rooda.world.journal import NAME
+from rooda.world.pulse import parsed
 
 SHOWN = 200  # characters of a line of evidence
+LONGEST = 1_048_576  # bytes of one that are read
 
 
 @click.command(short_help="Why a run went on, failed, paused or stopped, with the evidence.")
@@ -18,43 +28,72 @@ SHOWN = 200  # characters of a line of evidence
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool) -> int:
     """Every decision of the latest run here, or of NAME's latest: the rule, and the line of the file that shows it."""
-    folder = runfolder.latest(where(ctx).workspace, name)
+    workspace = where(ctx).workspace
+    folder = runfolder.latest(workspace, name)
     if folder is None:
+        if name:
+            require_known(where(ctx), name)
         if as_json:
             click.echo("[]")
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
-    found = [reason for reason in reasons(events(folder)) if iteration in (None, reason.iteration)]
-    shown = [(reason, *_line(reason)) for reason in found]
+    log, hidden = _Log(folder), keys()
+    found = [*reasons(log.records(), is_live(workspace, folder))]
+    shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]
     if as_json:
         import json
 
-        rows = [{**reason._asdict(), "line": number, "text": text} for reason, number, text in shown]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(text for row in shown for text in _rows(*row)))
+        click.echo("\n".join(text for row in shown for text in _rows(row)))
     return OK
 
 
-def _rows(reason: Reason, number: int, text: str) -> list[str]:
-    who = f"Iteration {reason.iteration}" if reason.iteration else "Run"
-    rows = [f"[{reason.ts}] {who} {reason.decision}: {reason.rule}"]
-    if number:
-        rows += [f"    {reason.evidence}:{number}", f"    > {text}"]
-    elif reason.evidence:
-        rows.append(f"    {reason.evidence} (empty)")
-    return rows
+class _Log:
+    """The events of a run, and their lines as they are on disk."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = os.path.join(folder, NAME)
+        self.lines: list[bytes] = []
+
+    def records(self) -> Iterator[Json]:
+        """Each with the number of its line."""
+        for line in files.lines(self.path, 1 << 62, LONGEST):
+            self.lines.append(line[:SHOWN])
+            if record := parsed(line):
+                yield {**record, "line": len(self.lines)}
 
 
-def _line(reason: Reason) -> tuple[int, str]:
-    """The line that holds the words, else the last one that is not empty; 0 if there is none."""
-    wanted, last = reason.words.split("\n")[0][:80].encode(), (0, "")
+def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
+    """With the place that shows it: a line of its evidence, else the event itself."""
+    facts = reason._asdict()
+    at, path = facts.pop("at"), os.path.join(workspace, reason.evidence)
+    number, line = _line(path, reason.words) if reason.evidence else (0, b"")
+    if not number:
+        path, number, line = log.path, at, log.lines[at - 1] if at else b""
+    text = secrets.hidden(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
+    return {**facts, "evidence": path, "line": number, "text": text}
+
+
+def _rows(row: Json) -> list[str]:
+    who = f"Iteration {row['iteration']}" if row["iteration"] else "Run"
+    return [
+        f"[{row['ts']}] {who} {row['decision']}: {row['rule']}",
+        f"    {row['evidence']}:{row['line']}",
+        f"    > {row['text']}",
+    ]
+
+
+def _line(path: str, words: str) -> tuple[int, bytes]:
+    """The first line that holds the words, else the last one that is not empty; 0 if there is none."""
+    first, last = words.partition("\n")[0][:80], (0, b"")
+    wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:
-        for number, line in enumerate(files.lines(reason.evidence, 1 << 62, 1_048_576), 1):
+        for number, line in enumerate(files.lines(path, 1 << 62, LONGEST), 1):
             if line.strip():
-                last = number, line.decode("utf-8", "replace").strip()[:SHOWN]
-                if wanted and wanted in line:
+                last = number, line
+                if any(text in line for text in wanted):
                     break
-    except OSError:
-        return 0, ""
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return 0, b""
     return last

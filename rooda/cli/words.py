@@ -36,6 +36,7 @@ WORDS = {
     "agents": Word("rooda.cli.agents:agents", "The agent CLIs: installed or not, version, what rooda knows of them."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
     "doctor": Word("rooda.cli.doctor:doctor", "Can a loop run here, who pays for it, what to put right."),
+    "service": Word("rooda.cli.service:service", "Let loops that were cut off go on after a reboot."),
     "completion": Word("rooda.cli.completion:completion", "Shell completion for bash, zsh or fish."),
     "version": Word("rooda.cli.version:version", "The version of rooda and of what it stands on."),
 }

@@ -1,10 +1,12 @@
 """Frozen records to plain JSON values and back, strictly: a wrong type is a sentence, never a guess."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from rooda.kernel.loads import loads
+
 Record = TypeVar("Record")
+LARGEST = 1e300  # of a number with decimals; neither infinity nor what is not a number passes
 
 
 class Mismatch(ValueError):
@@ -14,8 +16,8 @@ class Mismatch(ValueError):
 def parse_object(data: bytes) -> dict[str, Any]:
     """The bytes as one JSON object; Mismatch says what else they are."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as problem:
+        value = loads(data)
+    except ValueError as problem:
         raise Mismatch(f"not JSON ({problem})" if data.strip() else "it is empty") from None
     if not isinstance(value, dict):
         raise Mismatch(f"expected one JSON object, found {_kind(value)}")
@@ -62,10 +64,10 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any or (isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)):
-        return value
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and type(value) in (int, float) and abs(value) <= LARGEST:
         return float(value)
+    if hint is Any or (hint is not float and isinstance(value, hint) and (hint is bool or not isinstance(value, bool))):
+        return value
     names = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
     raise Mismatch(f"{where} must be {names.get(hint, hint)}, found {_kind(value)}")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rooda.loops.reflex_state import RUNNING, State, ended
-from rooda.loops.reflex_world import Answer, How, Job, Query, World
+from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy.reflex_contract import Breach
@@ -12,7 +12,7 @@ from rooda.policy.reflex_contract import Breach
 TRIES = 2  # a phase is asked once more with the same input, no oftener
 
 
-def asked(state: State, world: World, jobs: Sequence[Job]) -> State:
+def asked(state: State, world: World, jobs: Sequence[Job], beside: Beside | None = None) -> State:
     """Every job answered, or the loop ended with phase_error. Only who broke the contract is asked again."""
     over = [job.phase for job in jobs if world.tries(state, job.phase) >= TRIES]
     if over:  # it was killed between its last try and its end
@@ -25,7 +25,8 @@ def asked(state: State, world: World, jobs: Sequence[Job]) -> State:
             Query(job.phase, state.iteration, state.phase, job.prompt, world.tries(state, job.phase) + 1)
             for job in pending
         ]
-        for job, answer in zip(pending, world.ask(queries), strict=True):
+        answers, beside = world.ask(queries, beside), None
+        for job, answer in zip(pending, answers, strict=True):
             if answer.unasked:
                 waiting.append(job)
                 continue

@@ -1,12 +1,12 @@
 """EVALUATE: prepared checks, an agent's judgement where there are none, and what follows from both."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of
 from rooda.loops.reflex_state import CRITIQUE, PREPARE, RUNNING, State, ended
-from rooda.loops.reflex_world import How, Job, World
+from rooda.loops.reflex_world import Beside, How, Job, Ran, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy import reflex_score as scoring
@@ -14,16 +14,38 @@ from rooda.policy.reflex_score import Finding, Standing
 
 
 def evaluate(state: State, how: How, world: World) -> State:
-    """Commands and searches first; an agent judges only the rules that no check speaks of."""
+    """Commands, searches, and beside them an agent that judges only the rules that no check speaks of."""
     text = world.artifact() or ""
-    findings, open_rules = checked(state, text, world)
-    if open_rules:
-        judged: dict[str, Finding] = {}
-        state = asked(state, world, (_judge(state, text, open_rules, how, world, judged),))
+    checks = due(state)
+    commands = [check["command"] for check in checks if check["type"] == "executable"]
+    allowed = commands if commands and world.runnable(commands) else []
+    rules = _open(state, checks, bool(allowed))
+    ran: list[Ran] = []
+    judged: dict[str, Finding] = {}
+    if allowed and (how.sequential or not rules):
+        ran += world.execute(state, allowed)
+    if rules:
+        beside = Beside(allowed, ran.extend) if allowed and not ran else None
+        state = asked(state, world, (_judge(state, text, rules, how, world, judged),), beside)
         if state.status != RUNNING:
             return state
-        findings = {name: _both(findings.get(name), judged.get(name)) for name in {**findings, **judged}}
+    findings = _findings(checks, ran, text, world)
+    findings |= {name: _both(findings.get(name), verdict) for name, verdict in judged.items()}
     return settled(state, findings, world.digest(text))
+
+
+def due(state: State) -> list[Json]:
+    """The prepared checks of the rules that are active."""
+    checks: list[Json] = state.prepared_checks["checks"] if state.prepared_checks else []
+    active = [rule["id"] for rule in state.active]
+    return [check for check in checks if check["rule_id"] in active]
+
+
+def _open(state: State, checks: list[Json], runs: bool) -> list[Json]:
+    """The rules that are left to an agent: no check speaks of them, or one does that is not run."""
+    spoken = {check["rule_id"] for check in checks}
+    unrun = set() if runs else {check["rule_id"] for check in checks if check["type"] == "executable"}
+    return [rule for rule in state.active if rule["id"] not in spoken or rule["id"] in unrun]
 
 
 def _judge(state: State, text: str, rules: list[Json], how: How, world: World, judged: dict[str, Finding]) -> Job:
@@ -35,29 +57,20 @@ def _judge(state: State, text: str, rules: list[Json], how: How, world: World, j
     return Job("EVALUATE", world.compose("EVALUATE", inputs.evaluate(state, text, rules)), read, take)
 
 
-def _both(one: Finding | None, other: Finding | None) -> Finding:
+def _both(checked: Finding | None, judged: Finding) -> Finding:
     """A rule that checks and an agent speak of holds if both say so."""
-    found = [each for each in (one, other) if each is not None]
-    return next((each for each in found if not each.holds), found[-1])
+    return checked if checked and not checked.holds else judged
 
 
-def checked(state: State, text: str, world: World) -> tuple[dict[str, Finding], list[Json]]:
-    """What the prepared checks say, rule by rule, and the rules that are left to an agent."""
-    checks: list[Json] = state.prepared_checks["checks"] if state.prepared_checks else []
-    active = [rule["id"] for rule in state.active]
-    checks = [check for check in checks if check["rule_id"] in active]
+def _findings(checks: list[Json], ran: Sequence[Ran], text: str, world: World) -> dict[str, Finding]:
+    """What the checks say, rule by rule: the first that does not hold, else the first."""
     commands = [check for check in checks if check["type"] == "executable"]
-    skipped = commands and not world.runnable([check["command"] for check in commands])
-    results = world.execute(state, [check["command"] for check in commands]) if commands and not skipped else []
+    said = [(check, _finding(check, each.holds, each.details)) for check, each in zip(commands, ran, strict=False)]
+    said += [(check, _searched(check, text, world)) for check in checks if check["type"] == "content"]
     found: dict[str, list[Finding]] = {}
-    for check, ran in zip(commands, results, strict=False):
-        found.setdefault(check["rule_id"], []).append(_finding(check, ran.holds, ran.details))
-    for check in checks:
-        if check["type"] == "content":
-            found.setdefault(check["rule_id"], []).append(_searched(check, text, world))
-    left = {check["rule_id"] for check in commands} if skipped else set()
-    findings = {name: next((each for each in all_ if not each.holds), all_[0]) for name, all_ in found.items()}
-    return findings, [rule for rule in state.active if rule["id"] not in findings or rule["id"] in left]
+    for check, finding in said:
+        found.setdefault(check["rule_id"], []).append(finding)
+    return {name: next((each for each in all_ if not each.holds), all_[0]) for name, all_ in found.items()}
 
 
 def _finding(check: Json, holds: bool, said: str) -> Finding:

@@ -33,13 +33,20 @@ class Ran(NamedTuple):
     details: str
 
 
+class Beside(NamedTuple):
+    """Commands to run while agents are asked, and who takes what became of them."""
+
+    commands: Sequence[str]
+    take: Callable[[list[Ran]], None]
+
+
 class World(NamedTuple):
     """The effects this loop may cause."""
 
     say: Tell
     signalled: Callable[[], int]
     compose: Callable[[str, Mapping[str, str]], str]  # a phase's prompt of its template and these values
-    ask: Callable[[Sequence[Query]], list[Answer]]  # all at once
+    ask: Callable[[Sequence[Query], Beside | None], list[Answer]]  # all at once
     tries: Callable[[State, str], int]  # breaches of this phase in this iteration and level so far
     breach: Callable[[State, str, int, str, str], None]  # puts a phase_error into the history
     keep: Callable[[State], State]  # saves in the middle of a step; gives back what is on disk
@@ -48,7 +55,7 @@ class World(NamedTuple):
     stage: Callable[[str], None]  # the text replaces the artifact when the state is saved next
     digest: Callable[[str], str]
     runnable: Callable[[Sequence[str]], bool]  # may these commands be run?
-    execute: Callable[[State, Sequence[str]], list[Ran]]
+    execute: Callable[[State, Sequence[str]], list[Ran]]  # without an agent beside them
     search: Callable[[str, str], str]  # pattern, text: found | missing | timed out
     changed: Callable[[State], list[str] | None]  # sections since the iteration before; None: there is none
     show: Callable[[], None]  # the whole artifact, before the person's eyes

@@ -12,6 +12,7 @@ _BULLET = re.compile(r"^\s*+[-*+]\s++(?P<lead>[^`]*+)(?P<ticks>`++)(?P<command>.
 _COMMAND = re.compile(
     r"^\s*+(?:[-*+]\s++)?\*\*(?P<name>[^*:`]++):?\*\*:?\s*+(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)"
 )
+LONGEST = 10_000  # characters of a line that is read
 _NOT_ONE = re.compile(r"manual verification|not required", re.I)
 
 
@@ -40,7 +41,7 @@ def commands(text: str) -> tuple[Gate, ...]:
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2:
             inside = len(heading[1]) == 2 and heading[2].strip().lower() == "build/test/lint commands"
-        elif inside and (said := _COMMAND.match(line)) and not _NOT_ONE.search(line):
+        elif inside and (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():
             found.append(Gate(said["name"].strip().lower(), said["command"].strip()))
     return tuple(found)
 
@@ -49,6 +50,8 @@ def _spoken(text: str) -> Iterator[str]:
     """The lines that mean something: not those of code fences and of comments, which are examples or switched off."""
     fence, comment = "", False
     for line in text.splitlines():
+        if len(line) > LONGEST:
+            continue
         mark = line.lstrip()[:3]
         if comment or (not fence and line.lstrip().startswith("<!--")):
             comment = "-->" not in line

@@ -4,6 +4,7 @@ import re
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 LONGEST = 9_223_372_036.0  # seconds; what a Go duration holds
+LONGEST_TEXT = 1000
 _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
 
@@ -27,12 +28,17 @@ def whole(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
+def short(seconds: float) -> str:
+    """As `whole`; a few seconds with what tells them from others: 0.05s, 1.5s."""
+    return whole(seconds) if seconds >= 10 else f"{seconds:.2g}s"
+
+
 def seconds(text: str) -> float:
     """Any Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError for what isn't one."""
     if text in ("0", "+0", "-0"):
         return 0.0
     sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
-    parts = _FORM.findall(body)
+    parts = _FORM.findall(body) if len(body) <= LONGEST_TEXT else []
     if not parts or "".join(parts) != body or "-" in body:
         raise ValueError(f"{text[:20]!r} is not a duration such as 45.2s")
     total = 0.0

@@ -26,9 +26,9 @@ def any_reading(text: str, name: str) -> Reading:
     if keys is None:
         raise Broken("has no front matter that can be read")
     if keys.get("status") not in (PASS, FAIL, PENDING):
-        raise Broken(f"has the status {keys.get('status')!r}; pass or fail was asked for")
+        raise Broken(f"has the status {keys.get('status')!r:.100}; pass or fail was asked for")
     if str(keys.get("sensor", name)) != name:
-        raise Broken(f"speaks of the sensor {keys['sensor']!r}")
+        raise Broken(f"speaks of the sensor {keys['sensor']!r:.100}")
     return Reading(name, keys["status"])
 
 
@@ -63,7 +63,7 @@ def require_report(text: str) -> None:
 
 def first_sentence(text: str) -> str:
     paragraph = text.strip().split("\n\n")[0]
-    first = re.split(r"\n\s*(?:[-*+]|\d+[.)])\s", paragraph)[0]
+    first = re.split(r"\n[^\S\n]*+(?:[-*+]|\d++[.)])\s", paragraph)[0]
     plain = " ".join(re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "", first).split())
     found = re.match(r".+?[.!?](?=\s|$)", plain)
     return found[0] if found else plain
@@ -92,11 +92,8 @@ def section(text: str, title: str) -> str:
 def trimmed(text: str) -> str:
     """Without blank lines before and after; not a byte else is touched."""
     rows = rows_of(text)
-    while rows and not rows[0].strip():
-        rows.pop(0)
-    while rows and not rows[-1].strip():
-        rows.pop()
-    return "".join(rows).rstrip("\r\n")
+    told = [place for place, row in enumerate(rows) if row.strip()]
+    return "".join(rows[told[0] : told[-1] + 1]).rstrip("\r\n") if told else ""
 
 
 def rows_of(text: str) -> list[str]:
@@ -106,8 +103,10 @@ def rows_of(text: str) -> list[str]:
 
 def unfenced(text: str) -> str:
     """An answer without the fence around all of it."""
-    found = re.fullmatch(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\1\s*", text, re.DOTALL)
-    return found[2] + "\n" if found else text
+    first, newline, rest = text.strip().partition("\n")
+    mark = re.match(r"`{3,}+|~{3,}+", first)
+    count = min(len(mark[0]), len(rest) - len(rest.rstrip(mark[0][0]))) if mark and newline else 0
+    return rest[:-count].removesuffix("\n") + "\n" if count >= 3 else text
 
 
 def all_pass(readings: Sequence[Reading]) -> bool:

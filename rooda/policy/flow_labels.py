@@ -9,7 +9,8 @@ LONGEST_SLUG = 50
 RUNS = ".ai-loop/runs"
 FLOW_FILE = ".ai-loop/flow.yaml"
 PREFIX = "ai-loop/"  # of every branch
-RUN_ID = re.compile(r"run_(\d{8})_(\d{3,})")
+RUN_ID = re.compile(r"run_([0-9]{8})_([0-9]{3,9})")
+LONGEST_NUMBER = 9
 
 
 def label(parent: str, iteration: int) -> str:
@@ -20,7 +21,8 @@ def label(parent: str, iteration: int) -> str:
 def own_iteration(parent: str, text: str) -> int | None:
     """The node's own number if the label belongs to this entry, else None."""
     before, _, last = text.rpartition(".")
-    return int(last) if before == parent and last.isdecimal() and last.isascii() else None
+    number = last.isdecimal() and last.isascii() and len(last) <= LONGEST_NUMBER
+    return int(last) if before == parent and number else None
 
 
 def slug(task: str) -> str:

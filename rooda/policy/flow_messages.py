@@ -8,7 +8,7 @@ from rooda.policy.flow_records import ERROR, STATUSES, NodeState, Reading
 SUMMARY, ACTION = 72, 200
 ENTRY = "initial entry (sensors skipped)"
 MEASURED = "initial measurement"
-_SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration (\d+(?:\.\d+)*) — (\S.*)")
+_SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration ([0-9]{1,9}(?:\.[0-9]{1,9})*) — (\S.*)")
 _KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
 
 

@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]
+DEEPEST = 100
+MOST = 100_000  # values that stand in a document again by their anchors
+LONGEST = 1000  # characters of a number
+LARGEST = 10**18
 
 
 class Fault(NamedTuple):
@@ -30,19 +34,35 @@ def read(text: str) -> Read:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        if line := _too_deep(yaml, text, loader):
+            return Read(None, {}, (Fault(line, "nested too deeply"),))
         top = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = " ".join(part for part in (problem.context, problem.problem) if part)
         return Read(None, {}, (Fault(mark.line + 1 if mark else 1, f"not YAML: {what}"),))
-    except (yaml.YAMLError, RecursionError) as problem:
+    except UnicodeEncodeError as problem:
+        return Read(None, {}, (Fault(text.count("\n", 0, problem.start) + 1, "not UTF-8 text"),))
+    except yaml.YAMLError as problem:
         return Read(None, {}, (Fault(1, f"not YAML: {str(problem).splitlines()[0]}"),))
     builder = _Builder(yaml)
-    try:
-        value = None if top is None else builder.value(top, (), ())
-    except RecursionError:
-        return Read(None, {}, (Fault(1, "nested too deeply"),))
+    value = None if top is None else builder.value(top, (), ())
+    if builder.again > MOST:
+        return Read(None, {}, (Fault(1, "its anchors stand for too much"),))
     return Read(value, builder.lines, tuple(builder.faults))
+
+
+def _too_deep(yaml: Any, text: str, loader: Any) -> int:
+    """The line where it is, else 0. The composer calls itself, in C, where no limit of Python's holds it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader) if sum(map(text.count, "[{-?:")) > DEEPEST else ():
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            return int(event.start_mark.line) + 1
+    return 0
 
 
 class _Builder:
@@ -53,6 +73,8 @@ class _Builder:
         self.lines: dict[Path, int] = {}
         self.faults: list[Fault] = []
         self._built: dict[int, Any] = {}  # an alias stands for what its anchor stands for, however often
+        self._sizes: dict[int, int] = {}
+        self._all = self.again = 0  # values so far, and those of them that aliases stand for
 
     def value(self, node: Any, path: Path, above: tuple[int, ...]) -> Any:
         line = node.start_mark.line + 1
@@ -60,8 +82,13 @@ class _Builder:
         if id(node) in above:
             self.faults.append(Fault(line, "contains itself (an anchor and its alias make a circle)"))
             return None
-        if id(node) not in self._built:
+        if id(node) in self._built:
+            self._all += self._sizes[id(node)]
+            self.again += self._sizes[id(node)]
+        else:
+            before, self._all = self._all, self._all + 1
             self._built[id(node)] = self._value(node, path, (*above, id(node)))
+            self._sizes[id(node)] = self._all - before
         return self._built[id(node)]
 
     def _value(self, node: Any, path: Path, above: tuple[int, ...]) -> Any:
@@ -74,7 +101,11 @@ class _Builder:
     def _mapping(self, node: Any, path: Path, above: tuple[int, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            line = key.start_mark.line + 1
+            if not isinstance(key.value, str):
+                self.faults.append(Fault(line, "a key must be a text"))
+                continue
+            name = key.value
             if name in found:
                 self.faults.append(Fault(line, f"the key {name!r} stands here a second time"))
             self.lines[(*path, name)] = line
@@ -85,10 +116,13 @@ class _Builder:
         if node.tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
             return node.value
         try:
-            return self._scalars.construct_object(node)
-        except (ValueError, self._yaml.YAMLError):
-            self.faults.append(Fault(line, f"{node.value!r} can't be read"))
+            value = self._scalars.construct_object(node) if len(node.value) <= LONGEST else LARGEST + 1
+        except (ValueError, LookupError, self._yaml.YAMLError):
+            value = LARGEST + 1
+        if isinstance(value, int) and abs(value) > LARGEST:
+            self.faults.append(Fault(line, f"{node.value[:60]!r} can't be read"))
             return node.value
+        return value
 
 
 _FENCE = re.compile(r"\ufeff?\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)

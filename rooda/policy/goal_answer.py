@@ -5,8 +5,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:json)?[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
-_decode = json.JSONDecoder().raw_decode
+from rooda.kernel.loads import loads
+from rooda.policy.json_inside import objects
+
+_FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
 
 
 class Answer(NamedTuple):
@@ -53,8 +56,8 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = loads(text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
@@ -71,16 +74,4 @@ def found(text: str) -> dict[str, Any] | None:
     for block in reversed(_FENCE.findall(text)):
         if (inside := _object(block)) is not None:
             return inside
-    return _last_balanced(text)
-
-
-def _last_balanced(text: str) -> dict[str, Any] | None:
-    last, place = None, text.find("{")
-    while place >= 0:
-        try:
-            value, end = _decode(text, place)
-            last, after = (value if isinstance(value, dict) else last), end
-        except (ValueError, RecursionError):
-            after = place + 1
-        place = text.find("{", after)
-    return last
+    return next(reversed([*objects(text, _DECODER)]), None)

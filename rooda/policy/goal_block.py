@@ -1,11 +1,16 @@
 """The status block that an agent prints at its end: a claim, never a fact."""
 
-import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-_BLOCK = re.compile(r"^[ \t>]*---LOOP_STATUS---[ \t]*$(.*?)^[ \t>]*---END_STATUS---[ \t]*$", re.MULTILINE | re.DOTALL)
-_LINE = re.compile(r"^[ \t>]*([A-Z_]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+from rooda.kernel.loads import loads
+
+# Possessive, and no end looked for from each beginning: an agent may print anything.
+_BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)
+_END = re.compile(r"^[ \t>]*+---END_STATUS---[ \t]*+$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t>]*+([A-Z_]++):(.*)$", re.MULTILINE)
+_CAUSE = re.compile(r"^[ \t>*-]*+ROOT_CAUSE:[ \t]*+(\S.*)$", re.MULTILINE)
 
 
 class Claim(NamedTuple):
@@ -24,10 +29,11 @@ class Claim(NamedTuple):
 
 def read(text: str) -> Claim:
     """The last block counts; without one, or with a broken one, nothing is claimed."""
-    blocks = _BLOCK.findall(text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    blocks = [text[begin.end() : end.start()] for begin, end in _blocks(text)]
     if not blocks:
         return Claim(fault="it printed no status block", root_cause=_root_cause(text))
-    fields = dict(_LINE.findall(blocks[-1]))
+    fields = {key: value.strip(" \t") for key, value in _LINE.findall(blocks[-1])}
     word = fields.get("EXIT_SIGNAL", "").lower()
     if word not in ("true", "false"):
         return Claim(fault="its status block has no EXIT_SIGNAL of true or false", root_cause=_root_cause(text))
@@ -47,8 +53,8 @@ def read(text: str) -> Claim:
 
 def _criteria(text: str) -> tuple[str, tuple[str, ...]]:
     try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        found: Any = loads(text)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         return "the CRITERIA of its status block are no JSON object", ()
@@ -56,7 +62,7 @@ def _criteria(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _root_cause(text: str) -> str:
-    found = re.findall(r"^[ \t>*-]*ROOT_CAUSE:[ \t]*(\S.*?)[ \t]*$", text, re.MULTILINE)
+    found = _CAUSE.findall(text)
     return _line(found[-1]) if found else ""
 
 
@@ -67,4 +73,15 @@ def _line(text: str) -> str:
 
 def without(text: str) -> str:
     """The text without its status blocks: what is left may tell of an error."""
-    return _BLOCK.sub("", text)
+    kept, place = "", 0
+    for begin, end in _blocks(text):
+        kept, place = kept + text[place : begin.start()], end.end()
+    return kept + text[place:]
+
+
+def _blocks(text: str) -> "Iterator[tuple[re.Match[str], re.Match[str]]]":
+    """Each beginning with the end that follows it."""
+    place = 0
+    while (begin := _BEGIN.search(text, place)) and (end := _END.search(text, begin.end())):
+        yield begin, end
+        place = end.end()

@@ -19,7 +19,7 @@ def verifies(path: str) -> bool:
 def evidence_name(iteration: int | str, criterion: str) -> str:
     """`3-tests pass.txt`; where the criterion's name had to be changed, with a mark that keeps it apart from others."""
     whole = f"{iteration}-{criterion}"
-    name = _UNSAFE.sub("_", whole)
+    name = _UNSAFE.sub("_", whole[:LONGEST])
     while len(name.encode("utf-8", "replace")) > LONGEST:
         name = name[:-1]
     return f"{name}.txt" if name == whole else f"{name}~{crc32(criterion.encode('utf-8', 'replace')):08x}.txt"

@@ -1,18 +1,18 @@
 """A list of tasks in Markdown as a plan: `### T-001: title`, a comment with `blockedBy`, criteria with boxes."""
 
 import re
+from collections.abc import Iterator
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from rooda.policy import goal_words
 from rooda.policy.goal_plan import Plan, Step
 from rooda.policy.goal_types import ASSUMPTION, EXECUTION, Criterion
 
-_HEAD = re.compile(r"^#{2,4}[ \t]+([A-Za-z]+-\d+)[ \t]*[:.][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
-_COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
+_HEAD = re.compile(r"^#{2,4}[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
 _BLOCKED = re.compile(r"blocked[_ ]?by[\"']?\s*[:=]\s*(\[[^\]]*\]|[^,;]*(?:,\s*[A-Za-z]+-\d+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z]+-\d+")
-_BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
-_COMMAND = re.compile(r"[ \t]*[(:—–-]*[ \t]*`([^`]+)`[ \t]*\)?[ \t]*$")
+_BOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][ \t]++(\S.*)$", re.MULTILINE)
 
 
 class Task(NamedTuple):
@@ -30,10 +30,12 @@ def is_list(text: str) -> bool:
 
 def read(text: str) -> Plan:
     """One step per task, each after those that it waits for; every box is a criterion."""
-    tasks = _ordered(_tasks(text))
+    written = _tasks(text)
+    tasks = _ordered(written)
+    there = set(tasks)
     criteria = {each.name: each for task in tasks for each in task.criteria}
     faults = [f"steps ({', '.join(lost)}: blocked by a task that is not there, or by each other)"] if (
-        lost := [task.name for task in _tasks(text) if task not in tasks]) else []  # fmt: skip
+        lost := [task.name for task in written if task not in there]) else []  # fmt: skip
     return Plan(
         scores_fault="a list of tasks has no scores",
         reversibility=goal_words.stricter(goal_words.floor(text)),
@@ -49,27 +51,47 @@ def _tasks(text: str) -> list[Task]:
 
 
 def _task(name: str, title: str, body: str) -> Task:
-    notes = " ".join(_COMMENT.findall(body))
-    blocked = _BLOCKED.search(notes)
+    blocked = _BLOCKED.search(" ".join(_comments(body)))
     return Task(
         name,
-        title,
+        title.rstrip(" \t"),
         tuple(_NAME.findall(blocked[1])) if blocked else (),
-        tuple(_criterion(words) for words in _BOX.findall(body)),
+        tuple(_criterion(words.rstrip(" \t")) for words in _BOX.findall(body)),
     )
+
+
+def _comments(text: str) -> Iterator[str]:
+    place = 0
+    while (begin := text.find("<!--", place)) >= 0 and (end := text.find("-->", begin)) >= 0:
+        yield text[begin + 4 : end]
+        place = end
 
 
 def _criterion(words: str) -> Criterion:
     """What stands in backticks at the end is its command."""
-    found = _COMMAND.search(words)
-    if not found or not words[: found.start()].strip():
-        return Criterion(words, EXECUTION, found[1].strip()) if found else Criterion(words, ASSUMPTION)
-    return Criterion(words[: found.start()].strip(), EXECUTION, found[1].strip())
+    text = words.removesuffix(")").rstrip(" \t")
+    begin = text.rfind("`", 0, -1) if text.endswith("`") else -1
+    command = text[begin + 1 : -1]
+    if begin < 0 or not command:
+        return Criterion(words, ASSUMPTION)
+    name = words[:begin].rstrip(" \t").rstrip("(:—–-").strip()
+    return Criterion(name or words, EXECUTION, command.strip())
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
     """In their order, but nobody before those who block it; those who wait for ever are left out."""
-    found: list[Task] = []
-    while ready := [each for each in tasks if each not in found and {*each.after} <= {task.name for task in found}]:
-        found.append(ready[0])
-    return found
+    found: dict[Task, None] = {}  # an ordered set
+    waiting: dict[str, list[int]] = {}
+    open_ = [len({*task.after}) for task in tasks]
+    for place, task in enumerate(tasks):
+        for name in {*task.after}:
+            waiting.setdefault(name, []).append(place)
+    ready = [place for place, count in enumerate(open_) if not count]
+    while ready:
+        task = tasks[heappop(ready)]
+        found[task] = None
+        for place in waiting.pop(task.name, ()):
+            open_[place] -= 1
+            if not open_[place]:
+                heappush(ready, place)
+    return list(found)

@@ -6,10 +6,10 @@ from rooda.policy import goal_answer
 
 LEAST, MOST = 3, 12
 LEAST_RULES = 2  # of what must not happen
-_BLOCK = re.compile(r"^#{2,4}[ \t]+(.+?)[ \t]*$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
-_AMENDED = re.compile(r"^[ \t>*-]*\**amended(?: text)?\**[ \t]*:\**[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
+_AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _FORBIDS = re.compile(r"^.*\b(?:must|may|shall) ?not\b.*$", re.MULTILINE | re.IGNORECASE)
-_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
 def read(text: str) -> tuple[str, ...]:

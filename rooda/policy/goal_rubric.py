@@ -11,7 +11,8 @@ _NOTHING = (  # words that name neither a thing nor a place
     r"(?!(?:the|an?|our|all|this|that|it|app|application|project|code|codebase|everything|things?|stuff|better|faster"
     r"|nicer)\b)"
 )
-_NUMBER = rf"(?:[<>≤≥]=?\s*\$?\d[\d.,]*\s*{_UNIT}?|\b\d[\d.,]*\s*{_UNIT}(?!\w))"
+# Each part has an end: a specification may be of any length, and of anything.
+_NUMBER = rf"(?:[<>≤≥]=?\s{{0,9}}\$?\d[\d.,]{{0,20}}\s{{0,9}}{_UNIT}?|\b\d[\d.,]{{0,20}}\s{{0,9}}{_UNIT}(?!\w))"
 _MEASURE = re.compile(
     rf"(?:\b(?:p\d\d|latency|coverage|throughput|memory|time|size|rate|accuracy|score)\b[^.;\n]{{0,30}})?{_NUMBER}"
     r"|\b(?:returns?|responds?(?: with)?|exits?(?: with)?|prints?|status)\s+(?:code\s+)?[\"'`]?\w+[\"'`]?",
@@ -24,8 +25,8 @@ _DIRECTION = re.compile(
     re.IGNORECASE,
 )
 _PLACE = re.compile(
-    r"(?<![\w<])/(?:[\w{}:.-]+/?)+|\b[\w-]+(?:/[\w.-]+)+|\b[\w-]+\.(?:py|js|jsx|ts|tsx|go|rs|rb|java|kt|c|h|cc|cpp|cs|php|sh"
-    r"|sql|css|html|vue|swift|toml|ya?ml|json|md|txt|cfg|ini|proto|tf)\b|\b\w+\(\)|`[^`\s]+`",
+    r"(?<![\w<])/(?:[\w{}:.-]+/?)+|\b[\w-]{1,80}(?:/[\w.-]+)+|\b[\w-]{1,80}\.(?:py|js|jsx|ts|tsx|go|rs|rb|java|kt|c|h|cc|cpp|cs|php|sh"
+    r"|sql|css|html|vue|swift|toml|ya?ml|json|md|txt|cfg|ini|proto|tf)\b|\b\w+\(\)|`[^`\s]{1,200}`",
     re.IGNORECASE,
 )
 _AREA = re.compile(
@@ -36,7 +37,7 @@ _AREA = re.compile(
 )
 _LIMIT = re.compile(
     rf"\b(?:no|without|must not|mustn't|do not|don't|never|only|at most|max(?:imum)?|not more than|under|within"
-    rf"|less than|fewer than|up to)\b\s+[\w<\d`/.-]+|[<≤]\s*\d[\d.,]*\s*{_UNIT}?",
+    rf"|less than|fewer than|up to)\b\s+[\w<\d`/.-]+|[<≤]\s{{0,9}}\d[\d.,]{{0,20}}\s{{0,9}}{_UNIT}?",
     re.IGNORECASE,
 )
 _LEANING = re.compile(
@@ -48,18 +49,19 @@ _CHECKS = {
     "types": re.compile(r"\b(?:types?|type[ -]?check\w*|mypy|tsc|pyright)\b", re.IGNORECASE),
     "build": re.compile(r"\b(?:builds?|compiles?)\b(?= (?:pass|succeed|is|clean|without)| *[,;.]|$)", re.IGNORECASE),
     "manual": re.compile(r"\b(?:manual\w*|qa|review\w*|approv\w*|screenshots?|demo)\b", re.IGNORECASE),
-    "measure": re.compile(r"\b(?:benchmark\w*|load test\w*|latency|coverage|p\d\d)\b[^.;\n]*\d", re.IGNORECASE),
-    "call": re.compile(r"\b(?:curl|returns?|responds?|status)\b[^.;\n]*\b\d{3}\b", re.IGNORECASE),
+    "measure": re.compile(r"\b(?:benchmark\w*|load test\w*|latency|coverage|p\d\d)\b[^.;\n]{0,200}\d", re.IGNORECASE),
+    "call": re.compile(r"\b(?:curl|returns?|responds?|status)\b[^.;\n]{0,200}\b\d{3}\b", re.IGNORECASE),
 }
 _END = re.compile(
     r"\b(?:merged|deployed|released|published|shipped|pushed|tagged|committed|live)\b(?:\s+(?:in)?to\s+[\w`/.-]+)?"
     r"|\b(?:returns?|responds?(?: with)?)\s+\d{3}\b|\bexits?\s+(?:with\s+)?0\b"
-    r"|\bpr\b[^.;\n]*\b(?:open|merged|approved)\w*"
-    r"|\b(?:done|finished|complete)\s+(?:when|once|if)\b[^.;\n]*\b(?:pass\w*|exist\w*|green|merged|deployed|\d+)",
+    r"|\bpr\b[^.;\n]{0,200}\b(?:open|merged|approved)\w*"
+    r"|\b(?:done|finished|complete)\s+(?:when|once|if)\b[^.;\n]{0,200}\b(?:pass\w*|exist\w*|green|merged|deployed|\d+)",
     re.IGNORECASE,
 )
 _VAGUE_END = re.compile(
-    r"\b(?:when|once|until|as soon as|after)\b\s+(?:it|everything|all|the|this|they|tests?)\b[^.;\n]*", re.IGNORECASE
+    r"\b(?:when|once|until|as soon as|after)\b\s+(?:it|everything|all|the|this|they|tests?)\b[^.;\n]{0,200}",
+    re.IGNORECASE,
 )
 
 

@@ -12,11 +12,14 @@ _SECTIONS = {
     "mustnot": "mustNot", "must not": "mustNot", "must not constraints": "mustNot", "must nots": "mustNot",
     "verification": "verification", "verification plan": "verification",
 }  # fmt: skip
-_HEAD = re.compile(r"^\s{0,3}(?:#+\s*|\*\*)?([A-Za-z][\w -]*?)(?:\*\*)?\s*(:?)(?:\*\*)?\s*(\[.*\])?\s*$")
+# Possessive, for lines without blanks at their end: an agent may write anything.
+_HEAD = re.compile(r"^\s{0,3}(?:#++\s*+|\*\*)?([A-Za-z][\w -]*+)(?:\*\*)?\s*+(:?)(?:\*\*)?\s*+(\[.*\])?$")
 _INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
-_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*\S)\s*$")
-_PAIR = re.compile(r"^\s*[\"'`]?([^\"'`:|]+?)[\"'`]?\s*:\s*(\S.*?)\s*$")
-_VIOLATED = re.compile(r"\s*[(\[—–-]*\s*violated[_ ]if:?\s*(?:`([^`]+)`|(.+?))\s*[)\]]?\s*$", re.IGNORECASE)
+_ITEM = re.compile(r"^\s*+(?:[-*+]|\d++[.)])\s++(?:\[[ xX]\]\s++)?(.+)$")
+_PAIR = re.compile(r"^\s*+[\"'`]?([^\"'`:|]++)[\"'`]?\s*+:\s*+(\S.*)$")
+_VIOLATED = re.compile(r"violated[_ ]if:?\s*+(.+)$", re.IGNORECASE)
+_QUOTED = re.compile(r"\s*+(?:\"([^\"]+)\"|'([^']+)')\s*+:\s*+([\"']?[A-Za-z].*)$")
+_PLAIN = re.compile(r":\s*+([\"']?[A-Za-z].*)$")
 
 
 class Shape(NamedTuple):
@@ -47,7 +50,7 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
     items: dict[str, list[_Item]] = {"criteria": [], "mustNot": []}
     methods: dict[str, tuple[str, str]] = {}
     section, table = "", False
-    for line in text.splitlines():
+    for line in map(str.rstrip, text.splitlines()):
         if line.strip().startswith("```"):
             continue
         cells = _cells(line)
@@ -107,11 +110,12 @@ def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> 
 def _method(line: str, methods: dict[str, tuple[str, str]]) -> None:
     """`name: type` or `name: type (`command`)`, with or without a bullet."""
     found = _ITEM.match(line)
-    text = found[1] if found else line
-    pair = re.match(r"\s*(?:\"([^\"]+)\"|'([^']+)'|(.+?))\s*:\s*([\"']?[A-Za-z].*)$", text)
+    text = (found[1] if found else line).strip()
+    quoted = _QUOTED.match(text)
+    pair = quoted or _PLAIN.search(text, 1)
     if pair:
-        name = pair[1] or pair[2] or pair[3]
-        kind, _, method = pair[4].partition("`")
+        name = quoted[1] or quoted[2] if quoted else text[: pair.start()]
+        kind, _, method = pair[pair.re.groups].partition("`")
         methods[_bare(name)] = (_bare(kind.strip(" (-—")), f"`{method}" if method else "")
 
 
@@ -145,8 +149,16 @@ def _must_not(item: _Item) -> MustNot:
     found = _VIOLATED.search(item.text)
     if not found:
         return MustNot(item.text)
-    command = (found[1] or found[2]).strip()
-    return MustNot(_bare(item.text[: found.start()].strip(" ;,:|")) or command, command)
+    command = _unbracketed(found[1].strip())
+    if command[0] == command[-1] == "`" and command.count("`") == 2:
+        command = command[1:-1].strip() or command
+    text = item.text[: found.start()].rstrip().rstrip("([—–-").strip(" ;,:|")
+    return MustNot(_bare(text) or command, command)
+
+
+def _unbracketed(text: str) -> str:
+    """Without one bracket at the end."""
+    return text[:-1].rstrip() or text if text.endswith((")", "]")) else text
 
 
 def _bare(text: str) -> str:

@@ -27,8 +27,8 @@ _BILLING = re.compile(
 )
 _LOGIN = re.compile(
     r"not logged in|please run /login|invalid (?:x-)?api.key|missing environment variable|authentication"
-    r"|unauthori[sz]ed"
-    r"|set an auth method|api key (?:not|is|must)|no api key|must (?:specify|set) .*api_key|auth method|no auth type",
+    r"|unauthori[sz]ed|set an auth method|api key (?:not|is|must)|no api key"
+    r"|must (?:specify|set) .{0,200}api_key|auth method|no auth type",
     re.I,
 )
 _CONFIG = re.compile(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.model import Usage
 
+LONGEST = 200  # characters of a model's name
 _MAKER = re.compile(r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/")  # a reseller's name stays
 _FORM = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$")  # of the same model
 
@@ -39,7 +40,7 @@ def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
 
 def forms_of(model: str) -> tuple[str, ...]:
     """The names a model goes by: as it is, without its maker's prefix, without a date, -latest or -preview."""
-    name = model.lower()
+    name = model.lower()[:LONGEST]
     forms = [name, _MAKER.sub("", name)]
     while (shorter := _FORM.sub("", forms[-1])) != forms[-1]:
         forms.append(shorter)
@@ -50,5 +51,18 @@ def fits(name: str, forms: tuple[str, ...]) -> bool:
     """Does a name of the table stand for a model that goes by these names? `*` is anything."""
     if "*" not in name:
         return name.lower() in forms
-    pattern = ".*".join(map(re.escape, name.lower().split("*")))
-    return any(re.fullmatch(pattern, form) for form in forms)
+    return any(_has(name.lower().split("*"), form) for form in forms)
+
+
+def _has(parts: list[str], form: str) -> bool:
+    """Does it consist of these parts, in order, with anything between them?"""
+    first, *middle, last = parts
+    if not form.startswith(first) or not form.endswith(last) or len(form) < len(first) + len(last):
+        return False
+    place = len(first)
+    for part in middle:
+        place = form.find(part, place, len(form) - len(last))
+        if place < 0:
+            return False
+        place += len(part)
+    return True

@@ -5,7 +5,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from rooda.kernel.loads import loads
 from rooda.model import Json
+from rooda.policy.json_inside import objects
 
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
@@ -32,7 +34,7 @@ def _plain(answer: str) -> str:
 def _inside_fence(text: str, words: Sequence[str]) -> str:
     """What a single outer fence with one of these words holds; the text itself if there is none."""
     lines = text.split("\n")
-    opening = re.fullmatch(r"(`{3,})[ \t]*(\w*)[ \t]*", lines[0])
+    opening = re.fullmatch(r"(`{3,}+)[ \t]*+(\w*+)[ \t]*+", lines[0])
     if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
         return text
     inside = False  # a block of its own: only a fence without a word ends it
@@ -50,9 +52,7 @@ def one_object(answer: str, extraction: str = STRICT) -> Json:
     if extraction == LENIENT and not text.startswith("{"):
         return _found_in(text)
     try:
-        value = _DECODER.decode(text)
-    except RecursionError:
-        raise Breach("the answer is nested too deeply") from None
+        value = loads(text, _DECODER.decode)
     except Breach:
         raise
     except ValueError as problem:
@@ -65,16 +65,7 @@ def one_object(answer: str, extraction: str = STRICT) -> Json:
 
 
 def _found_in(text: str) -> Json:
-    found: list[Json] = []
-    at = text.find("{")
-    while at >= 0:
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            found.append(value)
-        at = text.find("{", end)
+    found = list(objects(text, _DECODER))
     if len(found) != 1:
         raise Breach(f"the answer has {len(found)} JSON objects in it, not one")
     return _whole(found[0])

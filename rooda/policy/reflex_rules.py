@@ -104,8 +104,8 @@ def _inside(table: Any, *keys: str) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """A finite number; true and false are none."""
-    return type(value) in (int, float) and abs(value) < float("inf")
+    """A number that can be reckoned with; true and false are none."""
+    return type(value) in (int, float) and abs(value) < 1e15
 
 
 def _rule(raw: Any) -> tuple[Rule | None, list[str]]:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Mapping
 
 TOP = "(beginning)"
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t](.*)$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def sections(text: str) -> dict[str, str]:
     """Heading to the text below it. Headings that occur twice are numbered; code blocks have none."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    numbers: dict[str, int] = {}
     name, fence = TOP, ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)
@@ -20,18 +21,19 @@ def sections(text: str) -> dict[str, str]:
             fence = ""
         heading = None if fence or mark else _HEADING.match(line)
         if heading:
-            name = _unused(heading[1] or TOP, found)
-        found[name] = found.get(name, "") + line + "\n"
-    if TOP in found and not found[TOP].strip():
+            name = _unused(heading[1].rstrip(" \t").rstrip("#").strip(" \t") or TOP, found, numbers)
+        found.setdefault(name, []).append(line)
+    if not "".join(found.get(TOP, ["-"])).strip():
         del found[TOP]
-    return found
+    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 
-def _unused(name: str, taken: Mapping[str, str]) -> str:
-    number, each = 1, name
+def _unused(name: str, taken: Mapping[str, list[str]], numbers: dict[str, int]) -> str:
+    """`numbers` are those that were given last."""
+    each = name
     while each in taken:
-        number += 1
-        each = f"{name} ({number})"
+        numbers[name] = numbers.get(name, 1) + 1
+        each = f"{name} ({numbers[name]})"
     return each
 
 

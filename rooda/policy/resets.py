@@ -30,11 +30,17 @@ class Moment(NamedTuple):
 
 ToEpoch = Callable[[Moment], float | None]  # the next time that clock shows this, in its zone
 
+LATEST = 4_102_444_800  # the year 2100
 _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
 
 def reset_at(text: str, now: float, to_epoch: ToEpoch) -> float | None:
-    """Seconds since 1970, or None when the text names no time."""
+    """Seconds since 1970, or None when the text names no time that could be waited for."""
+    found = _said(text, now, to_epoch)
+    return found if found is not None and 0 <= found < LATEST else None
+
+
+def _said(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     if epoch := _EPOCH.search(text):
         return float(epoch[1])
     if after := _AFTER.search(text):

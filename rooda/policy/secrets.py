@@ -1,11 +1,14 @@
 """Values of variables that look like keys: which they are, and texts without them. Pure."""
 
+from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 HIDDEN = "***"
 SHORTEST = 8  # what is shorter stands in every other sentence by chance
 SHORTEST_LINE = 16  # of a key of several lines
+SHORTEST_CODE = 12  # of base64
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TELLING = (
     *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
     *("AUTHORIZATION", "COOKIE", "PRIVATE", "_PASS", "_PAT", "_PWD", "_DSN", "_AUTH"),
@@ -22,9 +25,10 @@ def values(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[st
     seen = [*ordinary]
     found: set[str] = set()
     for name, value in environ.items():
-        for each in _forms(value.strip()) if looks_secret(name) else _passwords(value):
-            if len(each) >= SHORTEST and not any(each in text for text in seen) and not _is_plain(each):
-                found.add(each)
+        keys = [value.strip()] if looks_secret(name) else _passwords(value)
+        for key in keys:
+            if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_plain(key):
+                found.update(form for form in _forms(key) if len(form) >= SHORTEST)
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 
 
@@ -38,6 +42,8 @@ def looks_secret(name: str) -> bool:
 
 def hidden(text: str, values: Iterable[str]) -> str:
     """The text with stars in their place."""
+    if len(text) < SHORTEST:
+        return text
     for value in values:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -69,17 +75,39 @@ def held_back(text: str, values: Iterable[str]) -> int:
 
 
 def _forms(value: str) -> list[str]:
-    """As it is, as JSON writes it, and line by line: transcripts are JSON, and screens are lines."""
+    """As it is and line by line, and how JSON, an address or an `Authorization: Basic` writes that."""
     lines = [line.strip() for line in value.splitlines()]
-    return [value, _in_json(value), *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
+    plain = [value, *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
+    return [form for each in plain for form in (each, in_json(each), *_in_address(each), *_in_base64(each))]
 
 
-def _in_json(value: str) -> str:
+def in_json(value: str) -> str:
     if value.isascii() and value.isprintable() and not set(value) & set('"\\'):
         return value
     import json
 
     return json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+def _in_address(value: str) -> list[str]:
+    """Percent-encoded: all of it, in small letters, or but for what a path may hold."""
+    data = [chr(byte) for byte in value.encode("utf-8", "surrogateescape")]
+    codes = [each if each in _UNRESERVED else f"%{ord(each):02X}" for each in data]
+    path = "".join(each if each == "/" else code for each, code in zip(data, codes, strict=True))
+    small = "".join(code if code in _UNRESERVED else code.lower() for code in codes)
+    whole = "".join(codes)
+    return list({whole, whole.replace("%20", "+"), small, path} - {value})
+
+
+def _in_base64(value: str) -> list[str]:
+    """What base64 of a longer text has of it, at each of the three places in a group; both alphabets."""
+    data, found = value.encode("utf-8", "surrogateescape"), set[str]()
+    for before in range(3):
+        code = b2a_base64(b"\0" * before + data, newline=False).decode()
+        middle = code[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
+        if len(middle) >= SHORTEST_CODE:
+            found |= {middle, middle.replace("+", "-").replace("/", "_")}
+    return list(found)
 
 
 def _passwords(value: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.model import Reply, Usage
-from rooda.policy.durations import whole
+from rooda.policy.durations import short
 from rooda.terms import Budget
 
 
@@ -46,6 +46,16 @@ def total(calls: Iterable[Used]) -> Spent:
     return spent
 
 
+def plus(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.calls + other.calls,
+        one.cost + other.cost,
+        one.unknown + other.unknown,
+        one.tokens + other.tokens,
+        one.seconds + other.seconds,
+    )
+
+
 def with_reply(spent: Spent, reply: Reply) -> Spent:
     return _plus(spent, reply.cost, reply.usage, reply.seconds)
 
@@ -63,7 +73,7 @@ def enough(budget: Budget, spent: Spent, seconds: float) -> str:
     if 0 < budget.tokens <= spent.tokens:
         return f"Token limit reached: {spent.tokens:,} of {budget.tokens:,}"
     if 0 < budget.seconds <= seconds:
-        return f"Time limit reached: {whole(seconds)} of {whole(budget.seconds)}"
+        return f"Time limit reached: {short(seconds)} of {short(budget.seconds)}"
     return ""
 
 

@@ -68,7 +68,6 @@ def _end(record: Json) -> Line:
         return Line(
             "warn", f"WARNING: {text}" + ("; all sensors pass, but no controller judged that" if passing else "")
         )
-    assert record["status"] == ERROR
     what = str(record["action"]).removeprefix("error: ")
     return Line("error", f"ERROR: Flow {record['name']} ended with an error: {what} (total: {total})")
 

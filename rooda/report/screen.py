@@ -37,6 +37,7 @@ class Screen:
         self._colour = terminal and not os.environ.get("NO_COLOR")
         self._live = Live(sys.stdout) if terminal and look.level in ("debug", "info") else None
         self._tail = Tail(self._write) if look.stream and not look.json else None
+        self._hidden: tuple[str, ...] = ()
         self.hide(os.environ)
 
     def show(self, record: Json) -> None:
@@ -55,10 +56,11 @@ class Screen:
         self._draw()
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """The keys in these variables are stars in what the agent prints."""
+        """The keys in these variables are stars in what is said, and in what the agent prints."""
+        found = {*self._hidden, *secrets.values(environ, (os.getcwd(),))}
+        self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:
-            found = {*self._tail.hidden, *secrets.values(environ, (os.getcwd(),))}
-            self._tail.hidden = tuple(sorted(found, key=len, reverse=True))
+            self._tail.hidden = self._hidden
 
     @property
     def watched(self) -> bool:
@@ -74,7 +76,7 @@ class Screen:
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
             return
-        text = self._stamp() + line.text
+        text = self._stamp() + secrets.hidden(line.text, self._hidden)
         colour = _COLOURS.get(line.level, "") if self._colour else ""
         text = f"{colour}{text}\x1b[0m" if colour else text
         if self._live:

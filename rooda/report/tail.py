@@ -73,14 +73,16 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
     if output == "text":
         return None
     from rooda.world.agents.gathered import Gathered
-    from rooda.world.agents.reading import rendered
+    from rooda.world.agents.reading import LONGEST, rendered
 
     into, pending = Gathered(), bytearray()
 
     def read(chunk: bytes) -> str:
-        pending.extend(chunk)
-        whole, _, rest = bytes(pending).rpartition(b"\n")
-        pending[:] = rest
-        return "".join(f"{line.rstrip()}\n" for line in rendered(output, whole.split(b"\n"), into))
+        whole, newline, rest = chunk.rpartition(b"\n")
+        found = (bytes(pending) + whole).split(b"\n") if newline else []
+        if newline:
+            pending.clear()
+        pending.extend(rest[: LONGEST - len(pending)])  # of a longer line only the beginning is read
+        return "".join(f"{line.rstrip()}\n" for line in rendered(output, found, into))
 
     return read

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rooda.settings.lines import parse
 from rooda.world import files
 
 AGENTS = (
@@ -66,11 +67,9 @@ def _there(folder: str, *names: str) -> bool:
 
 
 def _toml(folder: str, name: str) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(_text(folder, name))
-    except (ValueError, RecursionError):
+        return parse(_text(folder, name))[0]
+    except ValueError:
         return {}
 
 

@@ -30,9 +30,12 @@ _KIND = Kind("must be a command, or a table with command or url", _faults)
 HOOKS = {
     "done": Key(_KIND, "the run ended as asked"),
     "failed": Key(_KIND, "the run ended with a failure: too many in a row, or one that would only repeat"),
-    "paused": Key(_KIND, "the run ended short of its goal and can go on: a limit, a breaker, a decision for a person"),
+    "paused": Key(_KIND, "the run ended short of its goal and can go on (exit 4)"),
     "stopped": Key(_KIND, "a signal ended the run"),
-    "limit": Key(_KIND, "the run waits for the usage limit of an account"),
+    "stuck": Key(_KIND, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
+    "limit": Key(_KIND, "the run waits for the usage limit of an account, or ended at one"),
+    "budget": Key(_KIND, "the run ended at a limit of money, tokens or time"),
+    "needs_person": Key(_KIND, "a question waits on the terminal, or the run ended and only a person can go on"),
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from rooda.settings.lines import Path
 
 LARGEST = 10**12
+LONGEST_COMMAND = 65_536
 
 
 class Fault(NamedTuple):
@@ -111,12 +112,19 @@ def _is_text(value: Any) -> bool:
 def _command_faults(value: Any) -> list[Fault]:
     if not _is_text(value):
         return [Fault((), f"must be a command, got {shown(value)}")]
+    if len(value) > LONGEST_COMMAND:
+        return [Fault((), f"must be a command of at most {LONGEST_COMMAND} characters, got {shown(value)}")]
     import shlex
 
     try:
         return [] if shlex.split(value) else [Fault((), f"must be a command, got {shown(value)}")]
     except ValueError as problem:
         return [Fault((), f"can't be split into words ({str(problem).lower()}), got {shown(value)}")]
+
+
+def _is_scalar(value: Any) -> bool:
+    """No whole number that is too large for TOML's own rules."""
+    return isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def _is_amount(value: Any) -> bool:
@@ -137,7 +145,7 @@ SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float)
 FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag)
 TEXT = simple("must be a text that is not empty", _is_text)
 ANY_TEXT = simple("must be a text", lambda value: isinstance(value, str))
-SCALAR = simple("must be a text, a number or true/false", lambda value: isinstance(value, str | int | float))
+SCALAR = simple("must be a text, a number or true/false", _is_scalar)
 COMMAND = Kind("must be a command", _command_faults)
 OPTION = Kind("must be words of a command line", _command_faults)
 AMOUNT = simple("must be a number >= 0", _is_amount, float)

@@ -10,7 +10,10 @@ Lines: TypeAlias = dict[Path, int]
 Tree: TypeAlias = dict[str, Any]
 
 DEEPEST = 40
-_RULES = ("parse_key_value_pair", "parse_inline_table", "key_value_rule", "create_dict_rule", "create_list_rule")
+_RULES = (
+    *("parse_key", "parse_key_value_pair", "parse_inline_table"),
+    *("key_value_rule", "create_dict_rule", "create_list_rule"),
+)
 
 
 class TooDeep(ValueError):
@@ -75,6 +78,20 @@ def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
         room[name] = globals()["_" + name](notes, room[name])
     loads: Callable[[str], Tree] = room["loads"]
     return loads
+
+
+def _parse_key(notes: _Notes, original: Any) -> Any:
+    """Refuses a key of very many parts before tomllib reads it: that takes the square of their number."""
+    import re
+
+    long = re.compile(rf"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""", re.ASCII)
+
+    def key(source: str, position: int) -> Any:
+        if long.match(source, position):
+            raise TooDeep(f"nested more than {DEEPEST} deep")
+        return original(source, position)
+
+    return key
 
 
 def _parse_key_value_pair(notes: _Notes, original: Any) -> Any:

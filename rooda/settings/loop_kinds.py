@@ -10,7 +10,7 @@ SHARED = {
         *("agent", "ai_cmd", "ai_cmd_alias", "model", "allowed_tools", "denied_tools", "call_budget"),
         *("max_cost", "max_tokens", "max_duration", "on_limit", "fallback"),
         *("token_budget", "token_encoding", "iteration_timeout", "idle_timeout", "kill_grace", "retry_wait"),
-        *("max_output_buffer", "show_ai_output", "log_level", "log_timestamp_format"),
+        *("max_output_buffer", "safety", "show_ai_output", "log_level", "log_timestamp_format"),
     )
 }
 

@@ -11,7 +11,10 @@ from rooda.settings.prices import prices_of
 from rooda.settings.tiers import Settings
 from rooda.terms import Setup
 
-_PLAIN = ("token_budget", "token_encoding", "max_output_buffer", "show_ai_output", "log_level", "log_timestamp_format")
+_PLAIN = (
+    *("token_budget", "token_encoding", "max_output_buffer", "safety"),
+    *("show_ai_output", "log_level", "log_timestamp_format"),
+)
 _SECONDS = ("iteration_timeout", "idle_timeout", "kill_grace", "retry_wait")
 
 

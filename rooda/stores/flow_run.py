@@ -11,10 +11,11 @@ from rooda.policy.flow_messages import Boundary, message
 from rooda.policy.flow_position import COMMIT, STEP_OF, Found, position
 from rooda.policy.flow_records import COMPLETE, ERROR, REASON_OF, RUNNING, Node, NodeFailed, NodeState
 from rooda.prompting.flow_results import Ended, body
-from rooda.world import files, flow_artifacts, flow_repo, flow_world
+from rooda.world import files, flow_artifacts, flow_commits, flow_world
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
+from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
-from rooda.world.flow_repo import Boundaries, Repo
+from rooda.world.repo import Repo
 
 STEP = "active-step"
 WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}
@@ -129,9 +130,9 @@ class FlowStore:
             return True
         run, repo = self._files, self._place.repo
         path = f"{run_folder(run.run)}/nodes/{node.path}/{name}"
-        for logged in reversed(flow_repo.history(repo, self._place.root.path, run.run)):
+        for logged in reversed(flow_commits.history(repo, self._place.root.path, run.run)):
             if logged.boundary and (logged.boundary.path, logged.boundary.label) == (node.path, mine[-1].label):
-                before = flow_repo.committed(repo, logged.commit, path)
+                before = flow_commits.committed(repo, logged.commit, path)
                 return before is None or files.to_text(before) != now
         return True
 

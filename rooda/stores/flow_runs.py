@@ -9,9 +9,10 @@ from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import ERROR, RUNNING, STATUSES, Node
 from rooda.stores.flow_run import STEP
-from rooda.world import clock, files, flow_artifacts, flow_repo
+from rooda.world import clock, files, flow_artifacts, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, Files
-from rooda.world.flow_repo import Logged, Repo
+from rooda.world.flow_commits import Logged
+from rooda.world.repo import Repo, position
 
 KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
 
@@ -39,12 +40,12 @@ class Known(NamedTuple):
 
 def known(repo: Repo) -> list[Known]:
     """Every run of this project, newest first. A run's own branch knows best how it stands."""
-    current = flow_repo.position(repo).branch
+    current = position(repo).branch
     branches = flow_repo.branches(repo)
     there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
     found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
     for branch in branches:
-        for name in _ids(flow_repo.runs_at(repo, branch)):
+        for name in _ids(flow_commits.runs_at(repo, branch)):
             if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
@@ -53,7 +54,7 @@ def known(repo: Repo) -> list[Known]:
 
 def _folders(repo: Repo) -> list[str]:
     try:
-        return os.listdir(os.path.join(repo.project, RUNS))
+        return os.listdir(os.path.join(repo.workspace, RUNS))
     except OSError:
         return []
 
@@ -64,14 +65,14 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
     """An end that is not committed yet is none."""
-    state = _checked(flow_artifacts.text(Files(repo.project, name).state))
+    state = _checked(flow_artifacts.text(Files(repo.workspace, name).state))
     if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
         state["status"] = RUNNING
     return state
 
 
 def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
-    data = flow_repo.committed(repo, commit, f"{run_folder(name)}/{STATE}")
+    data = flow_commits.committed(repo, commit, f"{run_folder(name)}/{STATE}")
     return _checked(None if data is None else files.to_text(data))
 
 
@@ -92,43 +93,68 @@ def running(runs: Sequence[Known]) -> list[Known]:
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
     """A new branch and a new run on it, with its folders; gives its run-state."""
-    base = flow_repo.position(repo)
+    flow_repo.back_from(repo, {run.branch for run in known(repo)})
+    base = position(repo)
     branches = flow_repo.branches(repo)
-    names = {*_folders(repo), *(name for branch in branches for name in flow_repo.runs_at(repo, branch))}
+    names = {*_folders(repo), *(name for branch in branches for name in flow_commits.runs_at(repo, branch))}
     run = next_run_id(_today(), sorted(names))
-    files.folder(os.path.join(repo.project, RUNS))  # before the branch: where it can't be made nothing has begun
+    for name in _ids(_folders(repo)):
+        flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed
+    files.folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
     branch = flow_repo.new_branch(repo, slugs, branches)
+    here = base.branch or base.commit
     state: dict[str, Any] = {
         "run-id": run,
         "status": RUNNING,
         "active-node-path": root.path,
         "execution-stack": [root.path],
         "branch": branch,
-        "base-branch": base.branch or base.commit,
+        "base-branch": here,
         "task": task,
         "flow-sha256": flow_sha256,
     }
-    for node in chain(root):
-        files.folder(os.path.join(repo.project, artifacts(run, node.path)))
-    flow_artifacts.write_state(Files(repo.project, run), state)
+    try:
+        for node in chain(root):
+            files.folder(os.path.join(repo.workspace, artifacts(run, node.path)))
+        flow_artifacts.write_state(Files(repo.workspace, run), state)
+    except OSError:
+        flow_repo.take_back_branch(repo, here, branch)
+        raise
     return state
 
 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
     """The run's state and its boundaries, ready to go on. What an error closed is open again."""
-    flow_artifacts.sweep(Files(repo.project, run.id))
-    if flow_artifacts.text(Files(repo.project, run.id).state) is None:  # the run's folder is gone; its branch has it
+    flow_artifacts.sweep(Files(repo.workspace, run.id))
+    if flow_artifacts.text(Files(repo.workspace, run.id).state) is None:  # the run's folder is gone; its branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
-    logged = flow_repo.history(repo, root.path, run.id)
+    logged = flow_commits.history(repo, root.path, run.id)
     if errors := _errors(logged):
-        flow_repo.take_back(repo, errors[0].commit)
+        flow_commits.take_back(repo, errors[0].commit)
         logged = logged[: -len(errors)]
     flow_repo.unstage(repo)
     boundaries = [each.boundary for each in logged if each.boundary]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."
         raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
-    return _reentered(Files(repo.project, run.id), root, {**run.state, "status": RUNNING}), boundaries
+    return _reentered(Files(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
+
+
+def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
+    """The commits that lie behind what `rooda undo` has put back: the run's files are those of an earlier boundary."""
+    logged = flow_commits.history(repo, root.path, run.id)
+    iteration, _ = flow_artifacts.standing(Files(repo.workspace, run.id), root)
+    found = logged if iteration < 0 and STEP not in run.state else []  # as before its first step
+    for place, each in enumerate(logged):
+        at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
+        if at_top and repo.ask("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:
+            found = logged[place + 1 :]
+    if not any(each.boundary for each in found):
+        return []
+    if not all(each.boundary for each in found):
+        hint = "Take those commits off the branch, or take the undo back: rooda undo --redo"
+        raise UsageProblem(f"{run.id} was undone, and commits of somebody else lie on top of it on {run.branch}.", hint)
+    return found
 
 
 def _errors(logged: Sequence[Logged]) -> list[Logged]:

@@ -9,12 +9,13 @@ IGNORED = b"""/.gitignore
 /state.json*
 /run.json*
 /iterations.jsonl
-/summary.md
+/summary.md*
 /precheck.md
 /intent.md
 /evidence/
 """
 NAME = "goal"
+TEMPORARY = ("state.json.", "run.json.", "summary.md.", ".gitignore.")
 
 
 class Place(NamedTuple):
@@ -46,6 +47,10 @@ class Place(NamedTuple):
         return self.file("iterations.jsonl")
 
     @property
+    def summary(self) -> str:
+        return self.file("summary.md")
+
+    @property
     def shape(self) -> str:
         return self.file(os.path.join("shape", "SHAPE.md"))
 
@@ -66,18 +71,22 @@ class Place(NamedTuple):
 def ready(place: Place) -> None:
     """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
     files.folder(place.folder)
-    try:
-        files.create(place.file(".gitignore"), IGNORED)
-    except FileExistsError:
-        pass
+    path = place.file(".gitignore")
+    if not os.path.lexists(path):
+        files.swap(path, IGNORED)
 
 
 def forget(place: Place) -> None:
     """The state files go; what was found (evidence, summary) and SHAPE.md stay."""
     for path in (place.state, place.foreign, place.run, place.journal, place.seal):
         files.remove(path)
+    tidy(place)
+
+
+def tidy(place: Place) -> None:
+    """What a replacing that was killed has left goes."""
     for name in _entries(place.folder):
-        if name.endswith(".tmp") and name.startswith(("state.json.", "run.json.")):
+        if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 
 

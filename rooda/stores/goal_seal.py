@@ -3,6 +3,7 @@
 import json
 import os
 
+from rooda.kernel.loads import loads
 from rooda.model import Json
 from rooda.world import files
 from rooda.world.runfolder import make_home
@@ -35,8 +36,8 @@ class Seal:
 
 def _read(path: str) -> Json:
     try:
-        found = json.loads(files.read_ours(path))
-    except (OSError, ValueError, RecursionError):
+        found = loads(files.read_ours(path))
+    except (OSError, ValueError):
         return {}
     good = isinstance(found, dict) and isinstance(found.get("run"), list) and isinstance(found.get("journal"), str)
     return found if good else {}

@@ -10,7 +10,7 @@ from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
 from rooda.model import Json, Tell
 from rooda.policy.goal_effects import Print
-from rooda.stores.goal_place import Place, ready
+from rooda.stores.goal_place import Place, ready, tidy
 from rooda.stores.goal_seal import Seal
 from rooda.world import files
 
@@ -23,18 +23,26 @@ class GoalStore:
     def __init__(self, place: Place, tell: Tell) -> None:
         self._place, self._tell = place, tell
         self._written: GoalState | None = None
-        self._bytes = b""  # what the state file holds, if nobody has touched it
+        self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
+        self._unsure = False  # a write of it failed: it holds one of these, or is not there
         self._journaled = -1
         self.last: GoalState | None = None  # also what could not be written
         self._seal = Seal(place.seal)
 
     def load(self, scope: Scope) -> Saved:
+        self._tidy()
         record = last_record(self._place)
         self._journaled = record["iteration"] if record else -1
         try:
             return Saved(look(self._place))
         except StateDamaged:  # whoever opened the goal has said so
             return Saved()
+
+    def _tidy(self) -> None:
+        try:
+            tidy(self._place)
+        except OSError:
+            pass  # it is in nobody's way
 
     def begin(self, scope: Scope, name: str) -> None:
         """Steps of an iteration are not recorded."""
@@ -64,8 +72,10 @@ class GoalStore:
         if state.iteration > self._journaled:
             self._append(state)
         files.replace(self._place.run, data)
-        self._bytes = dumped(public(state), 2)
-        files.replace(self._place.state, self._bytes)
+        data = dumped(public(state), 2)
+        self._bytes, self._unsure = (*self._bytes, data), True
+        files.replace(self._place.state, data)
+        self._bytes, self._unsure = (data,), False
 
     def _set_foreign_aside(self) -> None:
         """Nobody else writes the state file; what somebody wrote there is kept, and does not count."""
@@ -74,9 +84,10 @@ class GoalStore:
         try:
             found = files.read_ours(self._place.state)
         except OSError:
-            self._tell("problem", text="state.json was taken away by somebody else; written again")
+            if not self._unsure:
+                self._tell("problem", text="state.json was taken away by somebody else; written again")
             return
-        if found != self._bytes:
+        if found not in self._bytes:
             files.replace(self._place.foreign, found)
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
             self._tell("problem", text=f"state.json was changed by somebody else; overwritten, kept as {kept}")
@@ -88,7 +99,7 @@ class GoalStore:
             records.insert(0, record(None, self._written))
         descriptor = files.open_append(self._place.journal)
         try:
-            files.write_all(descriptor, b"".join(dumped(each) for each in records))
+            files.append(descriptor, b"".join(dumped(each) for each in records))
             files.sync(descriptor)
         finally:
             os.close(descriptor)
@@ -171,6 +182,32 @@ def unfinished(place: Place) -> GoalState | None:
     """The goal, if it can go on."""
     state = look(place)
     return state if state and state.status in UNFINISHED else None
+
+
+def ended(place: Place) -> GoalState | None:
+    """The goal, if it can't go on."""
+    state = look(place)
+    return state if state and state.status not in UNFINISHED else None
+
+
+def tidied(place: Place, state: GoalState) -> bool:
+    """Did both files have the end? If not, a kill came between, and they are written now."""
+    seal, same = Seal(place.seal), True
+    tidy(place)
+    for path, data in ((place.run, dumped(private(state), 2)), (place.state, dumped(public(state), 2))):
+        if seal.there and not _holds(path, data):
+            same = False
+            if path == place.run:
+                seal.vouch(data, False)
+            files.replace(path, data)
+    return same
+
+
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        return files.read_ours(path) == data
+    except OSError:
+        return False
 
 
 def _backup(place: Place, seal: Seal) -> GoalState | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rooda.kernel import codec
+from rooda.kernel.loads import loads
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import RUNNING, State, decoded
 from rooda.model import Json
@@ -118,8 +119,8 @@ def parsed(lines: Iterable[bytes]) -> list[Json]:
 def _event(line: bytes) -> Json | None:
     """A torn line is passed over."""
     try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
+        event = loads(line)
+    except ValueError:
         return None
     return event if isinstance(event, dict) and all(isinstance(event.get(key), kind) for key, kind in LINE) else None
 
@@ -152,10 +153,16 @@ def _is_running(place: Place) -> bool:
 
 
 def read_artifact(place: Place) -> bytes | None:
+    """To be shown; None where it can't be read."""
     try:
-        return files.read_ours(place.artifact)
+        return the_artifact(place)
     except OSError:
         return None
+
+
+def the_artifact(place: Place) -> bytes | None:
+    """To work with; None where there is none, which is not the same as a disk that fails."""
+    return files.ours_if_there(place.artifact)
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_events.Artifact:
@@ -202,10 +209,7 @@ def point_at(place: Place, state: State) -> None:
         return
     run, alias = state.run_id, state.task_alias
     facts = {"active_run_id": run, "task_alias": alias, "status": state.status, "updated_at": state.updated_at}
-    path = pointer(place.workspace)
-    waiting = f"{path}.{os.getpid()}.tmp"  # replaced whole, but not synced: what it says can be found without it
-    files.write(waiting, _json(facts))
-    files.move(waiting, path)
+    files.swap(pointer(place.workspace), _json(facts))  # what it says can be found without it
 
 
 def line_of(event: Json) -> str:
@@ -221,7 +225,7 @@ def append(place: Place, run_id: str, events: list[reflex_events.Event], when: s
     descriptor = files.open_append(place.history)
     try:
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
-        files.write_all(descriptor, data)
+        files.append(descriptor, data)
         files.sync(descriptor)
     finally:
         os.close(descriptor)

@@ -32,6 +32,10 @@ class ReflexStore:
         """What is on disk; None before the loop began."""
         return self._state
 
+    def latest(self) -> State | None:
+        """The same, or what a person in another terminal has made of it meanwhile."""
+        return self._ended_elsewhere() or self._state
+
     def load(self, scope: Scope) -> Saved:
         return Saved(self._state)
 
@@ -67,9 +71,7 @@ class ReflexStore:
 
     def _begin(self) -> None:
         """A new loop's folder, unless another loop was begun a moment ago."""
-        running = reflex_files.running(self._place.workspace)
-        if running:
-            raise Undecided(f"The loop '{running[0]}' has just been started; no second one was.")
+        require_none_running(self._place.workspace)
         files.folder(self._place.folder)
 
     def _transition(self, state: State, by_person: bool) -> None:
@@ -92,7 +94,7 @@ class ReflexStore:
 
     def _facts(self, new: bytes | None) -> reflex_events.Artifact:
         """What the events will tell of the artifact: nothing where they do not speak of it."""
-        old = reflex_files.read_artifact(self._place)
+        old = reflex_files.the_artifact(self._place)
         if new is not None:
             return reflex_files.facts(old, new, judged=False)
         judged = self._state is not None and self._state.current_step == EVALUATE
@@ -122,6 +124,11 @@ class ReflexStore:
         self._events += reflex_files.parsed(lines[self._lines :])
         self._lines = len(lines)
         return self._events
+
+
+def require_none_running(workspace: str) -> None:
+    if running := reflex_files.running(workspace):
+        raise Undecided(f"The loop '{running[0]}' has just been started; no second one was.")
 
 
 def opened(place: Place, found: reflex_files.Found) -> ReflexStore:

@@ -1,11 +1,20 @@
-"""Where the user's cache is. What is in it can be lost at any time: it costs time, nothing else."""
+"""Where the user's cache and state are. What is in them can be lost at any time: it costs time or comfort, no work."""
 
 import os
 
 
 def place(*names: str) -> str:
     """Path of something in rooda's cache; "" when there is no home to put one in."""
-    for variable, below in (("ROODA_CACHE_HOME", ""), ("XDG_CACHE_HOME", "rooda"), ("HOME", ".cache/rooda")):
+    return _below("CACHE", ".cache/rooda", names)
+
+
+def state(*names: str) -> str:
+    """Path of something that all loops of this user share, and that outlives a restart and a reboot."""
+    return _below("STATE", ".local/state/rooda", names)
+
+
+def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:
+    for variable, below in ((f"ROODA_{kind}_HOME", ""), (f"XDG_{kind}_HOME", "rooda"), ("HOME", usual)):
         home = os.environ.get(variable, "")
         if os.path.isabs(home):
             return os.path.join(home, below, *names)

@@ -48,12 +48,11 @@ class Checker:
         return [ran for each in rounds for ran in self._round(each)]
 
     def _round(self, commands: Sequence[Command]) -> list[Ran]:
-        specs = [self._spec(command) for command in commands]
-        done = process.together(specs, self._ground.signals, self._ground.tick)
-        return [
-            Ran(each.code, each.seconds, each.ended, spec.output, each.size)
-            for each, spec in zip(done, specs, strict=True)
-        ]
+        specs = self.ready(commands)
+        return understood(process.together(specs, self._ground.signals, self._ground.tick), specs)
+
+    def ready(self, commands: Sequence[Command]) -> list[process.Spec]:
+        return [self._spec(command) for command in commands]
 
     def _spec(self, command: Command) -> process.Spec:
         ground, manner = self._ground, self._manner
@@ -69,6 +68,13 @@ class Checker:
             cap=manner.cap,
             keep=manner.keep,
         )
+
+
+def understood(ended: Sequence[process.Done], specs: Sequence[process.Spec]) -> list[Ran]:
+    return [
+        Ran(each.code, each.seconds, each.ended, spec.output, each.size)
+        for each, spec in zip(ended, specs, strict=True)
+    ]
 
 
 def verdict(done: Ran, gate: Gate) -> str:

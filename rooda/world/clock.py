@@ -11,6 +11,11 @@ now = time.time
 sleep = time.sleep
 
 
+def uptime() -> float:
+    """Seconds since the machine's start, those in which it slept too, if the system counts them. Nobody can set it."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 def rfc3339(seconds: float) -> str:
     """UTC with whole seconds and a Z, the form of every state file."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
@@ -43,13 +48,13 @@ def moment(text: str) -> float | None:
     import datetime
 
     unit = {"d": 86_400.0, "h": 3600.0, "m": 60.0}.get(text[-1:])
-    if unit and text[:-1].isdecimal():
+    if unit and text[:-1].isdecimal() and len(text) < 20:
         return max(now() - int(text[:-1]) * unit, 0.0)
     try:
         found = datetime.datetime.fromisoformat(text)
-    except ValueError:
+        return max((found if found.tzinfo else found.replace(tzinfo=datetime.UTC)).timestamp(), 0.0)
+    except (ValueError, OverflowError):
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=datetime.UTC)).timestamp()
 
 
 def reset_in(text: str) -> float | None:
@@ -67,17 +72,15 @@ def _next(moment: "resets.Moment", present: float) -> float | None:
 
     try:
         zone = zoneinfo.ZoneInfo(moment.zone) if moment.zone else None
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        return None
-    today = datetime.datetime.fromtimestamp(present, zone)
-    try:
+        today = datetime.datetime.fromtimestamp(present, zone)
         shown = today.replace(hour=moment.hour, minute=moment.minute, second=0, microsecond=0)
         if moment.month:
             shown = shown.replace(year=moment.year or today.year, month=moment.month, day=moment.day)
-    except ValueError:
+        if moment.month and not moment.year and shown.timestamp() < present - 86_400:
+            shown = shown.replace(year=today.year + 1)  # no 29th of February there: nothing is known
+    except (ValueError, OSError, OverflowError, LookupError):
         return None
-    if moment.month and not moment.year and shown.timestamp() < present - 86_400:
-        shown = shown.replace(year=today.year + 1)
-    elif not moment.month and shown.timestamp() + 60 <= present:  # this minute is the one that is meant
-        shown += datetime.timedelta(days=1)
+    if not moment.month:  # in autumn an hour comes twice; the present minute is the one that is meant
+        choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
+        shown = next(each for each in choices if each.timestamp() + 60 > present)
     return shown.timestamp()

@@ -1,7 +1,7 @@
 """Who descends from whom, and who belongs to a run. Linux reads /proc, macOS asks psutil."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from rooda.world import files, kinship
@@ -35,14 +35,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def descendants(pid: int) -> list[int]:
-    """Everybody below, parents before their children."""
+def descendants(pid: int, but: Container[int] = ()) -> list[int]:
+    """Everybody below, parents before their children; without those in `but` and who is below them."""
     if not PROC:
-        return _psutil_children(pid, recursive=True)
+        return [each for each in _psutil_children(pid, recursive=True) if each not in but]
     found: dict[int, None] = {}  # an ordered set
     queue = [pid]
     for member in queue:
-        below = [child for child in children(member) if child not in found]
+        below = [child for child in children(member) if child not in found and child not in but]
         found.update(dict.fromkeys(below))
         queue += below
     return list(found)

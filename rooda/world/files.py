@@ -49,6 +49,16 @@ def read_ours(path: str) -> bytes:
     return read_open(ordinary(path, os.O_RDONLY))
 
 
+def ours_if_there(path: str) -> bytes | None:
+    """The same; None where no ordinary file is. OSError if there is one that can't be read: that is not the same."""
+    try:
+        return read_ours(path)
+    except OSError:
+        if os.path.isfile(path) and not os.path.islink(path):
+            raise
+        return None
+
+
 def read_open(descriptor: int) -> bytes:
     """All of an open file, which is closed. Plain calls: a buffered reader costs twice as much, in every iteration."""
     try:
@@ -94,6 +104,18 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def append(descriptor: int, data: bytes) -> None:
+    """All of it or nothing: a disk that is full gets no torn line."""
+    done = 0
+    try:
+        while done < len(data):
+            done += os.write(descriptor, data[done:])
+    except OSError:
+        if done:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - done)
+        raise
+
+
 def replace(path: str, data: bytes, mode: int = 0o666) -> None:
     """A reader sees the old bytes or the new ones, also after a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -105,10 +127,15 @@ def replace(path: str, data: bytes, mode: int = 0o666) -> None:
         finally:
             os.close(descriptor)
         os.rename(temporary, path)
-    except OSError:
+    except OSError as problem:
         remove(temporary)
-        raise
+        raise _about(path, problem) from None
     sync_folder(os.path.dirname(path) or ".")
+
+
+def _about(path: str, problem: OSError) -> OSError:
+    """The same, told of the file that is meant, not of a temporary one or of none."""
+    return OSError(problem.errno, problem.strerror, path)
 
 
 def sync_folder(path: str) -> None:
@@ -120,10 +147,13 @@ def sync_folder(path: str) -> None:
 
 
 def create(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Write a new file; FileExistsError if there is one."""
+    """Write a new file, whole or not at all; FileExistsError if there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         write_all(descriptor, data)
+    except OSError as problem:
+        remove(path)
+        raise _about(path, problem) from None
     finally:
         os.close(descriptor)
 
@@ -132,6 +162,17 @@ def write(path: str, data: bytes, mode: int = 0o666) -> None:
     """Plain write, for files that nothing relies on after a crash. What has the name now is removed."""
     remove(path)
     create(path, data, mode)
+
+
+def swap(path: str, data: bytes) -> None:
+    """Whole or not at all when we are killed, but not synced: for files that nothing relies on after a power cut."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        write(temporary, data)
+        os.rename(temporary, path)
+    except OSError as problem:
+        remove(temporary)
+        raise _about(path, problem) from None
 
 
 def open_append(path: str) -> int:
@@ -197,13 +238,6 @@ def tail(path: str, limit: int) -> bytes:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
         return file.read(limit)
-
-
-def read_from(path: str, offset: int) -> bytes:
-    """All from there on."""
-    with open(path, "rb") as file:
-        file.seek(offset)
-        return file.read()
 
 
 def beginning(path: str, limit: int) -> bytes:

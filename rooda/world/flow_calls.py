@@ -1,5 +1,6 @@
 """One call of a flow's agent, and what must come of it: its files, judged, nothing else touched; one more try."""
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -56,7 +57,7 @@ class Calls:
             problem = _failure(reply)
             if not problem:
                 try:
-                    return self._judged(request, reply)
+                    return self._judged(request, reply, _stem(request, failed + 1))
                 except Broken as broken:
                     problem = str(broken)
             failed += 1
@@ -85,8 +86,7 @@ class Calls:
         return value
 
     def _once(self, request: Request[Value], attempt: int) -> Reply:
-        stem = f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
-        setup, said = self._setup, request.prompt()
+        stem, setup, said = _stem(request, attempt), self._setup, request.prompt()
         prompt = self._session.prompt(lambda: said, stem, _measure(said, setup))
         call = Call(
             kind=request.kind,
@@ -107,7 +107,7 @@ class Calls:
             raise Interrupted(self._session.signalled())
         return reply
 
-    def _judged(self, request: Request[Value], reply: Reply) -> Value:
+    def _judged(self, request: Request[Value], reply: Reply, stem: str) -> Value:
         """By its files; by what it printed, if that is what the one missing file should have been."""
         if request.answer and len(request.outputs) == 1 and text(request.outputs[0]) is None:
             said = unfenced(final.text(request.agent.output, reply.transcript))
@@ -116,12 +116,25 @@ class Calls:
             except Broken:
                 pass  # the judge says what is missing
             else:
-                put(request.outputs[0], said)
+                put(request.outputs[0], self._session.clean(said))
+        self.keep(request.kind, request.path, request.label, stem, request.outputs)
         return request.judge()
+
+    def keep(self, kind: str, path: str, label: str, stem: str, outputs: Sequence[str]) -> None:
+        """Copies of what was written, for whoever asks later: the next cycle puts its own in the same place."""
+        said = [(os.path.basename(each), text(each)) for each in outputs]
+        write = self._session.folder.write
+        kept = [write(f"{stem}-{name}", files.to_bytes(each)) for name, each in said if each is not None]
+        self._session.tell("node.answered", node=path, label=label, call=kind, files=kept)
 
     def _listen(self) -> None:
         if number := self._session.signalled():
             raise Interrupted(number)
+
+
+def _stem(request: Request[Any], attempt: int) -> str:
+    """How the names of a call's files begin."""
+    return f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
 
 
 def _measure(text: str, setup: Setup) -> Measure:

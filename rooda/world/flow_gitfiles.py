@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.world import files
-from rooda.world.flow_repo import Repo
+from rooda.world.repo import Repo
 
 Facts = tuple[int, ...]
 

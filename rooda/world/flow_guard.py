@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Node, NodeFailed
-from rooda.world import files, flow_gitfiles, flow_repo, git
+from rooda.world import files, flow_gitfiles, flow_repo, git, present
 from rooda.world.flow_gitfiles import Kept
-from rooda.world.flow_repo import Position, Repo
+from rooda.world.repo import Position, Repo, position
 
 SCRATCH = "rooda/index"  # inside the git folder
 
@@ -21,7 +21,7 @@ class Guard:
         self._protected = {FLOW_FILE, *agent_files(root)}
         self._index = os.path.join(repo.folder, SCRATCH)
         self._tree = ""  # of the work tree as it is now, "" if that must be looked up
-        self._head = flow_repo.position(repo)
+        self._head = position(repo)
         self._marks = flow_repo.marks(repo, self._head.branch)
         self._base = ""  # that of the last boundary
         self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
@@ -39,7 +39,7 @@ class Guard:
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
-        self._head = flow_repo.tip(self._repo, self._head.branch)
+        self._head = position(self._repo)
         self._marks = flow_repo.marks(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
 
@@ -61,7 +61,7 @@ class Guard:
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
         strays = sorted({*self._touched(before.tree, now)} - {*touched}) if base != before.tree else []
         self._restore(before.tree, [*bad, *strays])
-        changed = self._put_back(before, {os.path.join(self._repo.project, path) for path in own})
+        changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
         self._tree = now if not bad and not strays else self._snapshot()
         breaches = [text for text in (meddled, moved) if text]
         if bad or changed or links:
@@ -72,7 +72,7 @@ class Guard:
         """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
         found = []
         for path in (".ai-loop", ".ai-loop/runs", self._run):
-            place = os.path.join(self._repo.project, path)
+            place = os.path.join(self._repo.workspace, path)
             if os.path.islink(place):
                 files.remove(place)
                 found.append(path)
@@ -82,12 +82,12 @@ class Guard:
         """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
         repo = self._repo
         if not os.path.exists(self._index):
-            own = os.path.join(repo.folder, "index")
-            if os.path.exists(own):
-                files.write(self._index, files.read(own))
+            present.copy(os.path.join(repo.folder, "index"), self._index)
         before = self._mark()
         words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
-        git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        if added.code not in (0, 1):  # 1: some file could not be read
+            raise NodeFailed("the work tree can't be compared", git.said(added))
         if self._seen[1] and before == self._mark() == self._seen[0]:
             return self._seen[1]
         done = repo.ask("write-tree", index=self._index)
@@ -142,7 +142,7 @@ class Guard:
         repo, old = self._repo, before.head
         if self._marks and self._marks == flow_repo.marks(repo, old.branch):
             return flow_repo.end_unfinished(repo)
-        self._left = now = flow_repo.position(repo)
+        self._left = now = position(repo)
         if now == old:
             self._marks = flow_repo.marks(repo, old.branch)
             return flow_repo.end_unfinished(repo)
@@ -167,17 +167,12 @@ class Guard:
 
     def _bytes(self) -> dict[str, bytes]:
         """The run's own files and the flow's."""
-        project = self._repo.project
+        project = self._repo.workspace
         paths = [os.path.join(project, path) for path in self._protected]
         for folder, _, names in os.walk(os.path.join(project, self._run)):
             paths += [os.path.join(folder, name) for name in names]
-        found = {}
-        for path in paths:
-            try:
-                found[path] = files.read_ours(path)
-            except OSError:
-                continue
-        return found
+        found = {path: files.ours_if_there(path) for path in paths}
+        return {path: data for path, data in found.items() if data is not None}
 
     def _put_back(self, before: "Before", own: set[str]) -> list[str]:
         now = self._bytes()
@@ -188,7 +183,7 @@ class Guard:
                 files.write(path, before.kept[path])
             else:
                 files.remove(path)
-        return sorted(os.path.relpath(path, self._repo.project) for path in changed)
+        return sorted(os.path.relpath(path, self._repo.workspace) for path in changed)
 
 
 class Before(NamedTuple):

@@ -23,7 +23,7 @@ def command_of(text: str) -> str:
     found = re.search(r"run the following command:?\**[ \t]*\n\s*\n?((?:(?: {4}|\t)[^\n]*\n?)+)", text, re.I)
     if found:
         return "\n".join(row.strip() for row in found[1].splitlines()).strip()
-    fenced = re.search(r"run the following command:?\**[ \t]*\n\s*(`{3,})\w*\n(.*?)\n\s*\1", text, re.I | re.DOTALL)
+    fenced = re.search(r"run the following command:?\**[ \t]*\n\s*(`{3,})\w*\n(.*?)\n[ \t]*+\1", text, re.I | re.DOTALL)
     return fenced[2].strip() if fenced else ""
 
 
@@ -36,7 +36,7 @@ def measure(session: Session, told: Sequence[Told], project: str, number: int, t
         ran = session.run((Command(command, f"sensor-{place}-{each.name}", timeout, number),))[0]
         if ran.ended == "interrupted":
             raise Interrupted(session.signalled())
-        put(os.path.join(project, each.output), report(each.name, command, ran))
+        put(os.path.join(project, each.output), session.clean(report(each.name, command, ran)))
 
 
 def report(name: str, command: str, ran: Ran) -> str:

@@ -1,17 +1,12 @@
-"""The git repository that a flow works on: what it asks of it, and the commits it makes."""
+"""The git repository that a flow works on: can it begin there, where does it stand, on which branch."""
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
-from rooda.errors import RoodaError, Undecided, UsageProblem
-from rooda.policy import flow_messages
-from rooda.policy.flow_labels import PREFIX, RUNS, run_folder
-from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import NodeFailed
+from rooda.errors import Undecided, UsageProblem
+from rooda.policy.flow_labels import PREFIX
 from rooda.world import clock, files, git
-from rooda.world.process import Captured
+from rooda.world.repo import GitProblem, Repo, around, position
 
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
@@ -21,58 +16,14 @@ UNFINISHED = {
     "REVERT_HEAD": "a revert",
     "BISECT_LOG": "a bisection",
 }
-PAGE = 500  # commits asked for at once
-FEW = 300  # paths that fit into one command line
-HOOK_TIME = 1800.0  # seconds a commit may take, with the person's hooks
-
-
-class Position(NamedTuple):
-    """What HEAD says."""
-
-    commit: str
-    branch: str  # "" when detached
-
-
-class Repo(NamedTuple):
-    """One work tree and the project in it."""
-
-    project: str  # absolute folder that holds .ai-loop/
-    top: str
-    prefix: str  # of the project inside the work tree: "" or "some/folder/"
-    folder: str  # the work tree's own git folder
-    common: str  # the one that all work trees share
-    env: Mapping[str, str] | None = None
-
-    def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
-        return git.run([*args], self.top, stdin=stdin, index=index, env=self.env)
-
-    def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
-        """What git says; RoodaError if it refuses."""
-        done = self.ask(*args, stdin=stdin, index=index)
-        if done.code:
-            raise RoodaError(f"git {args[0]} failed in {self.top}: {git.said(done)}")
-        return done.out
-
-    def text(self, *args: str) -> str:
-        return self.must(*args).decode("utf-8", "surrogateescape").rstrip("\n")
-
-    def inside(self, path: str) -> str:
-        """A path of the project as the repository names it."""
-        return self.prefix + path
 
 
 def found(workspace: str) -> Repo:
     """The repository around the project; UsageProblem when a flow can't work there."""
-    asked = ["rev-parse", "--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir"]
-    done = git.run(asked, workspace)
-    if done.code == 127:
-        raise UsageProblem("A flow needs git, and git is not on this machine.", "Install git.")
-    if done.code:
-        raise UsageProblem(
-            f"{workspace} is in no git work tree, and a flow keeps its history in git.", "Make it one: git init"
-        )
-    top, prefix, own, common = done.out.decode("utf-8", "surrogateescape").split("\n")[:4]
-    return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
+    try:
+        return around(workspace)
+    except GitProblem as problem:
+        raise UsageProblem(f"A flow keeps its history in git: {problem.what}.", problem.hint) from None
 
 
 def require_ready(repo: Repo) -> None:
@@ -92,15 +43,6 @@ def require_ready(repo: Repo) -> None:
         raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't make `{PREFIX}…`.", hint)
 
 
-def tip(repo: Repo, branch: str) -> Position:
-    """The same for a branch that is surely checked out: its file tells, which costs no process."""
-    try:
-        commit = files.read(os.path.join(repo.common, "refs", "heads", branch)).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return position(repo)
-    return Position(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else position(repo)
-
-
 def end_unfinished(repo: Repo) -> str:
     """Nothing that an agent began and left half done becomes part of our commits. Says what it was."""
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
@@ -110,15 +52,6 @@ def end_unfinished(repo: Repo) -> str:
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
-
-
-def position(repo: Repo) -> Position:
-    """An unborn branch has no commit."""
-    done = repo.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-    said = done.out.decode("utf-8", "surrogateescape").split("\n")
-    if done.code:
-        return Position("", "")
-    return Position(said[0], said[1].removeprefix("refs/heads/") if said[1].startswith("refs/heads/") else "")
 
 
 def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
@@ -134,7 +67,7 @@ def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
 def dirty(repo: Repo) -> list[tuple[str, str]]:
     """Status word and path of everything that is not committed, paths as the repository names them."""
     entries = repo.must("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split(b"\0")
-    return [(entry[:2].decode(), entry[3:].decode("utf-8", "surrogateescape")) for entry in entries if entry]
+    return [(files.to_text(entry[:2]), files.to_text(entry[3:])) for entry in entries if entry]
 
 
 def branches(repo: Repo) -> list[str]:
@@ -156,92 +89,32 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
     return free
 
 
+def take_back_branch(repo: Repo, before: str, branch: str) -> None:
+    """As if `new_branch` had not been, where that is still possible."""
+    if not repo.ask("checkout", "-q", before).code:
+        repo.ask("branch", "-q", "-D", branch)
+
+
+def back_from(repo: Repo, runs: Collection[str]) -> None:
+    """A start that was killed between its branch and its first file: back to where it came from, as if it had not been.
+
+    `runs` are the branches that runs have. One without a run, that holds nothing and was made in leaving another, is none.
+    """
+    branch = position(repo).branch
+    if not branch.startswith(PREFIX) or branch in runs:
+        return
+    moves = repo.ask("reflog", "show", "--format=%H %gs", branch, "--").out.splitlines()
+    before = files.to_text(repo.ask("rev-parse", "--abbrev-ref", "@{-1}").out).strip()
+    here, there = (repo.ask("rev-parse", "-q", "--verify", name).out for name in ("HEAD", "@{-1}"))
+    if len(moves) == 1 and here == there and before and before != "HEAD":
+        take_back_branch(repo, before, branch)
+
+
 def check_out(repo: Repo, branch: str) -> None:
     done = repo.ask("checkout", "-q", branch)
     if done.code:
         hint = f"Commit, stash or remove what is in the way, or type: git checkout {branch}"
         raise Undecided(f"The run's branch {branch} can't be checked out: {git.said(done)}", hint)
-
-
-def runs_at(repo: Repo, commit: str) -> list[str]:
-    """Names of the run folders that a commit has."""
-    done = repo.ask("ls-tree", "-z", "--name-only", f"{commit}:{repo.inside(RUNS)}")
-    return [name.decode("utf-8", "replace") for name in done.out.split(b"\0") if name] if done.code == 0 else []
-
-
-def committed(repo: Repo, commit: str, path: str) -> bytes | None:
-    """A file of the project as a commit has it."""
-    done = repo.ask("cat-file", "blob", f"{commit}:{repo.inside(path)}")
-    return done.out if done.code == 0 else None
-
-
-class Logged(NamedTuple):
-    commit: str
-    boundary: Boundary | None  # None: somebody else's commit
-
-
-def history(repo: Repo, root: str, run: str, tip: str = "HEAD") -> list[Logged]:
-    """The commits of a run, oldest first, from its first boundary on; [] before that. Looks no further back."""
-    found: list[Logged] = []
-    while page := _page(repo, tip, len(found)):
-        for each in page:
-            found.append(each)
-            if each.boundary and (each.boundary.path, each.boundary.label) == (root, "0"):
-                mine = committed(repo, each.commit, f"{run_folder(run)}/run-state.md") is not None
-                return found[::-1] if mine else []
-    return []
-
-
-def _page(repo: Repo, tip: str, skipped: int) -> list[Logged]:
-    data = repo.must("log", "--first-parent", "-z", "--format=%H%n%B", f"-n{PAGE}", f"--skip={skipped}", tip, "--")
-    rows = [each.decode("utf-8", "replace").partition("\n") for each in data.split(b"\0") if each]
-    return [Logged(commit, flow_messages.read(text)) for commit, _, text in rows]
-
-
-class Boundaries(NamedTuple):
-    """How a run's commits are made."""
-
-    repo: Repo
-    branch: str
-    always: str  # a folder of the project that is committed even where it is ignored
-    verify: bool = True  # the person's hooks run
-
-    def commit(self, message: str, changed: Sequence[str] | None) -> None:
-        """Everything that changed: these paths, or where nobody knows them whatever differs. NodeFailed if refused."""
-        whole = changed is None or not self._add([*changed, self.repo.inside(self.always)])
-        if whole:
-            _must_add(self.repo.ask("add", "-A"))
-            _must_add(self.repo.ask("add", "-A", "-f", "--", self.repo.inside(self.always)))
-        self._commit(message, self.verify)
-
-    def commit_own(self, message: str) -> None:
-        """Only the folder, past the hooks: what they refused stays uncommitted."""
-        unstage(self.repo)
-        _must_add(self.repo.ask("add", "-A", "-f", "--", self.repo.inside(self.always)))
-        self._commit(message, verify=False)
-
-    def _add(self, paths: Sequence[str]) -> bool:
-        """Not through stdin: a git that is left alone with an empty list would add all there is, ignored or not."""
-        return len(paths) <= FEW and self.repo.ask("add", "-A", "-f", "--", *paths).code == 0
-
-    def _commit(self, message: str, verify: bool) -> None:
-        words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
-        words += [] if verify else ["--no-verify"]
-        repo, data, before = self.repo, files.to_bytes(message), marks(self.repo, self.branch)
-        done = git.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=HOOK_TIME)
-        if done.code and marks(repo, self.branch) == before:  # a commit that was made counts, whatever a hook says
-            rows = b"\n".join((done.err, done.out)).decode("utf-8", "replace").strip()
-            raise NodeFailed("the commit was refused", rows[-600:] or f"git exit {done.code}")
-
-
-def _must_add(done: Captured) -> None:
-    if done.code:
-        raise NodeFailed("git can't add what changed", git.said(done))
-
-
-def take_back(repo: Repo, commit: str) -> None:
-    """The branch ends before this commit again; what it and those behind it held stays in the work tree."""
-    repo.must("reset", "-q", "--soft", f"{commit}^")
 
 
 def unstage(repo: Repo) -> None:

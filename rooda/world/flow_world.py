@@ -96,6 +96,8 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
         told = bench.told(node)
         work = partial(flow_native.measure, bench.session, told, place.project, number, bench.ways.sensor_timeout)
         bench.calls.guarded(f"sensors of {node.path}", outputs, False, work, False)
+        tag = label(job.parent_label, number)
+        bench.calls.keep("sensor", node.path, tag, f"{number:04d}-sensor-{tag}", outputs)
         return sensor_files(place, node)
     return bench.calls.make(
         Request(
@@ -171,7 +173,7 @@ def acted(bench: Bench, job: Job, number: int, decided: Decision) -> Action:
         return _looped(bench, job, number, decided)
     text = bench.text(node.agent)
     folder = artifacts(place.run, node.path)
-    return bench.calls.make(
+    done = bench.calls.make(
         Request(
             kind="actuator",
             who=node.agent,
@@ -188,6 +190,7 @@ def acted(bench: Bench, job: Job, number: int, decided: Decision) -> Action:
             answer=flow_contract.require_report,
         )
     )
+    return done._replace(text=bench.session.clean(done.text))
 
 
 def action(place: Files, node: Node) -> Action:

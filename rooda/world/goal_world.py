@@ -14,6 +14,7 @@ from rooda.terms import Agent, Setup
 from rooda.world import clock, files, goal_prints, goal_reply, person, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.kept import Measure
+from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.shipped import shipped
 from rooda.world.watch import Watch
@@ -41,7 +42,7 @@ class Effects:
     def __init__(self, session: Session, ways: Ways, asker: Asker, watch: Watch) -> None:
         self._session, self._ways, self._asker, self._watch = session, ways, asker, watch
         self._yes = ways.yes
-        self._began = 0.0
+        self._began, self._since = 0.0, 0.0  # of a call: by the clock of files, and by one that nobody sets
         self._judges = 0
         self._templates: dict[str, str] = {}
         self.tell = session.tell
@@ -54,10 +55,12 @@ class Effects:
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
         times = (setup.iteration_timeout, setup.idle_timeout, setup.kill_grace, setup.max_output_buffer)
         self._watch.begin()
-        self._began = clock.now()
+        self._began, self._since = clock.now(), clock.monotonic()
         reply = self._session.ask(Call(kind, number, agent, prompt, *times, label=label, apart=True))
         edits = self._edits(agent.output, reply.transcript) if kind == "step" else {}
-        return goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        clean = self._session.clean
+        return told._replace(text=clean(told.text), error=clean(told.error))
 
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
@@ -82,8 +85,8 @@ class Effects:
 
     def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
         output = _tail(ran.output, OUTPUT)
-        met = ran.ended == "exit" and ran.code == 0 and goal_expect.holds(criterion.expect, output)
-        code = "timeout" if ran.ended == "timeout" else f"exit {ran.code}"
+        met = ran.ended == "exit" and ran.code == 0 and goal_expect.holds(criterion.expect, output, finds)
+        code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self._session.clean(output)
         head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
         head += [f"expected: {criterion.expect}"] if criterion.expect else []
         text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
@@ -108,7 +111,7 @@ class Effects:
         path = os.path.join(folder, evidence_name(number, rest) if inside else name)
         try:
             files.folder(folder)
-            files.write(path, files.to_bytes(text))
+            files.write(path, files.to_bytes(self._session.clean(text)))
         except OSError as problem:
             self.tell("problem", text=f"{path} can't be written: {problem.strerror or problem}")
         return os.path.relpath(path, self._ways.workspace)
@@ -156,9 +159,11 @@ class Effects:
     def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Files written since the call began."""
         found = []
+        set_by = clock.now() - self._began - (clock.monotonic() - self._since)  # by so much the clock was set meanwhile
+        began = self._began + min(set_by, 0.0)
         for path in paths:
             place = os.path.join(self._ways.workspace, path)
-            if os.path.isfile(place) and os.stat(place).st_mtime >= self._began:
+            if os.path.isfile(place) and os.stat(place).st_mtime >= began:
                 found.append(path)
         return tuple(found)
 

@@ -14,11 +14,13 @@ from rooda.world import kinship
 
 GRACE = 2.0  # for what a killed loop left behind
 TOLD = signal.SIGUSR1  # "look at the lifeline"
+SAID = signal.SIGUSR2  # "a service manager is to hear something"
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT}
+WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, SAID}
 
 lifeline = -1  # in the loop process: what the guardian writes to
 _guardian = -1  # its pid, also when it is dead
+_speaking = -1  # in the loop process: what the guardian reads for a service manager, which hears no other process
 
 
 def visible_pid() -> int:
@@ -31,20 +33,34 @@ def heard(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
     return {each for each in numbers if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN}
 
 
+def say(text: bytes) -> bool:
+    """To a service manager, through the guardian: by default it hears only the process that it started."""
+    if _speaking < 0 or os.getppid() != _guardian:
+        return False
+    try:
+        os.write(_speaking, text + b"\0")
+        os.kill(_guardian, SAID)
+    except OSError:
+        return False
+    return True
+
+
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
-    global lifeline, _guardian  # noqa: PLW0603 - one per process, like the process itself
+    global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may have ignored it; then nobody would be told
     kinship.adopt_orphans()
     watched = heard(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     read, write = os.pipe()
+    listening, speaking = os.pipe() if os.environ.get("NOTIFY_SOCKET") else (-1, -1)
     _guardian = os.getpid()
     loop = os.fork()
     if loop:
         os.close(read)
-        _guard(loop, write, watched)
+        _guard(loop, write, watched, listening)
     os.close(write)
+    _speaking = speaking
     os.set_blocking(read, False)
     lifeline = read
     kinship.adopt_orphans()
@@ -54,7 +70,7 @@ def stand() -> None:
         os._exit(128 + signal.SIGTERM)
 
 
-def _guard(loop: int, write: int, watched: set[signal.Signals]) -> None:
+def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) -> None:
     """Sleep until a signal; pass it on, or see that the loop has ended. Never returns."""
     passed = 0
     while (status := _ended(loop)) is None:
@@ -67,8 +83,24 @@ def _guard(loop: int, write: int, watched: set[signal.Signals]) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         elif number == signal.SIGCONT:
             _send(loop, signal.SIGCONT)
+        _pass_on(listening)
+    _pass_on(listening)
     _end_the_rest()
     _leave(status, passed)
+
+
+def _pass_on(listening: int) -> None:
+    """What the loop has said to a service manager."""
+    if listening < 0:
+        return
+    from rooda.world import notify
+
+    os.set_blocking(listening, False)
+    try:
+        for text in os.read(listening, 65_536).split(b"\0"):
+            notify.send(text)
+    except BlockingIOError:
+        pass
 
 
 def _ended(loop: int) -> int | None:

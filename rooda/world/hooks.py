@@ -1,15 +1,21 @@
-"""Telling somebody else: a command or an address gets the event. What goes wrong there is said, and nothing more."""
+"""Telling somebody else: a command or an address gets the event. What goes wrong there is said, and nothing more.
+
+While the run goes on a hook works beside it, in the hands of a process of its own that minds its limits: nothing waits
+for it. At the run's end it is waited for, within the same limits.
+"""
 
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rooda.model import Json
-from rooda.policy.moments import moment
+from rooda.policy.moments import moments
 from rooda.terms import Hook
-from rooda.world import files, process
+from rooda.world import clock, files, process, tree
 from rooda.world.ground import Ground
-from rooda.world.signals import Later
+from rooda.world.signals import Ears, Later, Signals
 
 # A process of its own: the loop's never opens a connection, nor loads what that takes.
 _POST = """
@@ -17,35 +23,112 @@ import sys, urllib.request
 request = urllib.request.Request(sys.argv[1], sys.stdin.buffer.read(), {"Content-Type": "application/json"})
 urllib.request.urlopen(request, timeout=float(sys.argv[2])).read()
 """
+_BESIDE = """
+import sys
+about, *sys.path[:] = sys.argv[1:]
+from rooda.world.hooks import beside
+beside(about)
+"""
 SHOWN = 200  # characters of what it said
 KEPT = 65_536  # bytes of it
 GRACE = 1.0  # seconds between asking it to end and killing it
+SLACK = 3.0  # seconds that the process beside us may take to begin and to end
 
 
-def told(hooks: Mapping[str, Hook], record: Json, ground: Ground) -> str:
-    """Run the hook for this event, if there is one; what went wrong, or ""."""
-    name = moment(record)
-    hook = hooks.get(name)
-    if hook is None:
-        return ""
-    words = ["/bin/sh", "-c", hook.command] if hook.command else [sys.executable, "-IS", "-c", _POST, hook.url, "30"]
-    data = json.dumps({**record, "moment": name}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    output, opened = ground.folder.output(f"hook-{name}.out")
-    spec = process.Spec(
-        argv=words,
-        cwd=ground.workspace,
-        env=ground.env,
-        output=output,
-        opened=opened,
-        stdin=ground.folder.write(f"hook-{name}.json", data),
-        timeout=hook.timeout,
-        grace=GRACE,
-        cap=KEPT,
-        keep=True,  # a notifier may stay until the run's end
-    )
-    done = process.run(spec, Later(ground.signals))
+class Hooks:
+    """The hooks of one session."""
+
+    def __init__(self, hooks: Mapping[str, Hook], ground: Ground) -> None:
+        self._hooks, self._ground = hooks, ground
+        self._counts = dict.fromkeys(hooks, 0)
+        self._beside: dict[int, tuple[str, float]] = {}  # by pid: what it says goes where, and when it must be over
+
+    def told(self, record: Json) -> Iterator[str]:
+        """Run the hooks for this event; what has gone wrong with them, and with earlier ones that are over now."""
+        names = [name for name in moments(record) if name in self._hooks]
+        yield from self.finish() if record["event"] == "run.ended" else ()
+        for facts in (self._facts(name, record) for name in names):
+            if record["event"] != "run.ended":
+                self._begin(facts)
+            elif problem := _problem(facts, Later(self._ground.signals)):
+                yield problem
+        yield from self._over()
+
+    def finish(self) -> Iterator[str]:
+        """Until the last is over; after a signal nobody waits."""
+        ears = self._ground.signals
+        while pids := [pid for pid in self._beside if not _has_exited(pid)]:
+            left = max(self._beside[pid][1] for pid in pids) - clock.monotonic()
+            if left <= 0 or ears.count:
+                break
+            ears.wait(left)
+        yield from self._over()
+        tree.spared.clear()  # whoever is left is ended with the rest
+        self._beside.clear()
+
+    def _facts(self, name: str, record: Json) -> Json:
+        """All that it takes to run one, also for a process that knows nothing of the session."""
+        hook, ground = self._hooks[name], self._ground
+        self._counts[name] += 1
+        stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
+        posted = [sys.executable, "-IS", "-c", _POST, hook.url, "30"]
+        words = ["/bin/sh", "-c", hook.command] if hook.command else posted
+        data = json.dumps({**record, "moment": name}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        stdin = ground.folder.write(f"{stem}.json", data)
+        facts = {"argv": words, "cwd": ground.workspace, "env": dict(ground.env), "timeout": hook.timeout}
+        return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
+
+    def _begin(self, facts: Json) -> None:
+        said = facts["stdin"].removesuffix("json") + "said"
+        about = self._ground.folder.write(f"{os.path.basename(said)}.json", json.dumps({**facts, "env": None}).encode())
+        folders = [os.path.abspath(folder) for folder in sys.path]
+        argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
+        try:
+            pid = process.begin(process.Spec(argv, facts["cwd"], self._ground.env, said))
+        except (OSError, ValueError):
+            return
+        tree.spared.add(pid)
+        self._beside[pid] = said, clock.monotonic() + facts["timeout"] + GRACE + SLACK
+
+    def _over(self) -> Iterator[str]:
+        for pid in [pid for pid in self._beside if _has_exited(pid)]:
+            said, _ = self._beside.pop(pid)
+            tree.spared.discard(pid)
+            if text := _last_line(said):
+                yield text
+
+
+def beside(path: str) -> None:
+    """The process beside a loop: one hook, its limits, and a sentence on stdout if it went wrong."""
+    facts = json.loads(files.read(path))
+    with Signals() as signals:
+        problem = _problem({**facts, "env": dict(os.environ)}, signals)
+    os.write(1, problem.encode("utf-8", "replace"))
+
+
+def _problem(facts: Json, ears: Ears) -> str:
+    """What went wrong, or ""."""
+    given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
+    spec = process.Spec(**given, grace=GRACE, cap=KEPT, keep=True)  # a notifier may stay until the run's end
+    done = process.run(spec, ears)
+    said = _last_line(facts["output"])[:SHOWN]
+    if done.size > KEPT:
+        files.write(facts["output"], said.encode("utf-8", "replace") + b"\n")
     if done.ended == "exit" and not done.code:
         return ""
-    said = files.to_text(files.tail(output, KEPT)).strip().rpartition("\n")[2][:SHOWN]
-    why = f"no end within {hook.timeout:g}s" if done.ended == "timeout" else f"exit {done.code}"
-    return f"the hook {name!r} failed ({why}){f': {said}' if said else ''}"
+    why = f"no end within {facts['timeout']:g}s" if done.ended == "timeout" else f"exit {done.code}"
+    return f"the hook {facts['name']!r} failed ({why}){f': {said}' if said else ''}"
+
+
+def _last_line(path: str) -> str:
+    try:
+        return files.to_text(files.tail(path, KEPT)).strip().rpartition("\n")[2]
+    except OSError:
+        return ""
+
+
+def _has_exited(pid: int) -> bool:
+    try:
+        return tree.has_exited(pid)
+    except ChildProcessError:  # buried already
+        return True

@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import files
+from rooda.world import clock, files
 
 
 def of(pid: int) -> dict[str, object]:
@@ -25,6 +25,12 @@ def start_of(pid: int) -> int | float | None:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
         return None
+
+
+def age(pid: int) -> float | None:
+    """Seconds since a process began, by a clock that nobody sets; None where that can't be told."""
+    start = start_of(pid)
+    return None if not isinstance(start, int) else max(clock.uptime() - start / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
 def boot() -> str:

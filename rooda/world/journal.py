@@ -40,7 +40,7 @@ class Journal:
         try:
             if self._descriptor < 0 or (durable and not os.fstat(self._descriptor).st_nlink):
                 self._open()
-            files.write_all(self._descriptor, _json(record).encode("utf-8", "replace") + b"\n")
+            files.append(self._descriptor, _json(record).encode("utf-8", "replace") + b"\n")
             self._unsynced = self._unsynced or durable
         except OSError:
             self.close()

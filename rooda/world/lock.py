@@ -3,8 +3,10 @@
 import fcntl
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
+from rooda.kernel.loads import loads
 from rooda.world import clock, files, guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment
@@ -32,11 +34,7 @@ class Lock:
 
     def renew(self) -> bool:
         """An agent may have deleted the folder: hold the file that carries the name now. False: somebody else does."""
-        try:
-            mine, named = os.fstat(self._descriptor), os.stat(self._path)
-        except OSError:
-            named = None
-        if named is not None and (named.st_ino, named.st_dev) == (mine.st_ino, mine.st_dev):
+        if _is_named(self._descriptor, self._path):
             return True
         fresh = take(self._path)
         if fresh is None:
@@ -70,9 +68,20 @@ def take(path: str) -> Lock | None:
             if attempt + 1 < TRIES:
                 clock.sleep(0.02)
             continue
-        return Lock(path, descriptor, owner(path))
+        if _is_named(descriptor, path):
+            return Lock(path, descriptor, owner(path))
+        os.close(descriptor)  # somebody took it away before we held it
+        return take(path)
     os.close(descriptor)
     return None
+
+
+def _is_named(descriptor: int, path: str) -> bool:
+    """Is it the open file that has this name?"""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
 
 
 def is_held(path: str) -> bool:
@@ -92,11 +101,11 @@ def is_held(path: str) -> bool:
     return False
 
 
-def await_free(path: str, seconds: float = 15.0) -> bool:
-    """True once nobody holds the lock; False if somebody still does after `seconds`."""
+def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = lambda: False) -> bool:
+    """True once nobody holds the lock; False if somebody still does after `seconds`, or as soon as `unless` holds."""
     deadline = clock.monotonic() + seconds
     while is_held(path):
-        if clock.monotonic() >= deadline:
+        if clock.monotonic() >= deadline or unless():
             return False
         clock.sleep(0.02)
     return True
@@ -105,8 +114,8 @@ def await_free(path: str, seconds: float = 15.0) -> bool:
 def owner(path: str) -> dict[str, Any]:
     """What the holder wrote about itself: pid, started, boot, ticks; {} when unreadable."""
     try:
-        value = json.loads(files.read_ours(path))
-    except (OSError, ValueError, RecursionError):
+        value = loads(files.read_ours(path))
+    except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -3,6 +3,61 @@
 import os
 import select
 import sys
+from typing import TYPE_CHECKING
+
+from rooda.world import clock
+
+if TYPE_CHECKING:
+    from rooda.world.signals import Signals
+
+PATIENCE = 1.0  # seconds for a line on a pipe
+
+
+class Stdin:
+    """Its lines, one for each question. What a pipe has given beyond one is kept for the next."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def line(self, patience: float | None, ears: "Signals | None") -> str | None:
+        """None: end of input, nothing in time, a signal, or no stdin at all."""
+        try:
+            descriptor = sys.stdin.fileno()
+        except (OSError, ValueError, AttributeError):
+            return None
+        deadline = None if patience is None else clock.monotonic() + patience
+        while b"\n" not in self._kept:
+            left = None if deadline is None else deadline - clock.monotonic()
+            if (ears and ears.count) or (left is not None and left <= 0):
+                return None
+            if _ready(descriptor, left, ears) and not self._take(descriptor):
+                return None
+        line, _, self._kept = self._kept.partition(b"\n")
+        return line.decode("utf-8", "replace")
+
+    def _take(self, descriptor: int) -> bool:
+        """False at the end of input, unless a last line has none."""
+        try:
+            data = os.read(descriptor, 4096)
+        except OSError:
+            data = b""
+        ended = not data and not self._kept
+        self._kept += data or b"\n"[ended:]
+        return not ended
+
+
+def _ready(descriptor: int, seconds: float | None, ears: "Signals | None") -> bool:
+    if ears:
+        ready = ears.wait_for(descriptor, seconds)
+        ears.suspend_if_asked()
+        return ready
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    except OSError:
+        return True  # who reads will see
+
+
+_stdin = Stdin()
 
 
 def at_terminal() -> bool:
@@ -12,28 +67,16 @@ def at_terminal() -> bool:
         return False
 
 
-def waiting_answer(seconds: float = 1.0) -> str | None:
+def waiting_answer(ears: "Signals | None" = None) -> str | None:
     """A line that waits on a piped stdin, or None: end of input, nothing in time, or no stdin at all."""
-    try:
-        descriptor = sys.stdin.fileno()
-        ready, _, _ = select.select([descriptor], [], [], seconds)
-        line = b""
-        while ready and not line.endswith(b"\n") and (sign := os.read(descriptor, 1)):  # the next line is for others
-            line += sign
-    except (OSError, ValueError, AttributeError):
-        return None
-    return line.decode("utf-8", "replace").split("\n")[0] if line else None
+    return _stdin.line(PATIENCE, ears)
 
 
-def typed_answer(question: str) -> str | None:
-    """One line from the terminal; None at end of input."""
+def typed_answer(question: str, ears: "Signals | None" = None) -> str | None:
+    """One line from the terminal; None at end of input. While a loop runs its ears end the wait as well."""
     sys.stderr.write(question)
     sys.stderr.flush()
-    try:
-        line = sys.stdin.readline()
-    except UnicodeDecodeError:
-        return "?"
-    if not line:
+    line = _stdin.line(None, ears)
+    if line is None:
         sys.stderr.write("\n")  # Ctrl+D leaves the cursor behind the question
-        return None
-    return line.rstrip("\n")
+    return line

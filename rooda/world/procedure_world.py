@@ -31,7 +31,7 @@ class Composer:
 
 
 def world_of(session: Session, procedure: Procedure) -> World:
-    world = World(
+    return World(
         now=lambda: clock.rfc3339(clock.now()),
         elapsed=session.elapsed,
         signalled=session.signalled,
@@ -42,8 +42,3 @@ def world_of(session: Session, procedure: Procedure) -> World:
         check=session.check,
         rest=session.rest,
     )
-    if procedure.safety == "snapshot":
-        from rooda.world.snapshots import guarded
-
-        return guarded(world, session, procedure.name)
-    return world

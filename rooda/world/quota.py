@@ -5,10 +5,32 @@ It outlives runs, restarts and reboots, so that nobody asks before the time has 
 
 import json
 import os
+from typing import NamedTuple
 
+from rooda.model import Json
+from rooda.policy.patience import free_at
 from rooda.terms import Agent
-from rooda.world import clock, files
+from rooda.world import clock, files, identity
 from rooda.world.agents import preflight
+
+
+class Limit(NamedTuple):
+    """Until when, as it seemed when it was noted: by the clock, and by the machine's own time since its start."""
+
+    until: float
+    noted: float
+    uptime: float
+    boot: str
+
+    def free_at(self) -> float:
+        """When the account may be used again, by the clock as it is now; 0: at once."""
+        waited = clock.uptime() - self.uptime if self.boot == identity.boot() else None
+        return free_at(self.until, self.noted, clock.now(), waited)
+
+
+def limit(until: float) -> Limit:
+    """One that was met just now."""
+    return Limit(until, clock.now(), clock.uptime(), identity.boot())
 
 
 def account(agent: Agent) -> str:
@@ -21,16 +43,20 @@ def until(who: str) -> float:
     path = _path(who)
     try:
         found = json.loads(files.read_ours(path)) if path else {}
-        return clock.moment(str(found["until"])) or 0.0
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        noted = clock.moment(str(found.get("noted"))) or 0.0
+        uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
+        met = Limit(clock.moment(str(found["until"])) or 0.0, noted, uptime, boot)
+        return max(met.free_at(), 0.0) if uptime == uptime else 0.0  # somebody wrote NaN
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return 0.0
 
 
-def note(who: str, moment: float, message: str) -> None:
+def note(who: str, met: Limit, message: str) -> None:
     """Best effort: a limit that can't be noted is met again."""
     path = _path(who)
     if path:
-        record = {"account": who, "until": clock.rfc3339_local(moment), "message": message}
+        record: Json = {"account": who, "until": clock.rfc3339_local(met.until), "message": message}
+        record |= {"noted": clock.rfc3339_milli(met.noted), "boot": met.boot, "uptime": round(met.uptime, 3)}
         try:
             files.folder(os.path.dirname(path))
             files.replace(path, json.dumps(record, indent=2).encode() + b"\n", 0o600)

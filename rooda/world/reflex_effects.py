@@ -1,22 +1,16 @@
 """What evaluating an artifact does to the world: its bytes are guarded, checks are run, patterns are searched."""
 
 import os
-import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rooda.model import Command, Ran
-from rooda.world import files, process
+from rooda.world import files
+from rooda.world import search as patterns
 
+search = patterns.search
 CAP = 1_048_576  # bytes kept of a check's output
 SAID = 300  # characters of it that are told
-_REPEATS = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\d*\})")
-_CHILD = """\
-import re, sys
-text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-sys.exit(0 if re.search(sys.argv[1], text, re.MULTILINE) else 1)
-"""
 
 
 class Guarded:
@@ -24,17 +18,17 @@ class Guarded:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.bytes = self._now()
+        self.bytes = files.ours_if_there(path)
 
-    def _now(self) -> bytes | None:
+    def intact(self) -> bool:
         try:
-            return files.read_ours(self.path)
+            return files.ours_if_there(self.path) == self.bytes
         except OSError:
-            return None
+            return False
 
     def restored(self) -> bool:
         """Put it back; True if that was necessary."""
-        if self._now() == self.bytes:
+        if self.intact():
             return False
         if self.bytes is None:
             files.remove(self.path)
@@ -90,17 +84,3 @@ def _last_words(path: str, known: set[bytes]) -> str:
     own = [line for line in lines if line.strip() and line not in known]
     text = " ".join(b" ".join(own).decode("utf-8", "replace").split())
     return text if len(text) <= SAID else "…" + text[-SAID:]
-
-
-def search(pattern: str, text: str, timeout: float) -> str:
-    """found, missing, or timed out. What is no regular expression was looked for literally already."""
-    try:
-        compiled = re.compile(pattern, re.MULTILINE)
-    except (re.error, RecursionError, OverflowError):
-        return "missing"
-    if len(_REPEATS.findall(pattern)) < 2:
-        return "found" if compiled.search(text) else "missing"
-    # Several repeats can take for ever, and nothing ends a search within our own process.
-    argv = [sys.executable, "-ISB", "-c", _CHILD, pattern]
-    done = process.capture(argv, stdin=files.to_bytes(text), timeout=timeout or 86_400.0)
-    return "timed out" if done.code == 124 else "found" if done.code == 0 else "missing"

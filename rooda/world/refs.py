@@ -1,137 +1,110 @@
-"""Checkpoints: the whole work tree as git refs, made with an index of their own. Branch and index stay as they are."""
+"""What a goal asks of git: its checkpoints, which are snapshots under names of their own, and what has changed."""
 
 import os
 
-from rooda.errors import RoodaError, UsageProblem
-from rooda.world import files, git
+from rooda.errors import UsageProblem
+from rooda.policy.snapshots import BEFORE, Snapshot, stays
+from rooda.world import files, git, present, restore
+from rooda.world.repo import GitProblem, Repo, around, listing, position
+from rooda.world.restore import Plan
+from rooda.world.runfolder import make_home
+from rooda.world.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index
 
-CHECKPOINTS = "refs/rooda/checkpoint"
 LONGEST_DIFF = 100_000
 NO_REPOSITORY = "no git repository here"
+GOAL = "goal"
 
 
 def within(workspace: str) -> bool:
     """Is there a git work tree?"""
-    done = git.run(["rev-parse", "--is-inside-work-tree"], workspace)
-    return done.code == 0 and done.out.strip() == b"true"
+    return _theirs(workspace) is not None
+
+
+def _theirs(workspace: str) -> Repo | None:
+    try:
+        return around(workspace)
+    except GitProblem:
+        return None
+
+
+def _ours(workspace: str) -> Repo:
+    """A repository among our private notes, so that a judge has a change to look at where the person has none."""
+    folder = os.path.join(workspace, ".rooda", "goal.git")
+    repo = Repo(workspace, workspace, "", folder, folder, apart=True)
+    if repo.ask("rev-parse", "--git-dir").code:
+        make_home(os.path.dirname(folder))
+        git.run(["init", "-q", "--bare", folder], workspace)
+    return repo
 
 
 def tree(workspace: str) -> str:
-    """The work tree as it is now as a git tree; "" where there is no git. Without a repository in one of our own."""
-    index, place = _index(workspace), _place(workspace)
+    """The work tree as it is now as a git tree; "" where git refuses."""
+    repo = _theirs(workspace) or _ours(workspace)
     try:
-        _begin(workspace, index)
-        if git.run([*place, "add", "-A", "--", "."], workspace, index=index).code:
-            git.run([*place, "add", "-A", "--ignore-errors", "--", "."], workspace, index=index)
-        done = git.run([*place, "write-tree"], workspace, index=index)
-        return done.out.decode().strip() if done.code == 0 else ""
-    finally:
-        _forget(index)
+        return present.seen(repo, ready_index(repo, GOAL)).tree
+    except (GitProblem, OSError):
+        return ""
 
 
-def _place(workspace: str) -> list[str]:
-    """The repository: the person's, else one among our private notes, so that a judge has a change to look at."""
-    if within(workspace):
-        return []
-    place = [f"--git-dir={os.path.join(workspace, '.rooda', 'goal.git')}", f"--work-tree={workspace}"]
-    if git.run([*place, "rev-parse", "--git-dir"], workspace).code:
-        git.run([place[0], "init", "-q"], workspace)
-    return place
-
-
-def _index(workspace: str) -> str:
-    return os.path.join(workspace, ".rooda", f"goal-index-{os.getpid()}")
-
-
-def _begin(workspace: str, index: str) -> None:
-    """A copy of the person's index knows what is unchanged, which spares reading every file."""
-    done = git.run(["rev-parse", "--git-path", "index"], workspace)
-    mine = os.path.join(workspace, done.out.decode("utf-8", "surrogateescape").strip())
-    try:
-        files.folder(os.path.dirname(index))
-        facts = os.stat(mine)
-        files.write(index, files.read(mine))
-        os.utime(index, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # by this git knows what it can't tell by time alone
-    except OSError:
-        files.remove(index)
-
-
-def _forget(index: str) -> None:
-    for path in (index, f"{index}.lock"):
-        files.remove(path)
-
-
-def checkpoint(workspace: str, run: str, number: int | str) -> str:
+def checkpoint(workspace: str, run: str, number: int) -> str:
     """Keep the work tree under the run's ref of this number. "" or why it could not be."""
-    found = tree(workspace) if within(workspace) else ""
-    if not found:
+    repo = _theirs(workspace)
+    if repo is None:
         return NO_REPOSITORY
-    env = git.with_identity(workspace, os.environ)
-    done = git.run(["commit-tree", found, "-m", f"rooda goal: before iteration {number}"], workspace, env=env)
-    if done.code == 0:
-        commit = done.out.decode().strip()
-        done = git.run(["update-ref", f"{CHECKPOINTS}/{run}/{number}", commit], workspace)
-    return "" if done.code == 0 else git.said(done)
+    try:
+        _kept(repo, run, number, str(number))
+    except GitProblem as problem:
+        return problem.what
+    except OSError as problem:
+        return f"{problem.filename or 'the work tree'}: {problem.strerror or problem}"
+    return ""
+
+
+def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
+    seen, at = present.seen(repo, ready_index(repo, GOAL)), position(repo)
+    made = Snapshot(run, GOAL, GOAL, iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble, tree=seen.tree)
+    made = made._replace(commit=committed(repo, made))
+    named(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
+    return made
 
 
 def checkpoints(workspace: str, run: str) -> dict[str, str]:
     """The run's checkpoints: name and commit, in order of making."""
-    wanted = f"{CHECKPOINTS}/{run}/"
-    done = git.run(["for-each-ref", "--format=%(refname) %(objectname)", wanted], workspace)
-    pairs = [line.split(" ") for line in done.out.decode().splitlines() if " " in line]
-    found = {name.removeprefix(wanted): commit for name, commit in pairs}
+    repo, wanted = _theirs(workspace), f"{CHECKPOINTS}{run}/"
+    rows = repo.text("for-each-ref", "--format=%(refname) %(objectname)", wanted).splitlines() if repo else []
+    found = {name.removeprefix(wanted): commit for name, _, commit in (row.partition(" ") for row in rows)}
     return dict(sorted(found.items(), key=lambda pair: (not pair[0].isdecimal(), len(pair[0]), pair[0])))
 
 
-def restore(workspace: str, commit: str) -> list[str]:
-    """Make the work tree as it was; gives the paths that changed. What is ignored by git stays."""
-    present, index = tree(workspace), _index(workspace)
-    listed = git.run(["diff-tree", "-r", "-z", "--no-renames", "--name-status", present, commit, "--"], workspace)
-    if not present or listed.code:
-        raise RoodaError(f"The work tree can't be compared with the checkpoint: {git.said(listed)}")
-    top = git.run(["rev-parse", "--show-toplevel"], workspace).out.decode("utf-8", "surrogateescape").rstrip("\n")
-    words = listed.out.decode("utf-8", "surrogateescape").split("\0")
-    changes = list(zip(words[0::2], words[1::2], strict=False))
-    back = [path for kind, path in changes if kind != "D"]
-    try:
-        done = git.run(["read-tree", commit], workspace, index=index)
-        given = "".join(f"{path}\0" for path in back).encode("utf-8", "surrogateescape")
-        if done.code == 0:
-            done = git.run(["checkout-index", "-f", "-z", "--stdin"], top, stdin=given, index=index)
-    finally:
-        _forget(index)
-    if done.code:
-        raise RoodaError(f"The checkpoint can't be restored: {git.said(done)}")
-    for kind, path in changes:
-        if kind == "D":
-            files.remove(os.path.join(top, path))
-    return [path for _, path in changes]
-
-
-def rolled_back(workspace: str, run: str, name: str) -> list[str]:
-    """Restore a checkpoint by its name; the present is kept as one more."""
+def rolled_back(workspace: str, run: str, name: str) -> Plan:
+    """Restore a checkpoint by its name, and say what was done; the present is kept as one more."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"
         raise UsageProblem(f"There is no checkpoint {name!r} of this goal (there are: {there}).")
-    problem = checkpoint(workspace, run, f"before-rollback-to-{name}")
-    if problem:
-        raise RoodaError(f"The present work tree can't be kept first: {problem}. Nothing was changed.")
-    return restore(workspace, known[name])
+    repo = around(workspace)
+    kept = _kept(repo, run, 0, f"before-rollback-to-{name}")
+    wanted = repo.text("rev-parse", f"{known[name]}^{{tree}}")
+    plan = restore.plan(repo, kept.tree, wanted, lambda path: stays(path, kept))
+    restore.carry_out(repo, index_of(repo, GOAL), plan)
+    return plan
 
 
 def diff(workspace: str, base: str) -> str:
-    """What has changed since that tree; "" without git."""
-    present = tree(workspace) if base else ""
-    if not present:
+    """What has changed since that tree; "" where that can't be told."""
+    if not base:
         return ""
-    done = git.run([*_place(workspace), "diff", "--no-color", "--no-ext-diff", base, present], workspace)
+    repo = _theirs(workspace) or _ours(workspace)
+    try:
+        now = present.look_now(repo, index_of(repo, GOAL)).tree
+    except (GitProblem, OSError):
+        return ""
+    done = repo.ask("diff", "--no-color", "--no-ext-diff", base, now)
     return done.out.decode("utf-8", "replace")[:LONGEST_DIFF] if done.code == 0 else ""
 
 
 def ignored(workspace: str, paths: list[str]) -> set[str]:
     """Those that git ignores."""
-    given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
-    done = git.run(words, workspace, stdin=given) if paths else None
-    return {path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path} if done else set()
+    done = git.run(words, workspace, stdin=listing(paths)) if paths else None
+    return {path for path in files.to_text(done.out).split("\0") if path} if done else set()

@@ -1,11 +1,11 @@
 """Putting a work tree back to a snapshot. What git ignores, now or then, is not touched; what can't be done is told."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rooda.world import files, git
-from rooda.world.snapshots import Unsaved, WorkTree, listing
+from rooda.world.repo import GitProblem, Repo, listing
 
 _GITLINK = "160000"
 
@@ -27,33 +27,36 @@ class Plan(NamedTuple):
     changes: tuple[Change, ...]
     ignored: tuple[str, ...] = ()  # left alone: git ignores them now, or did then
     nested: tuple[str, ...] = ()  # repositories of their own, which no snapshot holds
+    foreign: tuple[str, ...] = ()  # what other loops keep of themselves
 
 
-def plan(tree: WorkTree, present: str, target: str) -> Plan:
+def plan(repo: Repo, present: str, target: str, stays: Callable[[str], bool] = lambda path: False) -> Plan:
     """From the present tree to the target. `present` is what the work tree holds, but for ignored files."""
-    rows = changes(tree, present, target)
+    rows = changes(repo, present, target)
+    foreign = [row for row in rows if stays(row.path)]
+    rows = [row for row in rows if row not in foreign]
     nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
     rows = [row for row in rows if row not in nested]
-    spared = [*_in_the_way(tree, rows), *_ignored_then(tree, rows, target)]
-    kept = [*nested, *spared]
-    wanted = _without(tree, target, kept) if kept else target
+    spared = [*_in_the_way(repo, rows), *_ignored_then(repo, rows, target)]
+    kept = [*foreign, *nested, *spared]
+    wanted = _without(repo, target, kept) if kept else target
     done = tuple(row for row in rows if row not in spared)
-    return Plan(present, wanted, done, tuple(row.path for row in spared), tuple(row.path for row in nested))
+    return Plan(present, wanted, done, *(tuple(row.path for row in each) for each in (spared, nested, foreign)))
 
 
-def carry_out(tree: WorkTree, index: str, plan: Plan) -> None:
-    """Do it. Unsaved if a file was changed since the plan was made; then nothing has been touched."""
-    done = tree.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
+def carry_out(repo: Repo, index: str, plan: Plan) -> None:
+    """Do it. GitProblem if a file was changed since the plan was made; then nothing has been touched."""
+    done = repo.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
-        raise Unsaved(f"git refuses: {said}", "Does something change files right now? End that, and try again.")
+        raise GitProblem(f"git refuses: {said}", "Does something change files right now? End that, and try again.")
 
 
-def changes(tree: WorkTree, old: str, new: str) -> list[Change]:
+def changes(repo: Repo, old: str, new: str) -> list[Change]:
     """The paths that differ, renames as what they are: one gone, one come."""
     if old == new:
         return []
-    words = tree.must("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
+    words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
     found = []
     for facts, path in zip(words[::2], words[1::2], strict=False):
         mode, there, blob, _, status = facts.lstrip(":").split(" ")
@@ -61,10 +64,10 @@ def changes(tree: WorkTree, old: str, new: str) -> list[Change]:
     return found
 
 
-def _in_the_way(tree: WorkTree, rows: list[Change]) -> list[Change]:
+def _in_the_way(repo: Repo, rows: list[Change]) -> list[Change]:
     """Paths to bring back at whose place something lies that git ignores."""
     leaving = {row.path for row in rows if row.status == "D"}
-    return [row for row in rows if row.status == "A" and _occupied(tree.top, row.path, leaving)]
+    return [row for row in rows if row.status == "A" and _occupied(repo.top, row.path, leaving)]
 
 
 def _occupied(top: str, path: str, leaving: set[str]) -> bool:
@@ -89,7 +92,7 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
         yield from ((at, name) for name in (*names, *links))
 
 
-def _ignored_then(tree: WorkTree, rows: list[Change], target: str) -> list[Change]:
+def _ignored_then(repo: Repo, rows: list[Change], target: str) -> list[Change]:
     """Files that the target lacks because git ignored them then: they were there, and are not ours to remove."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving or not any(os.path.basename(row.path) == ".gitignore" for row in rows):
@@ -99,31 +102,31 @@ def _ignored_then(tree: WorkTree, rows: list[Change], target: str) -> list[Chang
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         index, rules = os.path.join(folder, "index"), os.path.join(folder, "rules")
         files.folder(rules)
-        tree.must("read-tree", target, index=index)
-        listed = tree.must("ls-files", "-z", index=index).split("\0")
+        repo.text("read-tree", target, index=index)
+        listed = repo.text("ls-files", "-z", index=index).split("\0")
         wanted = listing(path for path in listed if os.path.basename(path) == ".gitignore")
-        tree.must("checkout-index", "-z", "--stdin", f"--prefix={rules}/", index=index, stdin=wanted)
-        return _by_rules(tree, rules, leaving)
+        repo.text("checkout-index", "-z", "--stdin", f"--prefix={rules}/", index=index, stdin=wanted)
+        return _by_rules(repo, rules, leaving)
 
 
-def _by_rules(tree: WorkTree, rules: str, rows: list[Change]) -> list[Change]:
+def _by_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
     """Those that the .gitignore files in this folder speak of."""
-    words = [f"--git-dir={tree.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
+    words = [f"--git-dir={repo.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
     question = listing(f"./{row.path}" for row in rows)  # with ./ no name has a meaning; it knows no literal ones
     said = git.run(words, rules, stdin=question, hooks=True)
     if said.code not in (0, 1):
-        raise Unsaved(f"it can't be told what was ignored then: {git.said(said)}")
+        raise GitProblem(f"it can't be told what was ignored then: {git.said(said)}")
     ignored = set(files.to_text(said.out).split("\0"))
     return [row for row in rows if f"./{row.path}" in ignored]
 
 
-def _without(tree: WorkTree, target: str, kept: list[Change]) -> str:
+def _without(repo: Repo, target: str, kept: list[Change]) -> str:
     """The target with these paths as they are now."""
     import tempfile
 
     rows = [f"{'0' if row.status[:1] == 'A' else row.mode} {row.blob}\t{row.path}" for row in kept]
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         index = os.path.join(folder, "index")
-        tree.must("read-tree", target, index=index)
-        tree.must("update-index", "-z", "--index-info", index=index, stdin=listing(rows))
-        return tree.must("write-tree", index=index)
+        repo.text("read-tree", target, index=index)
+        repo.text("update-index", "-z", "--index-info", index=index, stdin=listing(rows))
+        return repo.text("write-tree", index=index)

@@ -4,6 +4,7 @@ import os
 
 from rooda.world import clock, files
 
+RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
 
 
@@ -99,15 +100,18 @@ class RunFolder:
 def make_home(path: str) -> None:
     """`.rooda`, with a .gitignore so that no agent commits it."""
     files.folder(path)
-    try:
-        files.create(os.path.join(path, ".gitignore"), b"*\n")
-    except FileExistsError:
-        pass
+    ignored = os.path.join(path, ".gitignore")
+    if not os.path.lexists(ignored):
+        files.swap(ignored, b"*\n")
 
 
-def new_id(name: str) -> str:
-    """A run's name: when, what, which process. Sorts by time."""
-    return f"{clock.compact(clock.now())}-{name}-{os.getpid()}"
+def new_id(workspace: str, name: str) -> str:
+    """A run's name: when, what, which process. It sorts behind all others, also if the clock stands or went back."""
+    newest = max(filter(is_id, _runs(workspace)), default="")
+    made = f"{clock.compact(clock.now())}-{name}-{os.getpid()}"
+    if made <= newest and (moment := clock.moment(newest[:16])):
+        made = f"{clock.compact(moment + 1)}-{name}-{os.getpid()}"
+    return made
 
 
 def is_id(name: str) -> bool:
@@ -119,13 +123,18 @@ def is_id(name: str) -> bool:
 
 def latest(workspace: str, name: str | None) -> str | None:
     """The newest run folder, of a procedure if one is named."""
-    home = os.path.join(workspace, ".rooda", "runs")
+    found = (path for path in reversed(all_of(workspace, name)) if os.path.exists(os.path.join(path, "events.jsonl")))
+    return next(found, None)
+
+
+def all_of(workspace: str, name: str | None) -> list[str]:
+    """Every run folder, of a procedure if one is named, oldest first."""
+    wanted = [run for run in _runs(workspace) if name is None or run[17:].rpartition("-")[0] == name]
+    return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
+
+
+def _runs(workspace: str) -> list[str]:
     try:
-        runs = sorted(os.listdir(home), reverse=True)
+        return os.listdir(os.path.join(workspace, RUNS))
     except OSError:
-        return None
-    for run in runs:
-        wanted = name is None or run[17:].rpartition("-")[0] == name
-        if wanted and os.path.exists(os.path.join(home, run, "events.jsonl")):
-            return os.path.join(home, run)
-    return None
+        return []

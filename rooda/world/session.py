@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply
+from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
+from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.terms import Budget, Gate, Hook
-from rooda.world import background, clock, hooks, kinship, memory, process
+from rooda.world import background, clock, hooks, kinship, memory, origin, process, workspaces
 from rooda.world.agents import ask, environment, evidence
-from rooda.world.checks import Checker, Manner
+from rooda.world.checks import Checker, Manner, understood
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
 from rooda.world.kept import KeptPrompt, Measure
@@ -18,8 +19,12 @@ from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
 from rooda.world.runfolder import RunFolder, new_id
-from rooda.world.signals import Signals, suspend_ourselves
+from rooda.world.signals import Signals
 from rooda.world.turnstile import Turnstile
+
+if TYPE_CHECKING:
+    from rooda.world.keeper import Keeper
+    from rooda.world.notify import Herald
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
@@ -34,6 +39,7 @@ class Tenant(NamedTuple):
     budget: Budget = Budget()
     hooks: Mapping[str, Hook] = {}  # by moment
     since: str = ""  # when the run began whose earlier sessions count; "": there are none
+    safety: str = "off"  # off | snapshot
 
 
 class Session:
@@ -55,6 +61,9 @@ class Session:
         background.begun(folder.run, folder.ready)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
+        workspaces.note(workspace)
+        self._herald = _herald()
+        tick = self._herald.ticking(tick) if self._herald else tick
         self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner
         self._iteration = 0
         self._limited: list[str] = []  # transcripts that tell of a usage limit
@@ -63,8 +72,11 @@ class Session:
         if tenant.loop == "ooda":
             marks["ROODA_PROCEDURE"] = tenant.name
         self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
+        self._hooks = hooks.Hooks(tenant.hooks, self.ground) if tenant.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
-        self._journal.hide(self.ground.env, workspace)
+        self.hide(self.ground.env)
+        origin.note(folder, self._journal.hidden)
+        self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.safety == "snapshot" else None
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, manner, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
@@ -87,13 +99,29 @@ class Session:
 
     def tell(self, event: str, **facts: Any) -> None:
         """Into the journal first, then before the eyes."""
+        if self._keeper:
+            self._keeper.hear(event, facts, told=False)
         self._iteration = facts.get("iteration", self._iteration)
         turn = {} if event.startswith("run.") else {"iteration": self._iteration, "display": self._iteration + 1}
+        if event == "run.ended":
+            facts |= self._ordered()
         record = self._journal.record(event, {**turn, **facts})
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
-        if self._tenant.hooks and (problem := hooks.told(self._tenant.hooks, record, self.ground)):
+        if self._herald:
+            self._herald.tell(record)
+        for problem in self._hooks.told(record) if self._hooks else ():
             self.tell("problem", text=problem)
+        if self._keeper:
+            self._keeper.hear(event, facts, told=True)
+
+    def hide(self, environ: Mapping[str, str]) -> None:
+        """From now on the keys in these variables are stars."""
+        self._journal.hide(environ, self.ground.workspace)
+
+    def clean(self, text: str) -> str:
+        """Stars in the place of keys: for files that others read too."""
+        return secrets.hidden(text, self._journal.hidden)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
         """A prompt's file and its facts. `stem` begins the file's name; `same`: nothing it is made of has changed."""
@@ -115,30 +143,37 @@ class Session:
 
     def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
         """Several agent calls at once, each when its account allows it. NOT_ASKED for those that met a usage limit."""
+        return self.ask_beside(calls, ())[0]
+
+    def ask_beside(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
+        """The same, while shell commands run in the workspace; none has run if a signal came first."""
         ready = [self._turnstile.passed(self._apart(call)) for call in calls]
         if self.signalled():  # before or while it was waited for
-            return [NOT_ASKED] * len(calls)
-        replies = self._ask(ready)
+            return [NOT_ASKED] * len(calls), []
+        replies, ran = self._ask(ready, commands)
         for place, (call, reply) in enumerate(zip(ready, replies, strict=True)):
             if self._turnstile.counted(call, reply):
                 self._limited.append(ask.transcript_name(calls[place]))
                 replies[place] = NOT_ASKED
-        return replies
+        return replies, ran
 
     def _apart(self, call: Call) -> Call:
         """The call with a name of its own for what it prints, if it is made once more."""
         tries = self._limited.count(ask.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
-    def _ask(self, calls: Sequence[Call]) -> list[Reply]:
+    def _ask(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
-            self._journal.hide({**call.agent.env, **call.env}, self.ground.workspace)
+            self.hide({**call.agent.env, **call.env})
             about = {"agent": call.agent.name, "output": call.agent.output}
             self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
         self._keep_the_lock()
         self._ledger.turn()
-        replies = ask.ask(calls, self.ground, self._ledger.enter, self._sync)
+        agents, checks = ask.ready(calls, self.ground, self._ledger.enter), self._checker.ready(commands)
+        specs, signals = [*agents.specs, *checks], self.ground.signals
+        ended = process.together(specs, signals, agents.tick, self.folder.make_spare, self._sync)
+        replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
         for call, reply in zip(calls, replies, strict=True):
@@ -146,7 +181,7 @@ class Session:
             if reply.truncated:
                 self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
         self._say_problem()
-        return replies
+        return replies, understood(ended[len(agents.specs) :], checks)
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """No gates: no step, no word."""
@@ -182,8 +217,7 @@ class Session:
         self.tell("resting", seconds=round(max(how_long(), 0.0), 1), until=clock.rfc3339(moment), account=who)
         tick = self.ground.tick
         while (left := how_long()) > 0 and not self.signalled():
-            if self._signals.take_suspend():
-                suspend_ourselves()
+            self._signals.suspend_if_asked()
             if tick:
                 tick.work()
             self._signals.wait(min(left, tick.every if tick else LOOK))
@@ -191,11 +225,23 @@ class Session:
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""
+        for problem in self._hooks.finish() if self._hooks else ():
+            self.tell("problem", text=problem)
         process.end_leftovers(self._signals, self._manner.grace)
         self._journal.sync()
         self._journal.close()
         self.folder.close()
         self._ledger.close()
+
+    def _ordered(self) -> Json:
+        """Why a person ended it from another terminal, if one did."""
+        if not os.path.exists(os.path.join(self.folder.ready(), "order.json")):
+            return {}
+        from rooda.world import orders
+
+        order = orders.of(self.folder.ready())
+        stopped = order.get("order") == orders.STOP
+        return {"stopped_by": "person", "stopped_because": order["reason"]} if stopped else {}
 
     def _keep_the_lock(self) -> None:
         """Interrupted when another run has taken our place; whatever state is on disk is its own."""
@@ -211,3 +257,18 @@ class Session:
         problem = self.folder.take_problem()
         if problem:
             self.tell("problem", text=problem)
+
+
+def _herald() -> "Herald | None":
+    """Whom a service manager hears; None where there is none."""
+    if not os.environ.get("NOTIFY_SOCKET"):
+        return None
+    from rooda.world import notify
+
+    return notify.herald()
+
+
+def _keeper(workspace: str, run: str, tenant: Tenant, tell: Tell) -> "Keeper":
+    from rooda.world.keeper import Keeper
+
+    return Keeper(workspace, run, tenant.loop, tenant.name, tell)

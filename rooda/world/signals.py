@@ -84,6 +84,17 @@ class Signals:
 
     def wait(self, seconds: float | None) -> None:
         """Sleep until a signal arrives, a child ends, or the time is over. No polling."""
+        self._sleep(seconds)
+
+    def wait_for(self, reader: int, seconds: float | None) -> bool:
+        """The same, or until there is something to read: then True."""
+        self._poll.register(reader, select.POLLIN)
+        try:
+            return reader in self._sleep(seconds)
+        finally:
+            self._poll.unregister(reader)
+
+    def _sleep(self, seconds: float | None) -> list[int]:
         ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
         self._told = self._told or any(descriptor == self._lifeline for descriptor, _ in ready)
         try:
@@ -92,11 +103,17 @@ class Signals:
         except BlockingIOError:
             pass
         self._listen()
+        return [descriptor for descriptor, _ in ready]
 
     def take_suspend(self) -> bool:
         """True once per Ctrl+Z."""
         asked, self._suspend = self._suspend, False
         return asked
+
+    def suspend_if_asked(self) -> None:
+        """Ctrl+Z where no agent is at work."""
+        if self.take_suspend():
+            suspend_ourselves()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._first = self._first or number

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from rooda.world import clock, descent
 
 LAST_WAIT = 1.0  # after KILL; what is still there then can't be ended by anyone
+spared: set[int] = set()  # children that are left alone with all below them: hooks that work beside a run
 Pause = Callable[[float], None]  # sleeps at most so long, less if a child ends or a signal arrives
 
 
@@ -88,7 +89,7 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
     """Who lives below us, but for the children in `ours`. While one dies its children may go unseen: look again."""
     for _ in range(100):
         reap_orphans(ours)
-        found = [pid for pid in descent.descendants(os.getpid()) if pid not in ours]
+        found = [pid for pid in descent.descendants(os.getpid(), spared) if pid not in ours]
         alive = [pid for pid in found if not descent.is_zombie(pid)]
         if alive or not found:
             return alive
@@ -100,7 +101,7 @@ def reap_strangers(ours: Collection[int]) -> None:
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if dead is None or dead.si_pid in ours:
+            if dead is None or dead.si_pid in ours or dead.si_pid in spared:
                 return
             os.waitpid(dead.si_pid, os.WNOHANG)
         except ChildProcessError:
@@ -109,7 +110,7 @@ def reap_strangers(ours: Collection[int]) -> None:
 
 def reap_orphans(ours: Iterable[int]) -> None:
     """Bury the dead that were re-parented to us; `ours` are buried by those who started them."""
-    known = set(ours)
+    known = {*ours, *spared}
     for pid in descent.children(os.getpid()):
         if pid not in known and descent.is_zombie(pid):
             try:

@@ -20,13 +20,13 @@ class Turnstile:
     def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int]) -> None:
         self._budget, self._rest, self._signalled = budget, rest, signalled
         self._accounts: dict[str, str] = {}  # by the agent's name
-        self._known: dict[str, float] = {}  # until when, should that not be noted anywhere else
+        self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
         self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
 
-    def count_earlier(self, workspace: str, name: str, loop: str, since: str) -> None:
+    def count_earlier(self, workspace: str, name: str, loop: str) -> None:
         """What the run used before this session."""
         if any(self._budget):
-            self._spent = total(accounts.used(workspace, name, loop, since))
+            self._spent = total(accounts.of_run(workspace, name, loop))
             self._earlier = self._spent.seconds
 
     def enough(self) -> str:
@@ -53,7 +53,8 @@ class Turnstile:
         if agent.name not in self._accounts:
             self._accounts[agent.name] = quota.account(agent)
         who = self._accounts[agent.name]
-        return Choice(agent, who, max(quota.until(who), self._known.get(who, 0.0)))
+        known = self._known.get(who)
+        return Choice(agent, who, max(quota.until(who), known.free_at() if known else 0.0))
 
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
@@ -61,7 +62,7 @@ class Turnstile:
         if reply.outcome != USAGE_LIMIT:
             return False
         now, who = clock.now(), self._choice(call.agent).who
-        self._known[who] = now + until_reset(reply.reset_at, now)
+        self._known[who] = quota.limit(now + until_reset(reply.reset_at, now))
         quota.note(who, self._known[who], reply.message)
         return True
 

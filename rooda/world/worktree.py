@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from rooda.errors import UsageProblem
 from rooda.world import files, git
+from rooda.world.repo import GitProblem, Repo, around
 from rooda.world.runfolder import make_home
-from rooda.world.snapshots import Unsaved, WorkTree, forget, look, names, tips
+from rooda.world.snapshots import forget, names, place_of, tips
 
 HEADS = "refs/heads/"
 TRIES = 1000
@@ -25,17 +26,17 @@ def folder_of(workspace: str) -> str:
     return os.path.join(workspace, ".rooda", "worktrees")
 
 
-def make(tree: WorkTree, procedure: str) -> Own:
+def make(repo: Repo, procedure: str) -> Own:
     """A new one, at HEAD. UsageProblem when git refuses."""
-    if tree.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem(f"{tree.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
-    make_home(os.path.join(tree.workspace, ".rooda"))
-    files.folder(folder_of(tree.workspace))
+    if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
+        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
+    make_home(os.path.join(repo.workspace, ".rooda"))
+    files.folder(folder_of(repo.workspace))
     for number in range(1, TRIES):
-        own = _own(tree, f"{procedure}-{number}")
-        if os.path.lexists(own.root) or tree.ask("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
+        own = _own(repo, f"{procedure}-{number}")
+        if os.path.lexists(own.root) or repo.ask("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
             continue
-        done = tree.ask("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
+        done = repo.ask("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
         if done.code and not os.path.lexists(own.root):
             raise UsageProblem(f"The worktree can't be made: {git.said(done)}", "Run it without --worktree.")
         if done.code == 0:
@@ -44,61 +45,61 @@ def make(tree: WorkTree, procedure: str) -> Own:
     raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove what is merged: rooda prune")
 
 
-def uncommitted(tree: WorkTree) -> int:
+def uncommitted(repo: Repo) -> int:
     """How many paths differ from HEAD."""
-    return len(tree.must("status", "--porcelain", "--untracked-files=all").splitlines())
+    return len(repo.text("status", "--porcelain", "--untracked-files=all").splitlines())
 
 
-def all_of(tree: WorkTree) -> Iterator[Own]:
+def all_of(repo: Repo) -> Iterator[Own]:
     """Those that were made from this workspace; a folder that git does not know as a worktree is none."""
-    known = {os.path.realpath(path) for path in _registered(tree)}
-    place = folder_of(tree.workspace)
+    known = {os.path.realpath(path) for path in _registered(repo)}
+    place = folder_of(repo.workspace)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
-        own = _own(tree, name)
+        own = _own(repo, name)
         if os.path.realpath(own.root) in known:
             yield own
 
 
-def unsafe(tree: WorkTree, own: Own) -> str:
+def unsafe(repo: Repo, own: Own) -> str:
     """Why it must stay: work in it that is nowhere else. "" when there is none."""
-    inside = look(own.root)
+    inside = around(own.root)
     if uncommitted(inside):
         return "it has changes that are not committed"
-    tip = tree.ask("rev-parse", "--verify", "-q", HEADS + own.branch)
-    for commit in {inside.must("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
+    tip = repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch)
+    for commit in {inside.text("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
         question = ("for-each-ref", f"--contains={commit}", "--format=%(refname)")
-        holders = tree.must(*question, HEADS, "refs/remotes", "refs/tags").splitlines()
+        holders = repo.text(*question, HEADS, "refs/remotes", "refs/tags").splitlines()
         if not set(holders) - {HEADS + own.branch}:
             return f"it has commits that are merged nowhere (git log {own.branch})"
     return ""
 
 
-def remove(tree: WorkTree, own: Own) -> str:
+def remove(repo: Repo, own: Own) -> str:
     """Worktree, branch and snapshots go. git looks once more, and says why if it does not want to."""
-    tip = files.to_text(tree.ask("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
-    place = look(own.root).place.partition(":")[0]
-    done = tree.ask("worktree", "remove", own.root)
+    tip = files.to_text(repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
+    place = place_of(around(own.root)).partition(":")[0]
+    done = repo.ask("worktree", "remove", own.root)
     if done.code:
         return git.said(done)
     if tip:
-        tree.ask("update-ref", "-d", HEADS + own.branch, tip)
-    forget(tree, names(tree, [tip.run for tip in tips(tree, everywhere=True) if tip.place.startswith(f"{place}:")]))
+        repo.ask("update-ref", "-d", HEADS + own.branch, tip)
+    forget(repo, names(repo, [tip.run for tip in tips(repo, everywhere=True) if tip.place.startswith(f"{place}:")]))
     return ""
 
 
-def _own(tree: WorkTree, name: str) -> Own:
-    root = os.path.join(folder_of(tree.workspace), name)
-    return Own(root, f"rooda/{name}", os.path.normpath(os.path.join(root, tree.prefix)))
+def _own(repo: Repo, name: str) -> Own:
+    root = os.path.join(folder_of(repo.workspace), name)
+    return Own(root, f"rooda/{name}", os.path.normpath(os.path.join(root, repo.prefix)))
 
 
-def _registered(tree: WorkTree) -> list[str]:
-    rows = tree.must("worktree", "list", "--porcelain").splitlines()
+def _registered(repo: Repo) -> list[str]:
+    rows = repo.text("worktree", "list", "--porcelain").splitlines()
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
 
 
-def around(workspace: str) -> WorkTree:
+def required(workspace: str) -> Repo:
     """The work tree that a worktree can be made of; UsageProblem when there is none."""
     try:
-        return look(workspace)
-    except Unsaved as problem:
+        return around(workspace)
+    except GitProblem as problem:
         raise UsageProblem(f"--worktree: {problem.what}.", problem.hint) from None

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness import Terminal, Workspace, until
+from needed import needs
 
 SHELLS = ("bash", "zsh", "fish")
+PACKAGE = "/usr/share/bash-completion/bash_completion"
 HEAVY = {"rich", "tiktoken", "yaml", "psutil", "asyncio", "click"}
 
 
@@ -68,7 +70,8 @@ def test_names_of_loops(ws: Workspace) -> None:
     ws.write(".ai-factory/evolution/current.json", "{}")
     ws.write(".ai-loop/runs/20260206-fix/x", "")
     ws.write(".loop/state.json", "{}")
-    assert values(ws, "rooda stop ") == ["busy"]
+    assert values(ws, "rooda stop ") == values(ws, "rooda stop --now --reason enough ") == ["busy"]
+    assert values(ws, "rooda status --watch b") == ["busy"]
     assert set(values(ws, "rooda resume ")) == {"left", "busy", "course", "20260206-fix", "goal"}
     for verb in ("status", "logs"):
         assert set(values(ws, f"rooda {verb} ")) == {"done", "left", "busy", "course", "20260206-fix", "goal"}
@@ -99,6 +102,14 @@ def test_names_of_loops(ws: Workspace) -> None:
         ("rooda build --model fas", ["fast"]),
         ("rooda build ", []),
         ("rooda --vers", ["--version"]),
+        ("rooda serv", ["service"]),
+        ("rooda service ", ["install", "status", "uninstall"]),
+        ("rooda service install --f", ["--force"]),
+        ("rooda resume --al", ["--all"]),
+        ("rooda status --wa", ["--watch"]),
+        ("rooda stop --rea", ["--reason"]),
+        ("rooda stop --reason enough", []),
+        ("rooda usage --by d", ["day"]),
         ("rooda 'quo", []),
         ("rooda nonsense --ag", ["--agent"]),
     ],
@@ -127,9 +138,8 @@ def test_the_scripts_are_sound(ws: Workspace) -> None:
     """Each shell reads its script without a word, and offers what rooda says."""
     for shell in SHELLS:
         ws.write(f"script.{shell}", ws.rooda("completion", shell).out)
-        if shutil.which(shell):
-            checked = subprocess.run([shell, "-n", ws.file(f"script.{shell}")], capture_output=True, text=True)
-            assert (checked.returncode, checked.stderr) == (0, ""), shell
+        checked = subprocess.run([shell, "-n", ws.file(f"script.{shell}")], capture_output=True, text=True)
+        assert (checked.returncode, checked.stderr) == (0, ""), shell
 
 
 def test_bash_offers_it(ws: Workspace) -> None:
@@ -147,7 +157,7 @@ def typed(ws: Workspace, argv: list[str], env: dict[str, str]) -> Terminal:
     return terminal
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not here")
+@needs("fish")
 def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
     """fish finds the installed script by itself."""
     assert ws.rooda("completion", "install", "fish").code == 0
@@ -156,16 +166,15 @@ def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["bootstrap", "claude"], done.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", [pytest.param("bash", marks=needs(PACKAGE)), pytest.param("zsh", marks=needs("zsh"))])
 def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str) -> None:
     """In a new shell `rooda boots` and TAB makes `rooda bootstrap`."""
     program = shutil.which(shell)
-    if not program:
-        pytest.skip(f"{shell} is not here")
+    assert program, f"{shell} is needed"
     env = {"SHELL": program}
     assert ws.rooda("completion", "install", env=env).code == 0
     if shell == "bash" and not Path(ws.home, ".bashrc").exists():  # the bash-completion package does it
-        Path(ws.home, ".bashrc").write_text(". /usr/share/bash-completion/bash_completion\n")
+        Path(ws.home, ".bashrc").write_text(f". {PACKAGE}\n")
     with open(f"{ws.home}/.{shell}rc", "a") as file:
         file.write("PS1='ready> '\n")
     terminal = typed(ws, [program, "-i"], env)

@@ -171,14 +171,3 @@ def test_status_tells_what_it_is_doing(ws: Workspace) -> None:
     assert now(ws)["suspended"] is True
     assert "standing still" in ws.rooda("status").out
     ws.rooda("stop")
-
-
-def test_status_goes_on_watching(ws: Workspace) -> None:
-    """Each look replaces the one before; Ctrl+C ends it with 0, and the loop goes on."""
-    background(ws)
-    terminal = ws.terminal("status", "--watch")
-    until(lambda: "agent for" in terminal.out, what="the first look")
-    ws.write("go", "")
-    until(lambda: "Nothing runs here" in terminal.out, what="a look after the end")
-    terminal.type("\x03")
-    assert terminal.finish() == 0

@@ -128,6 +128,7 @@ def states(ws: Workspace) -> set[str]:
 def test_a_damaged_log(ws: Workspace, verb: str, line: str) -> None:
     """A line that only looks like an event is passed over."""
     assert ws.rooda("build", "-n", "1").code == 0
+    ws.damages_events = True
     log = next(Path(ws.file(".rooda/runs")).glob("*/events.jsonl"))
     with log.open("a") as file:
         file.write(line + "\n")

@@ -1,9 +1,10 @@
-"""docs/events.md: every event, with every field."""
+"""config/events.schema.json and docs/events.md: every event of every kind of loop, with every field."""
 
 import ast
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,33 +12,55 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from pages import ROOT
 
+import event_schema
 from harness import FAKE_AI, Workspace
 
-Made = Callable[[Workspace], list[dict[str, Any]]]
-KINDS = ("Goal", "Reflex", "Flow")  # kinds of loops with events of their own on the page
+Json = dict[str, Any]
+Made = Callable[[Workspace], list[Json]]
+LOOPS = ("ooda", "reflex", "flow", "goal")
+DEFS: Json = event_schema.schema()["$defs"]
+ORDERED = {"stopped_by", "stopped_because"}  # tests/days has runs that `rooda stop` ends
 
 
-def described(kind: str = "") -> dict[str, set[str]]:
+def names() -> set[tuple[str, str]]:
+    """Kind of loop and event, for each that the schema has; `any` for what all kinds tell."""
+    return {(kind, event) for kind, _, event in (key.partition(":") for key in DEFS) if event}
+
+
+def described() -> dict[tuple[str, str], set[str]]:
     """The fields that the page gives for each event; those that only a kind of loop tells stand below `Kind: event`."""
     found = {}
     for section in re.split(r"^#+ ", (ROOT / "docs" / "events.md").read_text(), flags=re.MULTILINE):
         title, _, text = section.partition("\n")
-        if name := re.fullmatch(rf"{kind and kind + ': '}`([\w.]+)`", title):
-            found[name[1]] = fields(text)
+        if name := re.fullmatch(r"(?:(\w+): )?`([\w.]+)`", title):
+            found[(name[1] or "").lower(), name[2]] = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     return found
 
 
-def fields(text: str) -> set[str]:
-    return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+def test_the_page_is_made_of_the_schema() -> None:
+    """docs/events.md is what tools/events.py makes of the schema today; both name the same events and fields."""
+    made = subprocess.run([sys.executable, ROOT / "tools" / "events.py", "--print"], capture_output=True, text=True)
+    assert made.stdout == (ROOT / "docs" / "events.md").read_text(), "make it again: python tools/events.py"
+    page = {(kind if kind in LOOPS else "", event): fields for (kind, event), fields in described().items()}
+    schema = {
+        ("" if kind in ("any", "ooda") else kind, event): set(DEFS[f"{kind}:{event}"]["properties"])
+        for kind, event in names()
+    }
+    assert page == schema
 
 
-def common() -> tuple[set[str], set[str]]:
-    """The fields of all events, and those that the events of an iteration have besides."""
-    head = (ROOT / "docs" / "events.md").read_text().partition("## Every event")[2].partition("## Order")[0]
-    always, turn = head.split("All events but")
-    return fields(always), fields(turn)
+def test_rooda_events_schema(bare: Workspace) -> None:
+    """`rooda events --schema` prints it in any folder; it is a valid schema, and each event of it is told apart."""
+    ran = bare.rooda("events", "--schema")
+    assert (ran.code, ran.err) == (0, "")
+    schema = json.loads(ran.out)
+    assert schema == event_schema.schema() and schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    Draft202012Validator.check_schema(schema)
+    found = {rule["then"]["$ref"] for rule in schema["allOf"] if "$ref" in rule.get("then", {})}
+    assert found == {f"#/$defs/{key}" for key in DEFS if key != "turn"}
 
 
 def told(path: Path) -> Iterator[str]:
@@ -54,10 +77,10 @@ def told(path: Path) -> Iterator[str]:
 
 
 def test_every_event_of_the_code_is_described() -> None:
-    """The names on the page are those that the program tells."""
-    names = {name for path in (ROOT / "rooda").rglob("*.py") for name in told(path)}
-    assert len(names) > 10
-    assert {*described(), *(name for kind in KINDS for name in described(kind))} == names
+    """The names in the schema are those that the program tells."""
+    found = {name for path in (ROOT / "rooda").rglob("*.py") for name in told(path)}
+    assert len(found) > 10
+    assert {event for _, event in names()} == found
 
 
 def of_goals(ws: Workspace) -> list[dict[str, Any]]:
@@ -120,29 +143,14 @@ def of_flows(ws: Workspace) -> list[dict[str, Any]]:
     return [json.loads(line) for line in first.lines + second.lines]
 
 
-@pytest.mark.parametrize("kind, made", [("Goal", of_goals), ("Reflex", of_reflex_loops), ("Flow", of_flows)])
-def test_every_field_of_a_kind_is_described(ws: Workspace, kind: str, made: Made) -> None:
-    """Its own events have exactly the fields on the page; the shared ones have none that the shared sections lack."""
-    always, turn = common()
-    always = always - {"procedure"} | {"name"}
-    own, shared, seen = described(kind), described(), defaultdict[str, set[str]](set)
-    for record in made(ws):
-        expected = always if record["event"].startswith("run.") else always | turn
-        assert expected <= set(record), record
-        seen[record["event"]] |= set(record) - expected
-    assert {name: found for name, found in seen.items() if name in own} == own
-    rest = {name: found for name, found in seen.items() if name not in own}
-    assert {"agent.started", "agent.ended", "prompt.assembled"} <= set(rest)
-    assert all(found <= shared[name] for name, found in rest.items()), rest
-
-
 def recorded(ws: Workspace) -> list[dict[str, Any]]:
     """The events of runs in which everything happens that can happen to one."""
     ws.procedure("build", "max_output_buffer = 1024\n", gates={"tests": 'test "$ROODA_ITERATION" != 2'})
     ws.exits(1)
     ws.side(1, "head -c 2000 /dev/zero")
     ws.signal_at(3)
-    first = ws.rooda("build", "-n", "9", "--token-budget", "2", "--json")
+    ws.git("init", "-q")
+    first = ws.rooda("build", "-n", "9", "--token-budget", "2", "--safety", "snapshot", "--json")
     ws.side(4, "rm -r .rooda/runs .rooda/state; echo > .rooda/runs; echo > .rooda/state")
     second = ws.rooda("resume", "build", "-n", "5", "--json")
     assert (first.code, second.code) == (130, 0), first.err + second.err
@@ -166,12 +174,76 @@ def limited(ws: Workspace) -> list[str]:
     return ran.lines
 
 
-def test_every_field_is_described(ws: Workspace) -> None:
-    """The events of real runs are those on the page, each with the fields on the page: no more, no fewer."""
-    always, turn = common()
+MADE = pytest.mark.parametrize(
+    "kind, made", [("ooda", recorded), ("goal", of_goals), ("reflex", of_reflex_loops), ("flow", of_flows)]
+)
+
+
+@MADE
+def test_every_field_comes(ws: Workspace, kind: str, made: Made) -> None:
+    """Real runs tell each event of the kind, with each of its fields: the schema promises nothing that never comes.
+
+    That nothing else comes, and nothing is missing, is held against the schema when any test's workspace is closed.
+    """
     seen: dict[str, set[str]] = defaultdict(set)
-    for record in recorded(ws):
-        expected = always if record["event"].startswith("run.") else always | turn
-        assert expected <= set(record), record
-        seen[record["event"]] |= set(record) - expected
-    assert seen == described()
+    validator = Draft202012Validator(event_schema.schema())
+    for record in made(ws):
+        seen[record["event"]] |= set(record)
+        assert not event_schema.faults(record) and validator.is_valid(record), record
+    own = {event for of, event in names() if of == kind or (of, kind) == ("any", "ooda")}
+    own -= {"question.asked", "question.answered"}
+    for event in own:
+        assert seen[event] == set(event_schema.definition(kind, event)["properties"]) - ORDERED, event
+    assert kind != "goal" or {"question.asked", "question.answered"} <= set(seen)
+
+
+def changed(**fields: Any) -> Json:
+    """An event as it should be, with these fields changed; ... takes one away."""
+    record: Json = {"v": 1, "ts": "2026-02-06T10:00:45.213Z", "run": "r", "loop": "ooda", "procedure": "p", "seq": 4}
+    record |= {"event": "gate.ended", "iteration": 0, "display": 1, "gate": "tests", "elapsed": 1, "verdict": "pass"}
+    record |= {"output": "/x", **fields}
+    return {name: value for name, value in record.items() if value is not ...}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({name: ...} for name in ("v", "ts", "run", "loop", "seq", "event", "procedure", "display", "gate")),
+        *({"v": 2}, {"v": True}, {"ts": "2026-02-06"}, {"seq": "4"}, {"seq": 0}, {"seq": True}, {"elapsed": "1"}),
+        *({"loop": "other"}, {"loop": "goal"}, {"gate": None}, {"display": -1}),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_noticed(fields: Json) -> None:
+    """A field that is missing or of another kind is a fault for readers of the schema and for our tests."""
+    assert not event_schema.faults(changed())
+    assert event_schema.faults(changed(**fields))
+    if fields != {"loop": "goal", "procedure": "p"}:
+        assert not Draft202012Validator(event_schema.schema()).is_valid(changed(**fields))
+
+
+@pytest.mark.parametrize("fields", [{"colour": "red"}, {"event": "gate.painted"}], ids=str)
+def test_what_is_new_is_noticed_by_tests_only(fields: Json) -> None:
+    """Readers pass over fields and events that they do not know; our tests want them in the schema first."""
+    assert Draft202012Validator(event_schema.schema()).is_valid(changed(**fields))
+    assert event_schema.faults(changed(**fields))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"seq": 1}\n{"se', "no end"),
+        (b'{"se\n{"seq": 1}\n', "no JSON"),
+        (b'{"seq": 2}\n', "has the number 2 after 0"),
+        (b'{"seq": 1}\n{"seq": 3}\n', "has the number 3 after 1"),
+        (b'{"seq": 1, "run": "other"}\n', "is of the run other"),
+    ],
+)
+def test_a_damaged_file_is_noticed(tmp_path: Path, data: bytes, said: str) -> None:
+    """Torn lines, numbers that are missing, and events of another run."""
+    folder = tmp_path / "work" / ".rooda" / "runs" / "this"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_bytes(data)
+    assert any(said in fault for fault in event_schema.of_file(str(folder / "events.jsonl")))
+    with pytest.raises(AssertionError, match="faults of events"):
+        event_schema.check_all(str(tmp_path))

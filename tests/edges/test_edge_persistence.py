@@ -116,6 +116,7 @@ def test_O_114_a_full_stop_in_the_way_of_everything(ws: Workspace) -> None:
 
 def test_O_114_everything_cleaned_away_in_mid_run(ws: Workspace) -> None:
     """An agent runs `git clean -fdx`: the loop goes on, the state and its guard come back, and it can be resumed."""
+    ws.damages_events = True
     ws.git("init", "-q")
     ws.git("add", "rooda.toml", "prompts")
     ws.git("commit", "-qm", "start")

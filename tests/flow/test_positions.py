@@ -131,7 +131,7 @@ def test_yaml_as_rooda_takes_it() -> None:
     assert "contains itself" in read("a: &x\n  b: *x\n").faults[0].text
     assert read("a: &x [1]\nb: *x\n").value == {"a": [1], "b": [1]}
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    assert read(bomb).faults == ()
+    assert [fault.text for fault in read(bomb).faults] == ["its anchors stand for too much"]
     assert read("a: [\n").faults and read("!!python/object:os.system x").value == "x"
 
 

@@ -260,6 +260,23 @@ def killed_in(flow: Flow, key: str) -> None:
     script.write_text(text)
 
 
+def test_F_030_a_start_that_was_killed_behind_its_branch(flow: Flow) -> None:
+    """A branch that such a start made and left empty is taken back: the next run has its name, and the right base."""
+    flow.scenario("S1")
+    flow.ws.git("checkout", "-q", "-b", "ai-loop/do-it")
+    assert flow.run().code == 0
+    assert (flow.state["branch"], flow.state["base-branch"]) == ("ai-loop/do-it", "main")
+
+
+def test_F_030_a_person_s_own_branch_is_no_leftover(flow: Flow) -> None:
+    """One with a commit of its own stays, and is the base."""
+    flow.scenario("S1")
+    flow.ws.git("checkout", "-q", "-b", "ai-loop/do-it")
+    flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
+    assert flow.run().code == 0
+    assert (flow.state["branch"], flow.state["base-branch"]) == ("ai-loop/do-it-2", "ai-loop/do-it")
+
+
 def test_F_020_F_021_F_022_F_023_an_open_run_is_found_shown_and_resumed(flow: Flow) -> None:
     """Its id, node, stack and branch are shown, the question is on stdout, and `r` ends it as if nothing had been."""
     flow.scenario("S2")

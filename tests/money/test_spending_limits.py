@@ -132,6 +132,7 @@ def test_books_with_holes(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "1").code == 0
     folder = next(Path(ws.file(".rooda/runs")).iterdir())
     (folder.parent / "20260101T000000Z-build-1").mkdir()
+    ws.damages_events = True
     with (folder / "events.jsonl").open("ab") as file:
         file.write(b'{"event": "agent.ended", "usage": 3}\n[]\n{"event": "agent.ended"')
     assert usage(ws)["total"]["cost"] == 0.75  # type: ignore[index]

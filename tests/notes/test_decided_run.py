@@ -160,6 +160,7 @@ def test_OA_43_a_torn_line_does_not_spoil_the_log(ws: Workspace) -> None:
     """`rooda logs` passes over a line that a power cut left half-written."""
     assert ws.rooda("build", "--max-iterations", "1").code == 0
     (log,) = Path(ws.path, ".rooda", "runs").glob("*/events.jsonl")
+    ws.damages_events = True
     with log.open("ab") as file:
         file.write(b'{"v":1,"ts":"2026')
     ran = ws.rooda("logs", "build")

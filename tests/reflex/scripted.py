@@ -11,7 +11,7 @@ from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex, reflex_events
 from rooda.loops.reflex_events import Artifact
 from rooda.loops.reflex_state import PLAN, RUNNING, State
-from rooda.loops.reflex_world import Answer, How, Query, Ran, World
+from rooda.loops.reflex_world import Answer, Beside, How, Query, Ran, World
 
 ARTIFACT = ".ai-factory/evolution/loop/artifact.md"
 
@@ -102,7 +102,7 @@ class Memory:
         event = reflex_events.breach(state, phase, attempt, error, excerpt)
         self.history.append({**event._asdict(), "ts": "now"})
 
-    def ask(self, queries: Sequence[Query]) -> list[Answer]:
+    def ask(self, queries: Sequence[Query], beside: Beside | None = None) -> list[Answer]:
         self.trace.append("ask " + " ".join(query.phase for query in queries))
         return [self.answer(query) for query in queries]
 

@@ -102,6 +102,29 @@ def test_R_114_checks_run_in_parallel(kit: Kit) -> None:
     assert [each["verdict"] for each in _evaluation(kit)["rule_results"]] == ["pass", "pass"]
 
 
+def test_R_114_an_agent_judges_beside_the_commands(kit: Kit) -> None:
+    """A command and the agent's judgement of the rule without a check each wait for the other to have begun."""
+    meet = f"touch one; i=0; while ! test -e two; do sleep 0.05; i=$((i+1)); test $i -lt 200; done; test -s {PATH}"
+    kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, meet)))
+    kit.answer("EVALUATE.1", judged({NAMING: "pass"}), "touch two", "wait one")
+    kit.config(table="check_timeout = 5")
+    assert kit.new().code == 0
+    assert [each["verdict"] for each in _evaluation(kit)["rule_results"]] == ["pass", "pass"]
+
+
+def test_R_114_an_agent_that_writes_while_commands_run(kit: Kit) -> None:
+    """The artifact is put back, and the commands say again what they make of it; the agent is told of, not they."""
+    spoilt = "test -e seen && exit 0; touch seen; until grep -q SPOILT {0}; do sleep 0.05; done; exit 1"
+    kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, spoilt.format(PATH))))
+    kit.answer("EVALUATE.1", "SPOILT", f"write {PATH}")
+    kit.answer("EVALUATE.2", judged({NAMING: "pass"}))
+    kit.config(table="check_timeout = 5")
+    assert kit.new().code == 0
+    assert [each["verdict"] for each in _evaluation(kit)["rule_results"]] == ["pass", "pass"]
+    assert "SPOILT" not in kit.artifact
+    assert [event["event"] for event in kit.ws.events()].count("reflex.restored") == 1
+
+
 def _evaluation(kit: Kit, nth: int = 1) -> dict[str, Any]:
     found: dict[str, Any] = [event["payload"] for event in kit.history if event["event"] == "evaluation_done"][nth - 1]
     return found

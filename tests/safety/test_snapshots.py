@@ -174,7 +174,7 @@ def test_what_git_cannot_add_is_told_and_the_rest_is_saved(ws: Workspace) -> Non
     ws.write("b", "1\n")
     run = ws.rooda("build", "-n", "2")
     assert run.code == 0
-    assert "is not complete" in run.err and "inner" in run.err
+    assert "are not complete" in run.err and "inner" in run.err
     assert tree_of(ws, "2-after")["b"] == "1\n"
 
 
@@ -212,7 +212,10 @@ def test_names_are_thinned_out_and_nothing_is_lost(ws: Workspace) -> None:
     assert ws.read("n") == "6\n"
 
 
-SNAPSHOT = Snapshot("20260206T100000Z-build-1", "build", 3, "before", 5, ":", "abc", "main", "c", "t", 1000)
+SNAPSHOT = Snapshot(
+    *("20260206T100000Z-build-1", "ooda", "build", 3, "before", 5, ":", "abc", "main", "", ""),
+    *("c", "t", 1000),
+)
 
 
 def test_a_snapshot_says_what_it_is() -> None:

@@ -124,6 +124,7 @@ def test_an_interrupted_stream_is_closed(ws: Workspace) -> None:
 @pytest.mark.parametrize("words", [("-v",), ("-v", "--json")], ids=" ".join)
 def test_a_transcript_that_vanishes(ws: Workspace, words: tuple[str, ...]) -> None:
     """An agent that deletes .rooda takes its own transcript along; the loop goes on and says no wrong word."""
+    ws.damages_events = True
     ws.side(1, "echo before; rm -rf .rooda")
     ran = ws.rooda("build", "-n", "2", *words)
     assert ran.code == 0 and "Traceback" not in ran.both

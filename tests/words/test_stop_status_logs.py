@@ -204,6 +204,7 @@ def test_logs_as_json_and_in_detail(ws: Workspace) -> None:
     assert "Iteration timing" not in ws.rooda("logs").out
     before = ws.rooda("logs").out
     run = ws.events()[0]["run"]
+    ws.damages_events = True
     with open(ws.file(f".rooda/runs/{run}/events.jsonl"), "a", encoding="utf-8") as log:
         log.write('{"v": 1, "ts": "20')
     assert ws.rooda("logs").out == before
@@ -260,6 +261,7 @@ def test_a_signal_during_a_gate(ws: Workspace) -> None:
 
 def test_an_agent_that_deletes_the_state_folder(ws: Workspace) -> None:
     """`git clean -fdx` by the agent: the next write makes the folder again, and stop still finds the run."""
+    ws.damages_events = True
     ws.side(1, "rm -rf .rooda")
     ws.side(2, BUSY)
     run = ws.start("build", "-n", "5")

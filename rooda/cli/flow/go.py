@@ -11,11 +11,11 @@ from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState
 from rooda.stores.flow_run import STEP, FlowStore, Place
-from rooda.world import flow_repo, lock
+from rooda.world import flow_commits, lock
 from rooda.world.checks import Manner
 from rooda.world.flow_artifacts import Files
+from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
-from rooda.world.flow_repo import Boundaries
 from rooda.world.flow_world import world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
@@ -29,15 +29,15 @@ def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     manner = Manner(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
     with Signals() as signals:
-        tenant = Tenant("flow", name, made.budget, made.hooks, "" if fresh else EVER)
-        session = Session(here.repo.project, tenant, manner, signals, screen.show, screen.tick(), held)
+        tenant = Tenant("flow", name, made.budget, made.hooks, "" if fresh else EVER, made.safety)
+        session = Session(here.repo.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
         try:
-            repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.project, name)
+            repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)
             guard = Guard(repo, root, name)
             verify = not here.look.value("no_verify", False)
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
             store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
-            session.tell("run.started" if fresh else "run.resumed", **_opening(root.path, here, state))
+            session.tell("run.started" if fresh else "run.resumed", **_opening(here, state, done))
             ended = node(Run(store), Job(root, str(state["task"])), world_of(session, files, guard, here.ways()))
             session.tell("run.ended", **_ending(here, state, ended, session.elapsed()))
         except Interrupted as cut:
@@ -68,8 +68,9 @@ def _said(mishap: Exception) -> str:
     return mishap.what if isinstance(mishap, RoodaError) else str(mishap)
 
 
-def _opening(active: str, here: Ready, state: dict[str, Any]) -> Json:
-    nodes = chain(here.topology.root)
+def _opening(here: Ready, state: dict[str, Any], done: list[Boundary]) -> Json:
+    root = here.topology.root
+    nodes = chain(root)
     return {
         "nodes": [node.id for node in nodes],
         "limits": here.setup.budget._asdict(),
@@ -77,8 +78,9 @@ def _opening(active: str, here: Ready, state: dict[str, Any]) -> Json:
         "task": state["task"],
         "branch": state["branch"],
         "base_branch": state["base-branch"],
-        "active": state.get("active-node-path", active),
+        "active": state.get("active-node-path", root.path),
         "step": state.get(STEP, ""),
+        "number": max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
     }
 
 
@@ -89,7 +91,7 @@ def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float
         "exit_code": CODES[ended.status],
         "branch": state["branch"],
         "base_branch": state["base-branch"],
-        "commits": len(flow_repo.history(here.repo, here.topology.root.path, str(state["run-id"]))),
+        "commits": len(flow_commits.history(here.repo, here.topology.root.path, str(state["run-id"]))),
         "executed": executed(ended),
         "max_iterations": here.topology.root.max_iterations,
         "sensors": {reading.sensor: reading.status for reading in ended.readings},

@@ -5,8 +5,8 @@ import click
 from rooda.cli.flow.status import NONE, asked_for
 from rooda.errors import OK
 from rooda.model import Json
-from rooda.world import flow_repo
-from rooda.world.flow_repo import Logged
+from rooda.world import flow_commits
+from rooda.world.flow_commits import Logged
 
 
 @click.command(short_help="The commits of a run as a tree.")
@@ -20,7 +20,7 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
         click.echo("[]" if as_json else NONE)
         return OK
     tip = "HEAD" if run.here else run.branch
-    logged = flow_repo.history(repo, run.root, run.id, tip)
+    logged = flow_commits.history(repo, run.root, run.id, tip)
     if as_json:
         import json
 

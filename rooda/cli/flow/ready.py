@@ -20,8 +20,8 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
 from rooda.world import files, flow_native, flow_repo, lock
-from rooda.world.flow_repo import Repo
 from rooda.world.flow_world import Ways
+from rooda.world.repo import Repo
 
 LOCK = os.path.join("rooda", "locks", "flow.lock")  # inside the work tree's git folder: one flow moves its branch
 
@@ -112,7 +112,7 @@ def require_commands(here: Ready) -> None:
         f"{node.path}: {sensor.path} names no command for rooda to run"
         for node in chain(here.topology.root)
         for sensor in node.sensors
-        if not flow_native.command_of(files.text(os.path.join(here.repo.project, sensor.path)))
+        if not flow_native.command_of(files.text(os.path.join(here.repo.workspace, sensor.path)))
     ]
     if mute:
         hint = 'Add `command: …` to their front matter, or set [flow] sensors = "agent".'

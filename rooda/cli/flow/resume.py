@@ -13,8 +13,8 @@ from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import flow_repo, lock
-from rooda.world.flow_repo import Repo
+from rooda.world import flow_commits, flow_repo, lock
+from rooda.world.repo import Repo, position
 
 
 @click.pass_context
@@ -67,13 +67,17 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
     if run.state.get("flow-sha256", here.topology.sha256) != here.topology.sha256:
         text = f".ai-loop/flow.yaml is not as it was when {run.id} began; it goes on with the new one."
         entrance.warn(here.screen, text)
+    if undone := flow_runs.undone(here.repo, run, root):
+        flow_commits.take_back(here.repo, undone[0].commit)
+        what = f"{len(undone)} commits are taken off {run.branch}, the last was {undone[-1].commit}"
+        entrance.warn(here.screen, f"{run.id} was undone: {what}")
     state, boundaries = flow_runs.reopen(here.repo, run, root)
     return go(here, state, boundaries, held, fresh=False)
 
 
 def to_branch(repo: Repo, run: Known) -> Known:
     """To the run's branch; never with changes of somebody else's."""
-    if flow_repo.position(repo).branch == run.branch:
+    if position(repo).branch == run.branch:
         return run
     own = repo.inside(run_folder(run.id)) + "/"
     foreign = [path for _, path in flow_repo.dirty(repo) if not path.startswith(own)]

@@ -4,14 +4,16 @@ import click
 
 from rooda.cli import entrance, options
 from rooda.cli.flow.go import go
-from rooda.cli.flow.ready import Ready, ground, locked, ready, require_clean
+from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, require_clean
 from rooda.cli.flow.resume import go_on, named, to_branch
-from rooda.cli.where import relocated, where
+from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
-from rooda.policy.flow_labels import PREFIX, RUN_ID, numbered, slug
+from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
+from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import files, flow_repo, lock, person
+from rooda.world import files, flow_commits, flow_repo, lock, person
+from rooda.world.repo import position
 
 BRANCHES = 999  # tried names
 
@@ -24,8 +26,12 @@ def _run(
         going, task = "", (going, *task)
     if going is not None and new:
         raise UsageProblem("--resume and --new are mutually exclusive.")
+    if going is not None and typed["worktree"]:
+        raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
     under = ground(relocated(where(ctx), typed), options.asked(typed))
     here = ready(under)
+    if under.asked.worktree:
+        return _apart(here, under, " ".join(task))
     held = locked(here.repo, here.screen)
     runs = flow_runs.known(here.repo)
     old = _earlier(runs, going, new, here.as_json)
@@ -35,10 +41,25 @@ def _run(
     return go_on(here if moved is old else ready(under), moved, held)
 
 
+def _apart(here: Ready, under: Ground, task: str) -> int:
+    """A new run in a worktree; whatever is open here is not asked about."""
+    from rooda.cli import apart
+
+    if flow_commits.committed(under.repo, "HEAD", FLOW_FILE) is None:
+        what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
+        raise UsageProblem(what, "Commit it first.")
+
+    def work(there: Where) -> int:
+        moved = here._replace(repo=flow_repo.found(there.workspace), topology=flow_yaml.load(there.workspace))
+        return _begin(moved, task, False, locked(moved.repo, here.screen))
+
+    return apart.inside(under.where, "flow", "flow", under.screen, work)
+
+
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(here, allow_dirty)
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
-    if flow_repo.position(here.repo).branch.startswith(PREFIX):
+    if position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
     names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]
     state = flow_runs.begin(here.repo, here.topology.root, task, names, here.topology.sha256)
@@ -119,6 +140,7 @@ run = click.Command(
         click.Option(["--resume", "going"], is_flag=False, flag_value="", metavar="[RUN]", help="Go on with that run."),
         click.Option(["--new"], is_flag=True, help="Start anew whatever is unfinished; it stays as it is."),
         click.Option(["--allow-dirty"], is_flag=True, help="Take what is not committed into the first commit."),
+        options.worktree(),
         *options.for_kind(),
     ],
     help="Work at TASK until the target is met or a limit is reached: on a branch of its own, one commit per step.",

@@ -15,9 +15,9 @@ from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.policy.flow_yaml import front_matter
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import files, flow_artifacts, flow_repo
+from rooda.world import files, flow_artifacts, flow_commits, flow_repo
 from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
-from rooda.world.flow_repo import Repo
+from rooda.world.repo import Repo
 
 NONE = "No flow has run here."
 LAST = 20  # commits
@@ -62,7 +62,7 @@ def chosen(runs: list[Known], name: str | None) -> Known:
 def of_run(repo: Repo, run: Known, pid: int | None) -> Json:
     """Everything that is to be told of a run."""
     tip = "HEAD" if run.here else run.branch
-    logged = [each for each in flow_repo.history(repo, run.root, run.id, tip) if each.boundary]
+    logged = [each for each in flow_commits.history(repo, run.root, run.id, tip) if each.boundary]
     latest = {each.boundary.path: each.boundary for each in logged if each.boundary}
     stack = [str(path) for path in run.state["execution-stack"]]
     paths = sorted({*latest, *stack, *_folders(repo, run)}, key=lambda path: path.count("/"))
@@ -80,7 +80,7 @@ def of_run(repo: Repo, run: Known, pid: int | None) -> Json:
 
 def _folders(repo: Repo, run: Known) -> list[str]:
     """Every node of the run, also those that have not been entered; on another branch git knows only the others."""
-    top = os.path.join(repo.project, run_folder(run.id), "nodes")
+    top = os.path.join(repo.workspace, run_folder(run.id), "nodes")
     return [os.path.relpath(folder, top) for folder, _, _ in os.walk(top) if folder != top] if run.here else []
 
 
@@ -108,8 +108,8 @@ def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
 
 def _file(repo: Repo, run: Known, path: str, name: str) -> str:
     if run.here:
-        return flow_artifacts.text(Files(repo.project, run.id).of_node(path, name)) or ""
-    data = flow_repo.committed(repo, run.branch, f"{artifacts(run.id, path)}/{name}")
+        return flow_artifacts.text(Files(repo.workspace, run.id).of_node(path, name)) or ""
+    data = flow_commits.committed(repo, run.branch, f"{artifacts(run.id, path)}/{name}")
     return files.to_text(data or b"")
 
 

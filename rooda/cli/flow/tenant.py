@@ -8,7 +8,7 @@ from rooda.model import Json
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_repo, lock
-from rooda.world.flow_repo import Repo
+from rooda.world.repo import Repo
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -17,6 +17,10 @@ def locks(workspace: str) -> dict[str, str]:
     path = lock_path(repo) if repo else ""
     name = running_name(path) if path and lock.is_held(path) else ""
     return {name: path} if name else {}
+
+
+def lock_of(workspace: str, name: str) -> str:
+    return lock_path(flow_repo.found(workspace))
 
 
 def resumable(workspace: str) -> list[str]:

@@ -7,6 +7,7 @@ import click
 
 from rooda.cli.where import Where
 from rooda.errors import OK
+from rooda.kernel.loads import loads
 from rooda.model import Json
 from rooda.policy.goal_hook import INVALID, decide
 from rooda.stores.goal_place import Place
@@ -28,6 +29,6 @@ def answer(path: str) -> Json:
     except OSError:
         return INVALID
     try:
-        return decide(json.loads(data))
-    except (ValueError, RecursionError):
+        return decide(loads(data))
+    except ValueError:
         return INVALID

@@ -3,16 +3,18 @@
 import os
 from functools import reduce
 
+import click
+
 from rooda.cli import entrance
-from rooda.cli.goal.go import Opened, carried_out
+from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import MOST_DOLLARS, MOST_ITERATIONS, Ready, ready, within
 from rooda.cli.where import Where
-from rooda.errors import UsageProblem
+from rooda.errors import FAILED, OK, UsageProblem
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_gates import reopened
 from rooda.loops.goal_rules import paid
-from rooda.loops.goal_state import IN_PROGRESS, GoalState, money
+from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
 from rooda.policy.goal_effects import GoalWorld, Question
@@ -28,6 +30,9 @@ MOST_NAMED = 20  # files that a call which died may have changed
 
 def act(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
+    if state := finished(place):
+        click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
+        return OK if state.status == COMPLETED else FAILED
     require(place)
     made = ready(where, typed)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)

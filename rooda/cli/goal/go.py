@@ -1,5 +1,6 @@
 """One session of a goal: opened, run to its end, and what an end or a pause leaves behind."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
-from rooda.stores.goal_state import GoalStore
+from rooda.stores.goal_state import GoalStore, ended, tidied
 from rooda.world import files, lock
 from rooda.world.checks import Manner
 from rooda.world.goal_asking import Asker
@@ -45,8 +46,10 @@ def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, since: 
     manner = Manner(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant, tick = Tenant("goal", NAME, ready.budget, setup.hooks, since), ticking(seen, screen.tick())
+        tenant = Tenant("goal", NAME, ready.budget, setup.hooks, since, setup.safety)
+        tick = ticking(seen, screen.tick())
         session = Session(where.workspace, tenant, manner, signals, screen.show, tick, held)
+        session.hide(ready.agent.env)
         ways = Ways(
             workspace=where.workspace,
             folder=place.folder,
@@ -91,9 +94,23 @@ def carried_out(
             raise LimitReached(limit.what, "Nothing was started. Run it again with a higher limit, or later.") from None
     if state := open_.store.last:
         summarized(place, state)
-        if state.status == COMPLETED and state.keep == "delete":
-            goal_place.forget(place)
+        _forgotten(place, state)
     return ending.code
+
+
+def finished(place: Place) -> GoalState | None:
+    """The goal whose end was cut off before all of it was written; it is written now."""
+    state = None if lock.is_held(place.lock) else ended(place)
+    if state is None or (tidied(place, state) and os.path.exists(place.summary)):
+        return None
+    summarized(place, state)
+    _forgotten(place, state)
+    return state
+
+
+def _forgotten(place: Place, state: GoalState) -> None:
+    if state.status == COMPLETED and state.keep == "delete":
+        goal_place.forget(place)
 
 
 def summarized(place: Place, state: GoalState) -> None:
@@ -101,6 +118,6 @@ def summarized(place: Place, state: GoalState) -> None:
     facts = closing_facts(state, Ending(state.pause, 0, note=state.reason))
     try:
         goal_place.ready(place)
-        files.write(place.file("summary.md"), files.to_bytes(summary(state, box(facts))))
+        files.swap(place.summary, files.to_bytes(summary(state, box(facts))))
     except OSError:
         pass

@@ -79,6 +79,7 @@ def _run() -> list[click.Parameter]:
         _flag("--delete-state", help="Delete it once completed."),
         _flag("--fresh", help="Start over, whatever was there."),
         _flag("--ascii", help="Only ASCII on the screen."),
+        options.worktree(),
         *options.for_kind(),
     ]
 

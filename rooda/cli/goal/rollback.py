@@ -2,6 +2,7 @@
 
 import click
 
+from rooda.cli.undo import left_alone
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.model import Json
@@ -25,11 +26,13 @@ def act(where: Where, typed: Json) -> int:
     if held is None:
         raise Undecided("The goal is running; nothing was restored.", "Let it pause first: rooda goal pause")
     try:
-        changed = refs.rolled_back(where.workspace, run, typed["k"])
+        done = refs.rolled_back(where.workspace, run, typed["k"])
     finally:
         held.let_go()
-    click.echo(f"Restored the work tree from before iteration {typed['k']}: {len(changed)} files.")
-    for path in changed:
-        click.echo(f"  {path}")
+    click.echo(f"Restored the work tree from before iteration {typed['k']}: {len(done.changes)} files.")
+    for row in done.changes:
+        click.echo(f"  {row.path}")
+    for line in left_alone(done):
+        click.echo(line)
     click.echo(f"The present was kept as checkpoint before-rollback-to-{typed['k']}. Branch and index are untouched.")
     return OK

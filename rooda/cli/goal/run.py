@@ -22,6 +22,14 @@ from rooda.world import lock, person
 def act(where: Where, typed: Json) -> int:
     made = ready(where, typed)
     wanted = wish(made, where, typed)
+    if made.asked.worktree:
+        from rooda.cli import apart
+
+        return apart.inside(where, NAME, NAME, made.screen, lambda there: _begun(made, there, typed, wanted))
+    return _begun(made, where, typed, wanted)
+
+
+def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     place = Place(where.workspace)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     if _goes_on(place, typed, made.screen):

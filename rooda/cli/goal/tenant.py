@@ -10,12 +10,16 @@ from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import look, unfinished
 from rooda.world import lock
 
-__all__ = ["NAME", "facts", "lines", "locks", "resumable", "resume", "running"]
+__all__ = ["NAME", "facts", "lines", "lock_of", "locks", "resumable", "resume", "running"]
 
 
 def locks(workspace: str) -> dict[str, str]:
     path = Place(workspace).lock
     return {NAME: path} if os.path.exists(path) else {}
+
+
+def lock_of(workspace: str, name: str) -> str:
+    return Place(workspace).lock
 
 
 def running(workspace: str) -> dict[str, str]:

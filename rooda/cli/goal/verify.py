@@ -17,6 +17,7 @@ from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
 from rooda.world import files, lock
 from rooda.world.process import capture
+from rooda.world.search import finds
 
 NO_LIMIT = 1e6
 
@@ -84,7 +85,7 @@ def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> i
         if criterion.kind in RUN and name in (None, criterion.name):
             done = capture(["/bin/sh", "-c", criterion.command], cwd=where.workspace, timeout=NO_LIMIT)
             output = (done.out + done.err).decode("utf-8", "surrogateescape")
-            row["met"] = done.code == 0 and goal_expect.holds(criterion.expect, output)
+            row["met"] = done.code == 0 and goal_expect.holds(criterion.expect, output, finds)
             row["evidence"] = f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
     click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(table(wanted)))

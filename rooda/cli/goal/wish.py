@@ -1,12 +1,12 @@
 """From what was typed to what is wished for."""
 
-import json
 import os
 import sys
 
 from rooda.cli.goal.ready import Ready, blind, budget, headless, iterations, variable
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
+from rooda.kernel.loads import loads
 from rooda.loops.goal_plan import Wish
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_prd, goal_score
@@ -87,8 +87,8 @@ def plan(where: Where, path: str | None) -> Plan | None:
     if goal_prd.is_list(text):
         return goal_prd.read(text)
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as problem:
+        found = loads(text)
+    except ValueError as problem:
         raise UsageProblem(f"{path} is neither JSON nor a list of tasks: {problem}.") from None
     if not isinstance(found, dict):
         raise UsageProblem(f"{path} must hold one JSON object.")

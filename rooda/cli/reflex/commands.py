@@ -6,7 +6,7 @@ import click
 
 from rooda.report.reflex_lines import visible
 from rooda.settings.lookup import Lookup
-from rooda.world import clock, person
+from rooda.world import person
 from rooda.world.signals import Signals
 
 RUN, ASK, SKIP = "run", "ask", "skip"
@@ -29,24 +29,19 @@ class Commands:
 
     def decide(self, commands: Sequence[str]) -> str:
         """run or skip."""
-        if self._way != ASK:
-            return self._way
-        if set(commands) <= self._allowed:
-            return RUN
+        if not self.asks(commands):
+            return RUN if self._way == ASK else self._way
         if not self._asked(commands):
             return SKIP
         self._allowed.update(commands)
         return RUN
 
+    def asks(self, commands: Sequence[str]) -> bool:
+        """Will a person be asked?"""
+        return self._way == ASK and not set(commands) <= self._allowed
+
     def _asked(self, commands: Sequence[str]) -> bool:
         rows = "\n".join(f"  $ {visible(line)}" for command in commands for line in command.split("\n"))
         click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
-        click.echo("Run them? [y/N] ", nl=False, err=True)
-        while not self._signals.first:
-            began = clock.monotonic()
-            answer = person.waiting_answer(1.0)
-            if answer is not None:
-                return answer.strip().lower() in ("y", "yes")
-            if clock.monotonic() - began < 0.9:  # end of input comes at once
-                return False
-        return False
+        answer = person.typed_answer("Run them? [y/N] ", self._signals)
+        return answer is not None and answer.strip().lower() in ("y", "yes")

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.errors import RoodaError, UsageProblem
+from rooda.kernel.loads import loads
 from rooda.model import Json
 from rooda.policy import reflex_rules
 from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria
+from rooda.settings.lines import parse
 from rooda.world import files, person
 from rooda.world.shipped import shipped
 
+_DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")
 
 
@@ -38,8 +41,8 @@ def from_file(path: str) -> Drafted:
 def parsed(text: str, where: str, toml: bool) -> Drafted:
     """The criteria of a text; UsageProblem with everything that is wrong with it."""
     try:
-        data = _toml(text) if toml else json.loads(text.removeprefix("\ufeff"), object_pairs_hook=no_twins)
-    except (ValueError, RecursionError) as problem:
+        data = _toml(text) if toml else loads(text.removeprefix("\ufeff"), _DECODER.decode)
+    except ValueError as problem:
         raise UsageProblem(f"{where}: it is not {'TOML' if toml else 'JSON'} ({problem})") from None
     if not toml and halves(data):
         raise UsageProblem(f"{where}: a text holds half a character (one \\ud… of two)")
@@ -60,9 +63,7 @@ def accepted(data: Any, where: str) -> Drafted:
 
 
 def _toml(text: str) -> Json:
-    import tomllib
-
-    return tomllib.loads(text)
+    return parse(text)[0]
 
 
 def template(name: str) -> Json:

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from rooda import model
 from rooda.cli.reflex.commands import Commands
 from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import State
-from rooda.loops.reflex_world import Answer, Query, Ran, World
+from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.model import Call, Command, Reply
 from rooda.policy.patience import backoff
 from rooda.policy.reflex_sections import changed, hashes
@@ -58,7 +59,7 @@ class Effects:
         )
 
     def artifact(self) -> str | None:
-        data = reflex_files.read_artifact(self._place)
+        data = reflex_files.the_artifact(self._place)
         return None if data is None else files.to_text(data)
 
     def digest(self, text: str) -> str:
@@ -68,7 +69,7 @@ class Effects:
         self._session.folder.write(f"artifact-{digest[:16]}.md", data)
         return digest
 
-    def ask(self, queries: Sequence[Query]) -> list[Answer]:
+    def ask(self, queries: Sequence[Query], beside: Beside | None = None) -> list[Answer]:
         """All at once."""
         first = queries[0]
         facts = {"level": first.level, "attempt": first.attempt, "steps": [query.phase for query in queries]}
@@ -76,17 +77,41 @@ class Effects:
         if first.attempt > 1 and self._retryable:
             self._session.rest(backoff(self._ready.setup.retry_wait, first.attempt - 1))
             self._end_if_signalled()
-        replies = self._asked(queries)
+        replies = self._asked(queries, beside)
         self._retryable = any(reply.retryable for reply in replies)
-        return [_answer(reply, self._ready.agent.output) for reply in replies]
+        answers = [_answer(reply, self._ready.agent.output) for reply in replies]
+        clean = self._session.clean
+        return [each._replace(text=clean(each.text), problem=clean(each.problem)) for each in answers]
 
-    def _asked(self, queries: Sequence[Query]) -> list[Reply]:
+    def _asked(self, queries: Sequence[Query], beside: Beside | None) -> list[Reply]:
         guard = Guarded(self._place.artifact)
-        replies = self._session.ask_all([self._call(query) for query in queries])
+        calls = [self._call(query) for query in queries]
+        if beside is None:
+            replies = self._session.ask_all(calls)
+        else:
+            replies = self._asked_beside(calls, beside, queries[0], guard)
         if guard.restored():
             self._say("reflex.restored", artifact=self._place.shown_artifact)
         if not all(reply.ok for reply in replies):  # what a signal has cut off is no answer, and no breach either
             self._end_if_signalled()
+        return replies
+
+    def _asked_beside(self, calls: list[Call], beside: Beside, query: Query, guard: Guarded) -> list[Reply]:
+        replies: list[Reply] = []
+
+        def together(commands: Sequence[Command], at_once: bool) -> list[model.Ran]:
+            if replies:
+                return self._session.run(commands, at_once)
+            found, ran = self._session.ask_beside(calls, commands)
+            replies.extend(found)
+            self._end_if_signalled()
+            if guard.restored():  # by whom? That shows without the agent
+                ran = self._session.run(commands, at_once)
+                if guard.intact():
+                    self._say("reflex.restored", artifact=self._place.shown_artifact)
+            return ran
+
+        beside.take(self._executed(query.level, query.iteration, beside.commands, together))
         return replies
 
     def _end_if_signalled(self) -> None:
@@ -120,20 +145,28 @@ class Effects:
         return [reflex_files.line_of(event) for event in cut]
 
     def runnable(self, commands: Sequence[str]) -> bool:
+        asks = self._commands.asks(commands)
+        if asks:
+            facts = {"text": "Run them?", "lines": list(commands), "hint": "[y/N]", "attended": True, "answer": ""}
+            self._say("question.asked", gate="checks", **facts)
         way = self._commands.decide(commands)
         self._end_if_signalled()
+        if asks:
+            self._say("question.answered", gate="checks", answer="y" if way == "run" else "n")
         self._say("reflex.checks", commands=list(commands), way=way)
         return way == "run"
 
     def execute(self, state: State, commands: Sequence[str]) -> list[Ran]:
+        return self._executed(state.phase, state.iteration, commands, self._session.run)
+
+    def _executed(self, level: str, iteration: int, commands: Sequence[str], run: reflex_effects.Runner) -> list[Ran]:
         made = [
-            Command(text, f"check-{state.phase.lower()}-{place}", self._check_timeout, state.iteration)
+            Command(text, f"check-{level.lower()}-{place}", self._check_timeout, iteration)
             for place, text in enumerate(commands, 1)
         ]
-        run = self._session.run
         found = reflex_effects.execute(made, self._place.artifact, run, not self._sequential)
         self._end_if_signalled()
-        return [Ran(*each) for each in found]
+        return [Ran(each.holds, self._session.clean(each.details)) for each in found]
 
     def changed(self, state: State) -> list[str] | None:
         before = [

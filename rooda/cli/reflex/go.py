@@ -9,7 +9,7 @@ from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
-from rooda.loops.reflex_state import State
+from rooda.loops.reflex_state import RUNNING, State
 from rooda.loops.reflex_world import How
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
@@ -29,7 +29,7 @@ def go(
     look = ready.look
     how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias, made.budget, made.hooks, "" if fresh else start.created_at)
+        tenant = Tenant("reflex", place.alias, made.budget, made.hooks, "" if fresh else start.created_at, made.safety)
         session = Session(place.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
         facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}
@@ -39,11 +39,12 @@ def go(
             state = reflex(Run(store), start, how, effects.world())
             session.tell("run.ended", **summary(place, state), exit_code=EXIT_CODES[state.status])
         except (Interrupted, LimitReached, OSError) as problem:
-            if store.state is None:
+            if (left := store.latest()) is None:
                 raise
             reason, note, code = _why_open(problem, place)
             if not signals.abandoned:
-                facts = {**summary(place, store.state), "reason": reason, "note": note}
+                facts = summary(place, left)
+                facts |= {"reason": reason, "note": note} if left.status == RUNNING else {}
                 session.tell("run.ended", **facts, exit_code=code)
             return code
         finally:

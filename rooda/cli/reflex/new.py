@@ -31,7 +31,8 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     if not text.strip():
         raise UsageProblem("The task is empty.", 'Say what is to be written: rooda reflex new "An OpenAPI spec for …"')
     _one_source(typed)
-    _refuse_a_second(here.workspace)
+    if not asked.worktree:
+        _refuse_a_second(here.workspace)
     made = ready(here, asked, own_flags(typed))
     try:
         proposal = _proposed(text, here, asked, made, typed)
@@ -40,6 +41,10 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json)
+    if asked.worktree:
+        from rooda.cli import apart
+
+        return apart.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
     return start(proposal, here, asked, made)
 
 
@@ -110,6 +115,7 @@ def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
     reflex_run.tidy_all(here.workspace)
     place = Place(here.workspace, _unused(here.workspace, proposal.alias))
     held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    reflex_run.require_none_running(here.workspace)  # begun before we had the lock
     store = reflex_run.ReflexStore(place, None)
     return go(place, store, first(place, proposal), made, held, asked, fresh=True)
 
@@ -170,6 +176,7 @@ new = click.Command(
         click.Option(["--confirm-criteria"], is_flag=True, help="I confirm the rules and thresholds."),
         click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="I confirm this limit."),
         *ways(),
+        options.worktree(),
         *options.for_kind(),
     ],
     help="Start a new loop for TASK. You confirm the success criteria and the limit, here or with two options.",

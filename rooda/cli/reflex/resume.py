@@ -19,6 +19,7 @@ from rooda.stores.reflex_files import Found, Place
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = relocated(where(ctx), typed)
+    reflex_run.tidy_all(here.workspace)  # an end that was cut off, too
     place = meant(here.workspace, alias)
     if place is None:
         raise none_active(here.workspace)
@@ -92,7 +93,7 @@ def _refuse_beside_another(place: Place) -> None:
 def with_artifact(place: Place, state: State) -> State:
     """Without its artifact the iteration goes back to where it is written."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
-    if written and reflex_files.read_artifact(place) is None:
+    if written and reflex_files.the_artifact(place) is None:
         return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
     return state
 

@@ -5,7 +5,7 @@ import click
 from rooda.cli.reflex.summary import summary
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.loops.reflex_state import RUNNING, stopped
+from rooda.loops.reflex_state import RUNNING, State, stopped
 from rooda.report import reflex_lines
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
@@ -27,11 +27,18 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
     return end(Place(workspace, alias), " ".join(reason).strip())
 
 
-def end(place: Place, reason: str) -> int:
+def close(place: Place, reason: str) -> State | None:
+    """The loop is over, and `stop.reason` says why; None if it was over before."""
     found = reflex_files.look(place)
+    if found.state is None or found.state.status != RUNNING:
+        return None
     store = reflex_run.ReflexStore(place, found.state) if lock.is_held(place.lock) else reflex_run.opened(place, found)
-    assert found.state is not None and found.state.status == RUNNING
-    state = store.save(stopped(found.state, reason), by_person=True)
+    return store.save(stopped(found.state, reason), by_person=True)
+
+
+def end(place: Place, reason: str) -> int:
+    state = close(place, reason)
+    assert state is not None
     click.echo("\n".join(reflex_lines.summary(summary(place, state))))
     data = reflex_files.read_artifact(place)
     if data is not None:

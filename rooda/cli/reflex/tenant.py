@@ -13,6 +13,10 @@ def locks(workspace: str) -> dict[str, str]:
     return {alias: Place(workspace, alias).lock for alias in reflex_files.aliases(workspace)}
 
 
+def lock_of(workspace: str, name: str) -> str:
+    return Place(workspace, name).lock
+
+
 def resumable(workspace: str) -> list[str]:
     return reflex_files.running(workspace)
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from rooda.model import Call, Reply
 from rooda.policy.outcome import CONTEXT
@@ -15,20 +16,27 @@ from rooda.world.ground import Ground
 Note = Callable[[int, str], None]  # pid, command
 
 
-def ask(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[], None]) -> list[Reply]:
-    """Run the agents to their ends, all at once. Failure, timeout and interruption are results, not exceptions."""
+class Round(NamedTuple):
+    """Agents that are ready to be started, and how to understand what became of them."""
+
+    specs: list[process.Spec]
+    tick: process.Tick | None
+    replies: Callable[[Sequence[process.Done]], list[Reply]]
+
+
+def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
+    """Failure, timeout and interruption are results, not exceptions. Who would refuse its prompt is not started."""
     problems = [preflight.excess_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
-    answers = iter(_asked(fitting, ground, note, meanwhile) if fitting else ())
-    return [refused(problem) if problem else next(answers) for problem in problems]
-
-
-def _asked(calls: Sequence[Call], ground: Ground, note: Note, meanwhile: Callable[[], None]) -> list[Reply]:
     circles = ender.Circles()
-    specs = [_spec(call, ground, note, circles) for call in calls]
-    tick = circles.over(ground.tick) if any(call.agent.output in ender.CIRCLING for call in calls) else ground.tick
-    ended = process.together(specs, ground.signals, tick, ground.folder.make_spare, meanwhile)
-    return [_reply(call, done, spec) for call, done, spec in zip(calls, ended, specs, strict=True)]
+    specs = [_spec(call, ground, note, circles) for call in fitting]
+    tick = circles.over(ground.tick) if any(call.agent.output in ender.CIRCLING for call in fitting) else ground.tick
+
+    def replies(ended: Sequence[process.Done]) -> list[Reply]:
+        answers = map(_reply, fitting, ended, specs)
+        return [refused(problem) if problem else next(answers) for problem in problems]
+
+    return Round(specs, tick, replies)
 
 
 def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> process.Spec:

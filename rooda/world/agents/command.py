@@ -14,7 +14,9 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     words: list[str] = []
     for word in shlex.split(agent.command):
-        if any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
+        if not words:  # the program: what it lacks stands there as it is, and is not found
+            words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
+        elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
             _leave_out(words, word)
         else:
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or "", word))
@@ -41,5 +43,5 @@ def describe(agent: Agent) -> str:
 
 def _leave_out(words: list[str], word: str) -> None:
     """Drop a word whose value is unknown, together with the option it belongs to."""
-    if not word.startswith("-") and words and words[-1].startswith("-") and words[-1].strip("-"):
+    if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()

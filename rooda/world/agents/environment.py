@@ -25,12 +25,15 @@ NESTING = frozenset(
         "AGENT_SESSION_ID",
     }
 )
+# A service manager's; who spoke there would speak in the loop's name.
+MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROCEDURE", "ROODA_MODEL")
 
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Ours, without what would mislead: nesting marks, and the marks of a rooda that called us."""
-    return {key: value for key, value in environ.items() if key not in NESTING and key not in _OURS}
+    misleading = {*NESTING, *_OURS, *MANAGER}
+    return {key: value for key, value in environ.items() if key not in misleading}
 
 
 def without(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:

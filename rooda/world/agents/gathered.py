@@ -12,7 +12,8 @@ class Gathered:
     """Facts so far; a reader calls these words and nothing else."""
 
     def __init__(self) -> None:
-        self.session = self.model = self.final = ""
+        self.session = self.model = ""
+        self._said: list[str] = []  # the final message in pieces: some come word by word
         self.ended = False  # the CLI's own last record was seen
         self.status: int | None = None  # HTTP status of the error, where the CLI says it
         self.error = self.message = ""
@@ -28,6 +29,21 @@ class Gathered:
         self.shares: dict[str, Usage] = {}  # the usage model by model, where that is told
         self.waiting: tuple[str, int | None] = ("", None)  # why it tries again; nothing has come since
         self.memory: dict[str, Any] = {}  # what a reader has to remember from one record to the next
+
+    @property
+    def final(self) -> str:
+        """The final message so far."""
+        if len(self._said) > 1:
+            self._said = ["".join(self._said)]
+        return self._said[0] if self._said else ""
+
+    @final.setter
+    def final(self, text: str) -> None:
+        self._said = [text]
+
+    def goes_on(self, text: str) -> None:
+        """More of the same message."""
+        self._said.append(text)
 
     def say(self, text: Any) -> None:
         """The agent's own words; the last of them are its final message."""

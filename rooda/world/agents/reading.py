@@ -1,8 +1,8 @@
 """One reading of every transcript: bytes in, facts out, whatever the bytes are."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 
+from rooda.kernel.loads import loads
 from rooda.model import Facts, Json
 from rooda.world import files
 from rooda.world.agents.gathered import Gathered
@@ -63,8 +63,8 @@ def _record(line: bytes) -> Json | None:
     if line.lstrip()[:1] != b"{":
         return None
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = loads(line)
+    except ValueError:
         return None
     return record if isinstance(record, dict) else None
 

@@ -5,13 +5,13 @@ these files, which are nobody's promise, means unknown.
 """
 
 import fnmatch
-import json
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from rooda.kernel.loads import loads
 from rooda.model import Json, Usage
 from rooda.world import files
 from rooda.world.agents.gathered import Gathered, inner, number
@@ -42,7 +42,7 @@ def spent(output: str, session: str, env: Mapping[str, str]) -> Spent:
         for path in _paths(kept, session, env):
             try:
                 return _read(path, kept)
-            except (OSError, ValueError, RecursionError):
+            except (OSError, ValueError):
                 return {}
     return {}
 
@@ -87,7 +87,7 @@ def _is_readable(path: str) -> bool:
 def _read(path: str, kept: Kept) -> Spent:
     into = Gathered()
     for line in files.lines(path, LARGEST, LONGEST):
-        record = json.loads(line) if any(word in line for word in kept.telling) else None
+        record = loads(line) if any(word in line for word in kept.telling) else None
         if isinstance(record, dict):
             kept.take(record, into)
     return into.shares

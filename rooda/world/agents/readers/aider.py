@@ -9,6 +9,7 @@ _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*
 _COST = re.compile(r"\$([\d.]+) session")
 _EDIT = re.compile(r"^Applied edit to (.+)$")
 _ERROR = re.compile(r"litellm\.(?:exceptions\.)?(\w+(?:Error|Exceeded|Exception)): (.*)")
+LONGEST = 65_536  # characters of its words that are kept at least
 _SCALE = {"k": 1_000, "M": 1_000_000}
 
 
@@ -26,7 +27,11 @@ def line(text: str, into: Gathered) -> None:
     elif error := _ERROR.search(text):
         into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
     else:
-        into.final = f"{into.final}\n{text}"[-65_536:]
+        into.goes_on(f"\n{text}")
+        into.memory["size"] = size = into.memory.get("size", 0) + len(text) + 1
+        if size > 2 * LONGEST:
+            into.final = into.final[-LONGEST:]
+            into.memory["size"] = LONGEST
         into.noise(text.encode())
 
 

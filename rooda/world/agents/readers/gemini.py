@@ -55,7 +55,10 @@ def _message(record: Json, into: Gathered) -> None:
     text = record.get("content")
     if isinstance(text, str):
         into.went_on()
-        into.final = into.final + text if record.get("delta") else text
+        if record.get("delta"):
+            into.goes_on(text)
+        else:
+            into.final = text
         into.shown.append(text)
 
 

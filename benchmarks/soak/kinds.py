@@ -1,0 +1,126 @@
+"""The four kinds of loops in a soak: what each needs on disk, how it is begun and gone on with, how far it is."""
+
+import glob
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from benchmarks.bench import write
+from benchmarks.goals.flow import topology
+from benchmarks.goals.goal import plan
+from benchmarks.goals.reflex import rules
+
+MANY = 1000
+IGNORED = ("said", "calls", "doubled", "limits.told", ".rooda/", ".loop/", ".ai-factory/")
+PHASES = ("observe", "orient", "decide", "act")
+SETTINGS = """\
+[loop]
+agent = "scripted"
+iteration_timeout = 2
+kill_grace = 0.5
+retry_wait = 0
+failure_threshold = 20
+[goal]
+agent = "scripted"
+iteration_timeout = 2
+[flow]
+agent = "scripted"
+iteration_timeout = 2
+[reflex]
+agent = "scripted"
+iteration_timeout = 2
+[agents.scripted]
+command = %s
+output = "claude"
+[hooks]
+limit = "cat >>limits.told"
+[procedures.soak]
+safety = "snapshot"
+quality_gates = ["test -e work"]
+max_cost = 1000
+promise_signals = true
+"""
+
+
+class Kind(NamedTuple):
+    """One kind of loop."""
+
+    name: str
+    begin: Callable[[int], list[str]]  # the words that begin the n-th run
+    resume: list[str]
+    counter: Callable[[str], tuple[str, int]]  # which run, and how far it is; ("", 0) when there is none
+    json: tuple[str, ...]  # files that must be whole at any moment
+    lines: tuple[str, ...]  # files whose every line must be, but for a torn last one
+
+
+def furnish(folder: str, agent: str) -> None:
+    """Whatever any of the four wants to find; a repository with a commit."""
+    write(os.path.join(folder, "rooda.toml"), SETTINGS % json.dumps(agent) + "".join(f'{p} = "{p}"\n' for p in PHASES))
+    write(os.path.join(folder, "rules.json"), json.dumps(rules(1)))
+    write(os.path.join(folder, "plan.json"), json.dumps(plan(20)))
+    write(os.path.join(folder, ".gitignore"), "".join(f"/{name}\n" for name in IGNORED))
+    for name in ("controller", "sensor", "actuator"):
+        write(os.path.join(folder, f"loop-{name}-one.md"), f"You are the {name}.\n")
+    os.mkdir(os.path.join(folder, ".ai-loop"))
+    write(os.path.join(folder, ".ai-loop", "flow.yaml"), json.dumps({"version": 1, "flow": topology(2, MANY)}))
+    for number in range(200):
+        write(os.path.join(folder, f"file-{number}"), f"{number}\n" * 20)
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+def _state(path: str, which: str, count: str = "iteration") -> Callable[[str], tuple[str, int]]:
+    def counter(folder: str) -> tuple[str, int]:
+        found = _newest(os.path.join(folder, path))
+        return (str(found[which]), int(found[count])) if found else ("", 0)
+
+    return counter
+
+
+def _newest(pattern: str) -> dict[str, Any]:
+    paths = sorted(glob.glob(pattern), key=os.path.getmtime)
+    if not paths:
+        return {}
+    with open(paths[-1], encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+        return found
+
+
+def _commits(folder: str) -> tuple[str, int]:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False).stdout.strip()
+
+    branch = git("symbolic-ref", "--short", "HEAD")
+    return branch, int(git("rev-list", "--count", "HEAD") or 0)
+
+
+def _goal(folder: str) -> tuple[str, int]:
+    run = _newest(os.path.join(folder, ".loop", "run.json"))
+    return str(run.get("started_at", "")), _state(".loop/state.json", "spec")(folder)[1]
+
+
+def _one(name: str) -> list[str]:
+    return ["--confirm-criteria", "--max-iterations", str(MANY), "--confirm-max-iterations", str(MANY), "--alias", name]
+
+
+_MORE = ["--iterations", str(MANY), "--force-limits"]
+_REFLEX = ".ai-factory/evolution/soak-*/"
+KINDS = (
+    Kind(
+        "ooda", lambda _: ["soak", "-n", "0"], ["resume", "soak"],
+        _state(".rooda/state/soak.json", "started_at"), (".rooda/state/*.json",), (),
+    ),
+    Kind(
+        "reflex", lambda n: ["reflex", "new", "a task", "--rules", "rules.json", *_one(f"soak-{n:04d}")],
+        ["reflex", "resume"], _state(f"{_REFLEX}run.json", "run_id"),
+        (f"{_REFLEX}run.json", ".ai-factory/evolution/current.json"), (f"{_REFLEX}history.jsonl",),
+    ),
+    Kind("flow", lambda _: ["flow", "run", "go on", "--new"], ["flow", "resume"], _commits, (), ()),
+    Kind(
+        "goal", lambda _: ["goal", "run", "a task", "--plan", "plan.json", "--score", "2,2,2,2,2", *_MORE, "--fresh"],
+        ["goal", "continue", *_MORE], _goal,
+        (".loop/state.json", ".loop/run.json"), (".loop/iterations.jsonl",),
+    ),
+)  # fmt: skip

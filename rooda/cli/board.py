@@ -1,0 +1,151 @@
+"""All runs of some workspaces, one row each, looked at again and again: what a look needs of the last one is kept."""
+
+import os
+
+from rooda.cli import kinds
+from rooda.cli.kinds import Loop
+from rooda.model import Json
+from rooda.policy.spending import Spent, plus, total
+from rooda.report.status_table import Row
+from rooda.world import accounts, clock, descent, lock
+from rooda.world.pulse import Now, Pulse, seconds_of
+
+NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
+SELDOM = 10  # looks between two at those that do not run
+
+
+class Board:
+    """The rows of these workspaces."""
+
+    def __init__(self) -> None:
+        self._pulses: dict[str, Pulse] = {}
+        self._closed: dict[str, tuple[Spent, float]] = {}  # what sessions that are over came to
+        self._idle: dict[str, list[Row]] = {}
+        self._looks: dict[str, int] = {}
+        self._running: dict[str, list[Loop]] = {}
+
+    def look(self, workspaces: list[str]) -> list[Row]:
+        """Who runs first."""
+        rows = [row for workspace in workspaces for row in self._of(workspace)]
+        return sorted(rows, key=lambda row: not row.running)
+
+    def _of(self, workspace: str) -> list[Row]:
+        running = [loop for loop in kinds.known(workspace) if lock.is_held(loop.lock)]
+        looks = self._looks.get(workspace, 0)
+        if looks % SELDOM == 0 or running != self._running.get(workspace):
+            busy = {(loop.kind, loop.name) for loop in running}
+            self._idle[workspace] = [
+                self.row(workspace, kind, facts)
+                for kind in kinds.KINDS
+                for facts in kinds.tenant(kind).facts(workspace, None)
+                if (kind, name_of(facts)) not in busy
+            ]
+        self._looks[workspace], self._running[workspace] = looks + 1, running
+        return [self.row(workspace, loop.kind, _facts(workspace, loop)) for loop in running] + self._idle[workspace]
+
+    def row(self, workspace: str, kind: str, facts: Json) -> Row:
+        """What the loop's files say of it, what its events say, and whether it stands still."""
+        name, running, pid = name_of(facts), bool(facts.get("running")), facts.get("pid")
+        now, spent, elapsed, run = self._read(workspace, kind, name, running)
+        suspended = running and _suspended(pid)
+        waits, left = _waits(now, suspended) if running else (_next(kind, name, facts), None)
+        iteration, most = _iteration(facts, now)
+        return Row(
+            workspace=workspace,
+            loop=kind,
+            name=name,
+            run=run,
+            status="running" if running else _status(str(facts.get("status", ""))),
+            running=running,
+            pid=pid if isinstance(pid, int) else None,
+            phase=now.phase if running else "",
+            since=now.since if running else "",
+            iteration=iteration,
+            display=(now.iteration or iteration) if running and kind != "reflex" else iteration,
+            max_iterations=most,
+            failures=_failures(kind, facts) or now.failures,
+            elapsed=round(elapsed, 3),
+            calls=spent.calls,
+            tokens=spent.tokens,
+            cost=None if spent.unknown == spent.calls else round(spent.cost, 6),
+            calls_of_unknown_cost=spent.unknown,
+            suspended=suspended,
+            waits_for=waits,
+            seconds_left=left,
+        )
+
+    def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[Now, Spent, float, str]:
+        """What the newest session does, what all sessions of the run came to, and the newest one's id."""
+        paths = accounts.sessions(workspace, name, kind)
+        if not paths:
+            return Now(), Spent(), 0.0, ""
+        newest, key = paths[-1], "\n".join((paths[0], paths[-1], str(running)))
+        if key not in self._closed:
+            self._closed[key] = _closed(paths[:-1] if running else paths, kind)
+        spent, elapsed = self._closed[key]
+        pulse = self._pulses.setdefault(newest, Pulse(newest)).look()
+        if running:
+            spent, elapsed = plus(spent, pulse.spent), elapsed + pulse.elapsed(True)
+        return pulse.now, spent, elapsed, os.path.basename(os.path.dirname(newest))
+
+
+def name_of(facts: Json) -> str:
+    return next((str(facts[key]) for key in NAMES if key in facts), "")
+
+
+def _facts(workspace: str, loop: Loop) -> Json:
+    """Of one that runs. What a flow's files and commits say is dear, and its events tell enough."""
+    pid = lock.owner(loop.lock).get("pid")
+    known = kinds.tenant(loop.kind).facts(workspace, loop.name) if loop.kind != "flow" else []
+    return {"name": loop.name, **(known[0] if known else {}), "running": True, "pid": pid}
+
+
+def _closed(paths: list[str], kind: str) -> tuple[Spent, float]:
+    """What sessions that are over came to."""
+    spent = total(call for path in paths for call in accounts.of_session(path) if call.loop == kind)
+    return spent, sum(Pulse(path).look().elapsed(False) for path in paths)
+
+
+def _suspended(pid: object) -> bool:
+    kin = descent.kin_of(pid) if isinstance(pid, int) else None
+    return kin is not None and kin.state in (b"T", b"t")
+
+
+def _status(word: str) -> str:
+    """A loop that is marked running and that nobody runs was cut off."""
+    return "cut off" if word in ("running", "in_progress") else word
+
+
+def _iteration(facts: Json, now: Now) -> tuple[int | None, int | None]:
+    """How far it is, and its limit; of a flow that of its top node."""
+    top: Json = next(iter(facts.get("nodes") or ()), {})
+    known = [facts.get(key, top.get(key)) for key in ("iteration", "max_iterations")]
+    iteration, most = (number if isinstance(number, int) else None for number in known)
+    return iteration, now.max_iterations if most is None and now.max_iterations else most
+
+
+def _failures(kind: str, facts: Json) -> str:
+    if "consecutive_failures" in facts:
+        return f"{facts['consecutive_failures']}/{facts['failure_threshold']}"
+    count = facts.get("stagnation_count" if kind == "reflex" else "stuckCount")
+    return "" if count is None else str(count)
+
+
+def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
+    """For whom or what, and for how many seconds if that is known."""
+    if suspended:
+        return "rooda continue", None
+    if now.phase == "question":
+        return "a person's answer", None
+    if now.phase != "waiting":
+        return "", None
+    left = max(seconds_of(now.until) - clock.now(), 0.0)
+    return f"usage limit of {now.account}" if now.account else "a fault of the service", round(left, 1)
+
+
+def _next(kind: str, name: str, facts: Json) -> str:
+    """What a person can do about one that does not run."""
+    if facts.get("status") == "damaged":
+        return "a person: its files are damaged"
+    command = "rooda goal continue" if kind == "goal" else f"rooda resume {name}"
+    return f"{facts['reason']}: {command}" if facts.get("reason") else command

@@ -1,0 +1,33 @@
+"""Names of loops and procedures: those that somebody knows here, and what is said of one that nobody does."""
+
+import os
+
+from rooda import settings
+from rooda.cli import kinds
+from rooda.cli.where import Where, a_name
+from rooda.errors import RoodaError, UsageProblem
+from rooda.settings.kinds import nearest
+from rooda.world import runfolder
+
+
+def require_known(here: Where, name: str) -> None:
+    """UsageProblem for a name that no procedure, no loop and no run has here."""
+    known = _known(here)
+    if a_name(name) in known:
+        return
+    near = nearest(name, known)
+    hint = f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
+    raise UsageProblem(f"No run of '{name}' is noted here. No procedure has this name either.", hint)
+
+
+def _known(here: Where) -> list[str]:
+    loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
+    runs = [os.path.basename(path)[17:].rpartition("-")[0] for path in runfolder.all_of(here.workspace, None)]
+    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *runs]))
+
+
+def _procedures(here: Where) -> list[str]:
+    try:
+        return settings.resolve.names(settings.load(here.workspace, here.config))
+    except RoodaError:
+        return []

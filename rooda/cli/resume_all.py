@@ -1,0 +1,113 @@
+"""`rooda resume --all`: at boot or login, every run that was cut off goes on in the background, in every workspace."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import click
+
+from rooda.cli import kinds, options
+from rooda.cli.kinds import Loop
+from rooda.cli.where import Where
+from rooda.errors import FAILED, OK, UNDECIDED, RoodaError
+from rooda.model import Json
+from rooda.policy.cut_off import cut_off
+from rooda.world import accounts, files, lock, orders, origin, process, workspaces
+from rooda.world.agents.environment import MANAGER
+from rooda.world.pulse import RECENT, parsed
+
+PATIENCE = 120.0  # seconds in which a run must have begun
+
+
+class CutOff(NamedTuple):
+    """A run that can go on, and the folder of its newest session."""
+
+    workspace: str
+    loop: Loop
+    folder: str
+
+
+def resume_all(here: Where) -> tuple[int, list[CutOff]]:
+    """The exit code, and those that go on now."""
+    codes = {each: _goes_on(each) for workspace in _everywhere(here) for each in _of(workspace)}
+    if not codes:
+        click.echo("No run was cut off; there is nothing to resume.")
+    good = all(code in (OK, UNDECIDED) for code in codes.values())
+    return OK if good else FAILED, [each for each, code in codes.items() if code == OK]
+
+
+def _everywhere(here: Where) -> list[str]:
+    known = workspaces.known()
+    own = os.path.realpath(here.workspace)
+    return known if own in known else [*known, own]
+
+
+def _of(workspace: str) -> Iterator[CutOff]:
+    """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
+    for kind in kinds.KINDS:
+        try:
+            names = kinds.tenant(kind).resumable(workspace)
+            paths = kinds.tenant(kind).locks(workspace)
+        except (RoodaError, OSError) as problem:
+            click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
+            continue
+        for name in names:
+            sessions = accounts.sessions(workspace, name, kind)
+            held = name in paths and lock.is_held(paths[name])
+            if sessions and not held and _is_cut_off(os.path.dirname(sessions[-1])):
+                yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), os.path.dirname(sessions[-1]))
+
+
+def _is_cut_off(folder: str) -> bool:
+    """A run inside another one is that one's business."""
+    try:
+        lines = files.tail(os.path.join(folder, "events.jsonl"), RECENT).split(b"\n")
+    except OSError:
+        return False
+    events = (record for line in lines if (record := parsed(line)))
+    return not origin.of(folder).get("inside") and cut_off(events, orders.of(folder).get("order", ""))
+
+
+def _goes_on(each: CutOff) -> int:
+    """Resumed as it was started, in the background: OK; UNDECIDED where somebody else has just done so; else FAILED."""
+    words = ["-C", each.workspace, "resume", each.loop.name, "--detach", *_as_started(each)]
+    env = {key: value for key, value in os.environ.items() if key not in MANAGER}
+    done = process.capture([sys.executable, "-m", "rooda", *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    who = f"{each.loop.name} in {each.workspace}"
+    if done.code == OK:
+        click.echo(f"Resumed {who}")
+        return OK
+    said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
+    why = next((line for line in said if line.startswith(("Error:", "WARNING:"))), said[0])
+    if done.code == UNDECIDED and "is running here already" in why:
+        click.echo(f"Runs already: {who}")
+        return UNDECIDED
+    click.echo(f"Not resumed: {who}: {why}", err=True)
+    return FAILED
+
+
+def _as_started(each: CutOff) -> list[str]:
+    """What was typed then of agent, prompt, times and settings. Limits and counts the run's own files keep."""
+    known = origin.of(each.folder)
+    start = click.Command("start", params=options.for_start())
+    parser = start.make_parser(click.Context(start, ignore_unknown_options=True))  # each kind has some of its own
+    typed, _, _ = parser.parse_args([*known.get("words", [])])
+    if isinstance(typed.get("config"), str):
+        typed["config"] = os.path.join(known["folder"], typed["config"])
+    kept = options.for_resume() if each.loop.kind == kinds.OODA else options.for_kind()
+    return [word for option in kept if option.name not in _KEPT_ELSEWHERE for word in _words(option, typed)]
+
+
+def _words(option: click.Parameter, typed: Json) -> list[str]:
+    value, name = typed.get(str(option.name)), max(option.opts, key=len)
+    if isinstance(value, bool):
+        return [name if value else option.secondary_opts[0]]
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return [f"{name}={each}" for each in values]
+
+
+_KEPT_ELSEWHERE = (
+    *("max_iterations", "unlimited", "failure_threshold", "max_cost", "max_tokens", "max_duration"),
+    *("json", "detach", "directory", "quiet", "verbose"),
+)

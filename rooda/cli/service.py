@@ -1,0 +1,171 @@
+"""`rooda service install|uninstall|status`: loops that were cut off go on after a reboot, or a login."""
+
+import os
+import sys
+from typing import NamedTuple
+
+import click
+
+from rooda.errors import OK, RoodaError, Undecided
+from rooda.policy import service_text
+from rooda.policy.service_text import LABEL, Facts
+from rooda.world import files, process
+
+HELP = {"help_option_names": ["-h", "--help"]}
+UNIT = "rooda.service"
+_force = click.option("--force", is_flag=True, help="Also if a person has changed the file.")
+
+
+@click.group(context_settings=HELP, short_help="Let loops go on after a reboot: install, uninstall, status.")
+def service() -> None:
+    """A service of your own user, not of the system: at boot or login it runs `rooda resume --all`.
+
+    Every run that a crash, a reboot or a closed terminal cut off goes on; what a person stopped does not.
+    """
+
+
+class Manager(NamedTuple):
+    """The one of this system: where its file lies, and the commands that make it look at that."""
+
+    path: str
+    text: str
+    enable: tuple[tuple[str, ...], ...]
+    disable: tuple[tuple[str, ...], ...]
+    ask: tuple[tuple[str, ...], ...]  # each says something about how it stands
+    hint: str
+
+
+@service.command(short_help="Write the file and enable it.")
+@_force
+def install(force: bool) -> int:
+    """Write the service's file and enable it. A second time changes nothing; a changed file is left alone."""
+    manager = _manager()
+    before = _read(manager.path)
+    if before == manager.text:
+        click.echo(f"It is installed already: {manager.path}")
+    else:
+        _may_replace(manager.path, before, force)
+        _write(manager)
+        click.echo(f"Wrote {manager.path}")
+    _carry_out(manager.enable, "Enabled: it runs `rooda resume --all` from the next start on.", "To enable it, type:")
+    click.echo(manager.hint)
+    return OK
+
+
+@service.command(short_help="Disable it and remove the file.")
+@_force
+def uninstall(force: bool) -> int:
+    """Disable the service and remove what `install` wrote. Loops that run go on."""
+    manager = _manager()
+    before = _read(manager.path)
+    if before is None:
+        click.echo(f"It is not installed: there is no {manager.path}")
+        return OK
+    _may_replace(manager.path, before, force)
+    _carry_out(manager.disable[:1], "Disabled.", "To disable it, type:")
+    files.remove(manager.path)
+    click.echo(f"Removed {manager.path}")
+    _carry_out(manager.disable[1:], "", "")
+    return OK
+
+
+@service.command(short_help="Is it installed, enabled, at work?")
+def status() -> int:
+    """Whether the file is there and as `install` wrote it, and what the service manager says."""
+    manager = _manager()
+    before = _read(manager.path)
+    if before is None:
+        click.echo("Not installed. Install it with: rooda service install")
+        return OK
+    current = "" if before == manager.text else " (written by another version, or for another rooda)"
+    how = f"as written{current}" if _untouched(before) else "changed by a person"
+    click.echo(f"Installed: {manager.path}, {how}")
+    for command in manager.ask:
+        said = process.capture(command)
+        words = files.to_text(said.out or said.err).strip().splitlines()
+        click.echo(f"{' '.join(command)}: {words[0] if words else f'exit {said.code}'}")
+    return OK
+
+
+def _manager() -> Manager:
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
+    log = os.path.join(_home(), "Library", "Logs", "rooda.log")
+    command = (sys.executable, "-m", "rooda", "resume", "--all", "--wait")
+    settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
+    facts = Facts(command, os.environ.get("PATH", os.defpath), settings, log)
+    if sys.platform == "darwin":
+        return _launchd(os.path.join(_home(), "Library", "LaunchAgents", f"{LABEL}.plist"), facts)
+    return _systemd(os.path.join(config, "systemd", "user", UNIT), facts)
+
+
+def _systemd(path: str, facts: Facts) -> Manager:
+    control = ("systemctl", "--user")
+    return Manager(
+        path,
+        service_text.unit(facts, files.sha256),
+        ((*control, "daemon-reload"), (*control, "enable", UNIT)),
+        ((*control, "disable", UNIT), (*control, "daemon-reload")),
+        ((*control, "is-enabled", UNIT), (*control, "is-active", UNIT)),
+        "It begins when you log in. To have it begin at boot, and live on after a logout: loginctl enable-linger\n"
+        f"Keys that agents need and that are not in a login's environment: {facts.environment} (NAME=value lines)",
+    )
+
+
+def _launchd(path: str, facts: Facts) -> Manager:
+    domain = f"gui/{os.getuid()}"
+    return Manager(
+        path,
+        service_text.plist(facts, files.sha256),
+        (("launchctl", "enable", f"{domain}/{LABEL}"),),
+        (("launchctl", "bootout", f"{domain}/{LABEL}"),),
+        (("launchctl", "print", f"{domain}/{LABEL}"),),
+        "It begins when you log in.",
+    )
+
+
+def _home() -> str:
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise RoodaError("There is no home folder to put a service in.", "Set HOME.")
+    return home
+
+
+def _read(path: str) -> str | None:
+    try:
+        return files.text(path)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise RoodaError(f"{path} can't be read: {problem.strerror}") from None
+
+
+def _write(manager: Manager) -> None:
+    try:
+        files.folder(os.path.dirname(manager.path))
+        files.replace(manager.path, files.to_bytes(manager.text), 0o644)
+    except OSError as problem:
+        raise RoodaError(f"{problem.filename or manager.path} can't be written: {problem.strerror}") from None
+
+
+def _untouched(text: str) -> bool:
+    return service_text.untouched(text, files.sha256)
+
+
+def _may_replace(path: str, before: str | None, force: bool) -> None:
+    if before is not None and not force and not _untouched(before):
+        what = f"{path} is not as `rooda service install` wrote it; nothing was done."
+        raise Undecided(what, "If you mean it: --force")
+
+
+def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:
+    """Where the manager can't be reached, the commands are told instead."""
+    for place, command in enumerate(commands):
+        said = process.capture(command)
+        if said.code:
+            why = files.to_text(said.err).strip().splitlines()
+            if by_hand:
+                rest = " && ".join(" ".join(each) for each in commands[place:])
+                click.echo(f"{command[0]} says: {why[0] if why else f'exit {said.code}'}\n{by_hand} {rest}")
+            return
+    if done:
+        click.echo(done)

@@ -1,0 +1,59 @@
+"""The snapshots of a session. Whatever goes wrong is said, each trouble once, and the loop goes on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rooda.model import Tell
+from rooda.policy.snapshots import due, family
+from rooda.world.repo import GitProblem, around
+from rooda.world.snapshots import KEEP, Taker, prune
+
+
+class Keeper:
+    """Hears every event of a session, and knows by them where a turn begins and where it ends."""
+
+    def __init__(self, workspace: str, run: str, kind: str, loop: str, tell: Tell) -> None:
+        self._workspace, self._whose, self._tell = workspace, (run, kind, loop), tell
+        self._resumed = ""
+        self._turn: int | None = None
+        self._taker: Taker | None = None
+        self._useless = False
+        self._said: set[str] = set()
+
+    def hear(self, event: str, facts: Mapping[str, Any], told: bool) -> None:
+        """Called before an event is told and after. A turn's end is saved before it is told, its beginning after."""
+        wanted, turn = due(self._turn, event, facts)
+        self._resumed = "yes" if event == "run.resumed" else self._resumed
+        if told == (self._turn is None):
+            self._turn = turn
+            if wanted and not self._useless:
+                self._take(wanted)
+
+    def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
+        """One look at the work tree, which may be both an end and a beginning."""
+        try:
+            taker = self._taker = self._taker or self._begun()
+            seen, taker.resumed = taker.seen(), self._resumed
+            for iteration, moment in wanted:
+                snapshot, fresh = taker.keep(seen, iteration, moment)
+                if fresh:
+                    facts = {"moment": moment, "number": snapshot.number, "ref": snapshot.ref}
+                    self._tell("snapshot.taken", iteration=iteration - 1, **facts, commit=snapshot.commit)
+            if seen.trouble:
+                self._say(f"The snapshots are not complete: {seen.trouble}")
+        except GitProblem as problem:
+            self._useless = self._taker is None
+            rest = "; the loop goes on without snapshots" if self._useless else ""
+            self._say(f"No snapshot: {problem.what}{rest}")
+        except OSError as problem:
+            self._say(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
+
+    def _begun(self) -> Taker:
+        repo, (_, kind, loop) = around(self._workspace), self._whose
+        prune(repo, KEEP - 1, lambda tip: tip.family == family(kind, loop))
+        return Taker(repo, *self._whose)
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._tell("problem", text=text)

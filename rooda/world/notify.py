@@ -1,0 +1,81 @@
+"""What a service manager is told of a loop: that it has begun, how far it is, that it lives, that it ends.
+
+The protocol is systemd's `sd_notify`: texts to the socket that NOTIFY_SOCKET names. Loaded only where there is one.
+"""
+
+import os
+from collections.abc import Mapping
+
+from rooda.model import Json
+from rooda.world import clock, guardian
+from rooda.world.agents.environment import MANAGER
+from rooda.world.process import Tick
+
+PATIENCE = 1.0  # seconds that a full queue may hold us up
+
+
+def send(text: bytes) -> None:
+    """One message, to the socket that the environment names; nobody there is no matter."""
+    import socket
+
+    address = os.environ.get(MANAGER[0], "")
+    place = f"\0{address[1:]}" if address.startswith("@") else address
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as end:
+            end.settimeout(PATIENCE)
+            end.sendto(text, place) if text else None
+    except (OSError, ValueError):
+        pass
+
+
+class Herald:
+    """Speaks to whoever listens; where nobody does, or no longer, it is silent."""
+
+    def __init__(self, every: float = 0.0) -> None:
+        self.every, self._next = every, 0.0
+
+    def say(self, **facts: str | int) -> None:
+        """READY=1, STATUS=…, as one message."""
+        text = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in facts.items())
+        data = text.encode("utf-8", "replace")
+        if not guardian.say(data):
+            send(data)
+
+    def tell(self, record: Json) -> None:
+        """An event of the loop, if it is one that a service manager knows a word for."""
+        event, name = record["event"], record.get("procedure") or record.get("name", "")
+        if event in ("run.started", "run.resumed"):
+            self.say(READY=1, STATUS=f"{name}: begun")
+        elif event == "iteration.started":
+            most = record.get("max_iterations")
+            self.say(STATUS=f"{name}: iteration {record['display']}{f'/{most}' if most else ''}")
+        elif event == "resting":
+            self.say(STATUS=f"{name}: waiting until {record['until']}")
+        elif event == "run.ended":
+            self.say(STOPPING=1, STATUS=f"{name}: ended ({record.get('reason', '')})")
+
+    def beat(self) -> None:
+        """WATCHDOG=1, if it is time for it again."""
+        if self.every and clock.monotonic() >= self._next:
+            self._next = clock.monotonic() + self.every
+            self.say(WATCHDOG=1)
+
+    def ticking(self, other: Tick | None) -> Tick | None:
+        """While the loop waits for its agent: what the screen wants, and the watchdog's beat. None if neither does."""
+        if not self.every:
+            return other
+
+        def work() -> None:
+            self.beat()
+            if other:
+                other.work()
+
+        return Tick(min(self.every, other.every) if other else self.every, work)
+
+
+def herald(environ: Mapping[str, str] = os.environ) -> Herald:
+    """Whether the watchdog is meant for us is said by its pid."""
+    period, pid = (environ.get(name, "") for name in MANAGER[1:])
+    ours = pid in ("", str(os.getpid()), str(guardian.visible_pid()))
+    seconds = int(period) / 1e6 if period.isdecimal() and period.isascii() and ours else 0.0
+    return Herald(seconds / 2)

@@ -1,0 +1,98 @@
+"""A git work tree around a folder: found once, and then always asked the same way."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rooda.errors import RoodaError
+from rooda.world import files, git
+from rooda.world.process import Captured
+
+PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
+PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")
+_HEADS = "refs/heads/"
+_PLAIN = [word for setting in PLAIN for word in ("-c", setting)]
+
+
+class GitProblem(RoodaError):
+    """No git, no repository, or git refuses; `what` says why."""
+
+
+class Position(NamedTuple):
+    """What HEAD says."""
+
+    commit: str  # "" where nothing is committed
+    branch: str  # "" when detached
+
+
+class Repo(NamedTuple):
+    """One work tree, and the folder in it that a loop works in."""
+
+    workspace: str  # absolute
+    top: str
+    prefix: str  # of the workspace inside the work tree: "" or "some/folder/"
+    folder: str  # the work tree's own git folder
+    common: str  # the one that all work trees of the repository share
+    env: Mapping[str, str] | None = None
+    apart: bool = False  # the git folder lies elsewhere, so that git must be told both
+
+    def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
+        """One git command at the top. `index` is one of our own; then nothing is shared with the person's."""
+        where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.apart else []
+        words = [*(_PLAIN if index else ()), *where, *args]
+        return git.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=PATIENCE)
+
+    def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
+        """What git says; GitProblem if it refuses."""
+        done = self.ask(*args, stdin=stdin, index=index)
+        if done.code:
+            raise GitProblem(f"git {args[0]} failed in {self.top}: {git.said(done)}")
+        return done.out
+
+    def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
+        """The same as text, without the last line's end."""
+        return files.to_text(self.must(*args, stdin=stdin, index=index)).rstrip("\n")
+
+    def inside(self, path: str) -> str:
+        """A path of the workspace as the repository names it."""
+        return self.prefix + path
+
+
+def around(workspace: str) -> Repo:
+    """The work tree that the folder is in; GitProblem with the reason when there is none."""
+    questions = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
+    done = git.run(["rev-parse", *questions], workspace)
+    if done.code == 127:
+        raise GitProblem("git is not on this machine", "Install git.")
+    said = files.to_text(done.out).split("\n")
+    if done.code or len(said) < len(questions):
+        why = git.said(done)
+        if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
+            raise GitProblem(why)
+        raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
+    top, prefix, own, common = said[:4]
+    return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
+
+
+def position(repo: Repo) -> Position:
+    """Commit and branch of HEAD. Mostly two files tell it, which costs no process."""
+    try:
+        branch = files.text(os.path.join(repo.folder, "HEAD")).strip().removeprefix(f"ref: {_HEADS}")
+        commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()
+    except (OSError, ValueError):
+        commit = branch = ""
+    return Position(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else _asked(repo)
+
+
+def _asked(repo: Repo) -> Position:
+    done = repo.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+    said = files.to_text(done.out).split("\n")
+    if done.code:
+        return Position("", "")
+    return Position(said[0], said[1].removeprefix(_HEADS) if said[1].startswith(_HEADS) else "")
+
+
+def listing(texts: Iterable[str]) -> bytes:
+    """For commands that read names with `-z --stdin`."""
+    return b"".join(files.to_bytes(text) + b"\0" for text in texts)

@@ -1,0 +1,38 @@
+"""A search for a pattern that others wrote, with an end: some take for ever, and nothing stops them from within."""
+
+import re
+import sys
+import warnings
+
+from rooda.world import process
+
+PATIENCE = 20.0  # seconds
+SHORT = 10_000  # characters that one repeat can't take long for
+_REPEATS = re.compile(r"(?<!\\)(?:[*+?]|\{\d*,?\d*\})")
+_CHILD = """\
+import re, sys
+length, data = int(sys.stdin.buffer.readline()), sys.stdin.buffer.read()
+pattern, text = (each.decode("utf-8", "surrogatepass") for each in (data[:length], data[length:]))
+sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
+"""  # the pattern too comes in on stdin: no argument can hold all characters
+
+
+def search(pattern: str, text: str, timeout: float) -> str:
+    """found, missing, or timed out. What is no regular expression is missing."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compiled = re.compile(pattern, re.MULTILINE)
+    except (re.error, RecursionError, OverflowError):
+        return "missing"
+    repeats = len(_REPEATS.findall(pattern))
+    if not repeats or (repeats == 1 and "(" not in pattern and len(text) <= SHORT):
+        return "found" if compiled.search(text) else "missing"
+    given, searched = (each.encode("utf-8", "surrogatepass") for each in (pattern, text))
+    data = b"%d\n%s%s" % (len(given), given, searched)
+    done = process.capture([sys.executable, "-ISB", "-c", _CHILD], stdin=data, timeout=timeout or 86_400.0)
+    return "timed out" if done.code == 124 else "found" if done.code == 0 else "missing"
+
+
+def finds(pattern: str, text: str) -> bool:
+    """Is it there? One that can't be found in time is not."""
+    return search(pattern, text, PATIENCE) == "found"

@@ -1,0 +1,52 @@
+"""A wall clock that jumps, for one process tree: a small library, loaded before all others, adds what a file says."""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import Workspace
+
+HOUR, YEAR = 3600, 31_557_600
+COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang", "tcc"))), "")
+needs_clock = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not (COMPILER or os.environ.get("CI_TOOLS")),
+    reason="needs Linux and a C compiler",
+)
+
+
+class Clock:
+    """The clock of everything that is started in a workspace from now on."""
+
+    def __init__(self, ws: Workspace) -> None:
+        self.path, library = os.path.join(ws.root, "clock"), os.path.join(ws.root, "clock.so")
+        source = str(Path(__file__).with_name("clock.c"))
+        subprocess.run([COMPILER or "cc", "-shared", "-fPIC", "-nostdlib", "-o", library, source], check=True)
+        self.jump(0)
+        ws.env |= {"LD_PRELOAD": library, "CLOCK": self.path}
+
+    def jump(self, seconds: float, slept: float = 0) -> None:
+        """So far from the real time, from this moment on; `slept`: and so long the machine has slept till then."""
+        self._say(*jumped(seconds, slept))
+
+    def set(self, moment: float) -> None:
+        """To this time in seconds since 1970, and it goes on from there."""
+        self.jump(moment - time.time())
+
+    def stand(self, moment: float) -> None:
+        """At this time for good."""
+        self._say(0, 0, int(moment * 1e9))
+
+    def _say(self, *places: int) -> None:
+        Path(f"{self.path}.new").write_bytes(struct.pack("=qqq", *places))
+        os.replace(f"{self.path}.new", self.path)
+
+
+def jumped(wall: float, slept: float = 0) -> tuple[int, int, int]:
+    """What the file says for this."""
+    return int((wall + slept) * 1e9), int(slept * 1e9), 0

@@ -1,0 +1,131 @@
+"""Loops of every kind whose agent works until the test lets it, started in the background."""
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness import FAKE_AI, Workspace, until
+
+sys.path.append(str(Path(__file__).parents[1] / "flow"))
+
+KINDS = ("ooda", "reflex", "flow", "goal")
+HOLD = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
+RULES = [{"id": "a.correctness.one", "severity": "fail", "description": "one"}]
+PLAN = {
+    "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 2),
+    "reversibility": "2A",
+    "workflow_gate": {"kind": "library_search", "evidence": "No library exists because this is a test."},
+    "criteria": [{"name": "made", "command": "test -f made"}],
+    "steps": [{"name": "make", "criteria": ["made"]}],
+}
+
+
+def rows(ws: Workspace, *words: str) -> list[dict[str, Any]]:
+    """What `rooda status --json` tells."""
+    ran = ws.rooda("status", "--json", *words)
+    assert ran.code == 0, ran.both
+    found: list[dict[str, Any]] = json.loads(ran.out)
+    return found
+
+
+def began(ws: Workspace) -> None:
+    until(lambda: os.path.exists(f"{ws.fake}/began"), what="the agent")
+
+
+def let_go(ws: Workspace) -> None:
+    with open(f"{ws.fake}/go", "w"):
+        pass
+
+
+def kill_all(ws: Workspace, *spared: int) -> None:
+    """As at a logout that kills everybody: no process of the workspace is left."""
+    while left := [pid for pid in ws.leftovers() if pid not in spared]:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def detached(ws: Workspace, n: str = "3", hold: int | str = "iteration-1", *words: str) -> str:
+    """`rooda build` in the background, whose call `hold` works until it is let go; the run's name."""
+    ws.side(hold, HOLD)
+    ran = ws.rooda("build", "-n", n, "--detach", *words)
+    assert ran.code == 0, ran.both
+    began(ws)
+    return ran.lines[0].rpartition(" ")[2]
+
+
+def prepare(ws: Workspace, kind: str, hold: str = HOLD) -> list[str]:
+    """A loop of this kind that ends well; a call in its middle runs `hold`. Gives the words that start it."""
+    return {"ooda": _ooda, "reflex": _reflex, "flow": _flow, "goal": _goal}[kind](ws, hold)
+
+
+def begin(ws: Workspace, kind: str) -> None:
+    """It runs in the background, and the call in the middle has begun."""
+    ran = ws.rooda(*prepare(ws, kind), "--detach")
+    assert ran.code == 0, ran.both
+    began(ws)
+
+
+def _ooda(ws: Workspace, hold: str) -> list[str]:
+    ws.side("iteration-2", hold)
+    ws.side("iteration-3", hold)
+    return ["build", "-n", "3"]
+
+
+def _reflex(ws: Workspace, hold: str) -> list[str]:
+    ws.config(f"[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = 'skip'\n")
+    ws.write("rules.json", json.dumps(RULES))
+    ws.out("plan", json.dumps({"plan": ["a", "b", "c"]}))
+    ws.side("produce", hold)
+    ws.out("produce", "# Page\n")
+    ws.out("prepare", json.dumps({"checks": []}))
+    ws.out("evaluate", json.dumps({"rule_results": [{"id": RULES[0]["id"], "verdict": "pass", "details": "seen"}]}))
+    confirmed = ["--confirm-criteria", "-n", "2", "--confirm-max-iterations", "2", "--alias", "page", "--sequential"]
+    return ["reflex", "new", "A page", "--rules", "rules.json", *confirmed]
+
+
+def _flow(ws: Workspace, hold: str) -> list[str]:
+    from flow_kit import Flow
+
+    flow = Flow(ws).scenario("S1")
+    flow.say("actuator-main", f"!sh {hold}\n!edit src.txt one\n## What Was Done\n\none\n")
+    return ["flow", "run", "do it"]
+
+
+def _goal(ws: Workspace, hold: str) -> list[str]:
+    ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    ws.write("plan.json", json.dumps(PLAN))
+    ws.side("step-1", hold)
+    ws.side("step-2", "touch made")
+    ws.out("step-2", "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n")
+    return ["goal", "run", "Make it", "--plan", "plan.json", "--headless", "--yes"]
+
+
+def calls(ws: Workspace, kind: str) -> list[str]:
+    """What each agent call was, in order."""
+    if kind != "flow":
+        return [f"{call.kind} {call.env['ROODA_ITERATION']}" for call in ws.calls]
+    from flow_kit import Flow
+
+    made = Flow.__new__(Flow)  # one that is there already
+    made.ws = ws
+    return [call["role"] for call in made.calls]
+
+
+def outcome(ws: Workspace, kind: str) -> Any:
+    """What the loop's public files say at its end, without its times and names."""
+    if kind == "ooda":
+        return ws.state()
+    if kind == "reflex":
+        found = ws.json(".ai-factory/evolution/page/run.json")
+        return [found[key] for key in ("status", "iteration", "phase", "stop", "last_score")], ws.read(
+            ".ai-factory/evolution/page/artifact.md"
+        )
+    if kind == "goal":
+        return ws.json(".loop/state.json")
+    log = ws.git("log", "--reverse", "--format=%s", "main..HEAD")
+    return log, ws.git("status", "--porcelain"), ws.read("src.txt")

@@ -1,0 +1,92 @@
+"""One small loop of each kind, and what makes it end in one way or another; the scripted agent does the work."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness import FAKE_AI, Ran, Running, Workspace
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "flow"))
+
+from flow_kit import AGENT, Flow
+
+RULE = {"id": "a.correctness.one", "severity": "fail", "description": "one"}
+CHECK = {"rule_id": RULE["id"], "type": "content", "search": "one", "expected": "it is there"}
+CLAIM = "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n"
+
+
+class Loops:
+    """A workspace with `[loop]`, `[hooks]` and the loops' own settings; `more` is TOML."""
+
+    def __init__(self, ws: Workspace, more: str = "", agent: str = f"ai_cmd = {json.dumps(FAKE_AI)}") -> None:
+        self.ws, self.more, self.agent = ws, more, agent
+        ws.procedure("build")
+
+    def _settings(self, agent: str = "") -> None:
+        head = f"[loop]\n{agent or self.agent}\nretry_wait = 0\n"
+        self.ws.config(head + "".join(self.ws.sections.values()) + self.more)
+
+    def start(self, kind: str) -> Running:
+        """One that goes on while the test looks at it; a flow's actuator says where it is, and stays."""
+        words = {"ooda": ["build", "-n", "9"], "flow": ["flow", "run", "do it"]}.get(kind)
+        if kind == "reflex":
+            words = self.reflex_words()
+        elif kind == "goal":
+            words = self.goal_words("--yes")
+        elif kind == "flow":
+            self.flow_ready("S1").say("actuator-main", '!sh touch "$FAKE/here"; sleep 60\n')
+        else:
+            self._settings()
+        assert words is not None
+        return self.ws.start(*words, stdin=b"y\ny\n")
+
+    def ooda(self, *words: str, **how: Any) -> Ran:
+        self._settings()
+        return self.ws.rooda("build", "-n", "9", *words, **how)
+
+    def reflex_words(self, *words: str) -> list[str]:
+        """One rule of one word; the artifact holds it from the beginning."""
+        self._settings()
+        self.ws.write("rules.json", json.dumps([RULE]))
+        for name, text in {
+            "plan": json.dumps({"plan": ["a", "b", "c"]}),
+            "produce": "# Page\n\none\n",
+            "prepare": json.dumps({"checks": [CHECK]}),
+        }.items():
+            if not Path(self.ws.fake, f"{name}.out").exists():
+                self.ws.out(name, text)
+        return ["reflex", "new", "A page", "--rules", "rules.json", "-n", "2", "--alias", "page", *words]
+
+    def reflex(self, *words: str, **how: Any) -> Ran:
+        return self.ws.rooda(*self.reflex_words(*words), **{"stdin": b"y\ny\n", **how})
+
+    def goal(self, *words: str, **how: Any) -> Ran:
+        return self.ws.rooda(*self.goal_words(*words), **how)
+
+    def goal_words(self, *words: str) -> list[str]:
+        """One criterion, one step that makes it true and claims so."""
+        self._settings()
+        made: dict[str, Any] = {
+            "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),
+            "reversibility": "2A",
+            "workflow_gate": {"kind": "library_search", "evidence": "this or that"},
+            "criteria": [{"name": "made", "command": "test -f made"}],
+            "steps": [{"name": "make", "criteria": ["made"]}],
+        }
+        self.ws.write("plan.json", json.dumps(made))
+        if not Path(self.ws.fake, "step-1.sh").exists():
+            self.ws.side("step-1", "touch made")
+        self.ws.out("step", CLAIM)
+        return ["goal", "run", "Make it", "--plan", "plan.json", *words]
+
+    def flow(self, *words: str, scenario: str = "S1", **how: Any) -> Ran:
+        """Measured, controlled, acted, complete; the kit's agent."""
+        return self.flow_ready(scenario).run(*words, **how)
+
+    def flow_ready(self, scenario: str) -> Flow:
+        flow = Flow(self.ws, git=False)
+        self._settings(f"ai_cmd = {json.dumps(AGENT)}")
+        self.ws.git("init", "-q", "-b", "main")
+        flow.commit("the beginning")
+        return flow.scenario(scenario)

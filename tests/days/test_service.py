@@ -1,0 +1,138 @@
+"""`rooda service`: the file of a service manager is written, enabled, and removed, and a person's own words stay."""
+
+import os
+import plistlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import Ran, Workspace
+from needed import needs
+
+
+@pytest.fixture
+def control(ws: Workspace) -> Path:
+    """A `systemctl` that notes how it was called; the file of its calls."""
+    calls = Path(ws.root, "systemctl-calls")
+    os.mkdir(f"{ws.root}/bin")
+    script = f'#!/bin/sh\necho "$*" >> {calls}\ncase "$*" in *is-*) echo enabled;; esac\n'
+    for name in ("systemctl", "launchctl"):
+        path = Path(ws.root, "bin", name)
+        path.write_text(script)
+        path.chmod(0o755)
+    ws.env["PATH"] = f"{ws.root}/bin:{ws.env['PATH']}"
+    return calls
+
+
+def unit(ws: Workspace) -> Path:
+    return Path(ws.home, ".config", "systemd", "user", "rooda.service")
+
+
+def test_written_and_enabled(ws: Workspace, control: Path) -> None:
+    """The unit runs this rooda with this PATH, is enabled, and a second install changes nothing."""
+    ran = ws.rooda("service", "install")
+    assert ran.code == 0 and f"Wrote {unit(ws)}" in ran.out and "loginctl enable-linger" in ran.out
+    assert control.read_text().splitlines() == ["--user daemon-reload", "--user enable rooda.service"]
+    text = unit(ws).read_text()
+    assert f'ExecStart="{sys.executable}" "-m" "rooda" "resume" "--all" "--wait"\n' in text
+    assert f'Environment="PATH={ws.env["PATH"]}"\n' in text
+    assert {"Type=notify", "KillMode=mixed", "WantedBy=default.target"} <= set(text.splitlines())
+    assert f"EnvironmentFile=-{ws.home}/.config/rooda/environment" in text
+    again = ws.rooda("service", "install")
+    assert again.code == 0 and "installed already" in again.out and unit(ws).read_text() == text
+    status = ws.rooda("service", "status")
+    assert status.code == 0 and "as written" in status.out and "is-enabled rooda.service: enabled" in status.out
+
+
+def test_removed(ws: Workspace, control: Path) -> None:
+    """What install wrote is gone, nothing else; a second time it is said that there is nothing."""
+    other = unit(ws).with_name("other.service")
+    other.parent.mkdir(parents=True)
+    other.write_text("[Unit]\n")
+    ws.rooda("service", "install")
+    ran = ws.rooda("service", "uninstall")
+    assert ran.code == 0 and "Removed" in ran.out and os.listdir(unit(ws).parent) == ["other.service"]
+    assert control.read_text().splitlines()[2:] == ["--user disable rooda.service", "--user daemon-reload"]
+    again = ws.rooda("service", "uninstall")
+    assert again.code == 0 and "not installed" in again.out
+    assert "Not installed" in ws.rooda("service", "status").out
+
+
+def test_a_changed_file_is_left_alone(ws: Workspace, control: Path) -> None:
+    """Neither overwritten nor removed without --force; an older version's own file is."""
+    ws.rooda("service", "install")
+    written = unit(ws).read_text()
+    changed = written.replace("TimeoutStopSec=90", "TimeoutStopSec=9")
+    for words, left in (("install", written), ("uninstall", None)):
+        unit(ws).write_text(changed)
+        ran = ws.rooda("service", words)
+        assert ran.code == 3 and "--force" in ran.err and unit(ws).read_text() == changed
+        assert "changed by a person" in ws.rooda("service", "status").out
+        assert ws.rooda("service", words, "--force").code == 0
+        assert (unit(ws).read_text() if unit(ws).exists() else None) == left
+    ws.rooda("service", "install")
+    assert ws.rooda("service", "install", env={"PATH": f"/opt/x:{ws.env['PATH']}"}).code == 0
+    assert "/opt/x:" in unit(ws).read_text()
+
+
+def test_where_the_manager_is_not(ws: Workspace) -> None:
+    """Without systemctl, or where it can't reach its manager, the file is written and the commands are told."""
+    bin_ = Path(ws.root, "bin")
+    bin_.mkdir()
+    (bin_ / "python3").symlink_to(sys.executable)
+    for there in (False, True):
+        if there:
+            (bin_ / "systemctl").write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n")
+            (bin_ / "systemctl").chmod(0o755)
+        ran = ws.rooda("service", "install", env={"PATH": str(bin_)})
+        assert ran.code == 0 and unit(ws).exists()
+        assert "To enable it, type: systemctl --user daemon-reload && systemctl --user enable rooda.service" in ran.out
+    assert ws.rooda("service", "uninstall", env={"PATH": str(bin_)}).code == 0 and not unit(ws).exists()
+
+
+@pytest.mark.parametrize("odd", ["with space", "50%", 'q"uote', "dollar$HOME", "back\\slash"])
+def test_odd_paths(ws: Workspace, control: Path, odd: str) -> None:
+    """systemd reads PATH and the places as they are."""
+    ws.env["PATH"] += f":/opt/{odd}"
+    ws.env["ROODA_CONFIG_HOME"] = f"{ws.root}/{odd}"
+    assert ws.rooda("service", "install").code == 0
+    line = next(row for row in unit(ws).read_text().splitlines() if row.startswith("Environment="))
+    read = re.sub(r"\\(.)", r"\1", line.removeprefix('Environment="').removesuffix('"')).replace("%%", "%")
+    assert read == f"PATH={ws.env['PATH']}"
+    assert "as written" in ws.rooda("service", "status").out
+
+
+@needs("systemd-analyze")
+def test_systemd_accepts_the_unit(ws: Workspace, control: Path) -> None:
+    """`systemd-analyze verify` finds nothing."""
+    ws.env["PATH"] += ":/opt/with space:/opt/50%"
+    ws.rooda("service", "install")
+    os.mkdir(f"{ws.root}/run", 0o700)
+    env = os.environ | {"XDG_RUNTIME_DIR": f"{ws.root}/run", "HOME": ws.home}
+    ran = subprocess.run(["systemd-analyze", "--user", "verify", "--man=no", unit(ws)], env=env, capture_output=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+DARWIN = "import sys; sys.platform = 'darwin'; from rooda.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def darwin(ws: Workspace, *words: str) -> Ran:
+    """The command as on macOS."""
+    ran = subprocess.run([sys.executable, "-c", DARWIN, *words], env=ws.env, capture_output=True, text=True)
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def test_launchd(ws: Workspace, control: Path) -> None:
+    """On macOS it is a property list in the person's own folder, well formed, with the same rules."""
+    ws.env["PATH"] += ":/opt/<odd> & more"
+    assert darwin(ws, "service", "install").code == 0
+    path = Path(ws.home, "Library", "LaunchAgents", "dev.rooda.resume.plist")
+    found = plistlib.loads(path.read_bytes())
+    assert found["ProgramArguments"][1:] == ["-m", "rooda", "resume", "--all", "--wait"] and found["RunAtLoad"] is True
+    assert found["EnvironmentVariables"] == {"PATH": ws.env["PATH"]}
+    path.write_text(path.read_text().replace("<true/>", "<false/>"))
+    assert darwin(ws, "service", "uninstall").code == 3
+    assert darwin(ws, "service", "uninstall", "--force").code == 0 and not path.exists()

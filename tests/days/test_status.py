@@ -1,0 +1,228 @@
+"""`rooda status`: the table of all runs, watched or not, here and everywhere."""
+
+import json
+import os
+import re
+import shutil
+import signal
+
+from days_kit import detached, kill_all, let_go, rows
+
+from harness import Terminal, Workspace, until
+
+
+def test_the_row_of_a_run(ws: Workspace) -> None:
+    """Name, kind, iteration, phase, failures, pid; its calls and times are those of the present run alone."""
+    ws.rooda("build", "-n", "2")
+    ws.exits(0, 0, 1)
+    detached(ws, "4", 4)
+    (row,) = rows(ws, "--all")
+    assert (row["loop"], row["name"], row["running"], row["phase"]) == ("ooda", "build", True, "agent")
+    assert (row["iteration"], row["display"], row["max_iterations"], row["failures"]) == (1, 2, 4, "1/3")
+    assert row["workspace"] == os.path.realpath(ws.path) and os.path.isdir(f"/proc/{row['pid']}")
+    assert (row["calls"], row["tokens"], row["cost"], row["waits_for"]) == (2, 0, None, "")
+    line = ws.rooda("status", "--all").lines[2].split()
+    assert line[:4] == ["build", "procedure", "2/4", "agent"] and line[5:9] == ["1/3", "0", "unknown", str(row["pid"])]
+    let_go(ws)
+    until(lambda: ws.state() is None, what="the end")
+    assert ws.rooda("status", "--all").out == "Nothing runs here, and nothing waits.\n"
+
+
+def test_all_sessions_of_a_run_count(ws: Workspace) -> None:
+    """What was used before a resume belongs to the run, what an earlier run used does not; the time likewise."""
+    spent = '{"type":"result","subtype":"success","is_error":false,"result":"x","total_cost_usd":0.5,' + (
+        '"usage":{"input_tokens":10,"output_tokens":5}}\n'
+    )
+    ws.config('[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
+    ws.write("spent", spent)
+    ws.write("agent.sh", "cat spent\n")
+    assert ws.rooda("build", "--agent", "mine", "-n", "1").code == 0
+    ws.write("agent.sh", "cat spent\n[ ! -e kill ] || { rm kill; kill -TERM $PPID; sleep 30; }\n")
+    ws.write("kill", "")
+    assert ws.rooda("build", "--agent", "mine", "-n", "3").code == 143
+    (idle,) = rows(ws)
+    assert (idle["calls"], idle["tokens"], idle["cost"], idle["running"]) == (1, 15, 0.5, False)
+    ws.write("agent.sh", "cat spent\n[ -e once ] || { touch once; exit; }\ntouch began; sleep 60\n")
+    running = ws.start("resume", "build", "--agent", "mine")
+    until(lambda: ws.exists("began"), what="the third call")
+    (row,) = rows(ws)
+    assert (row["calls"], row["tokens"], row["cost"], row["calls_of_unknown_cost"]) == (3, 30, 1.0, 1)
+    assert row["elapsed"] >= idle["elapsed"] and row["now"]["tokens"] == 30
+    running.signal(signal.SIGTERM)
+    assert running.finish() == 143
+
+
+def test_every_workspace(ws: Workspace) -> None:
+    """--all tells of loops elsewhere; a workspace that vanished is forgotten; none is listed twice."""
+    other = os.path.join(ws.root, "other")
+    os.makedirs(other)
+    assert ws.rooda("build", "-n", "2", "--ai-cmd", "sh -c 'kill -TERM $PPID; sleep 30 & wait'", cwd=other).code == 143
+    detached(ws, "1", 1)
+    found = {row["workspace"]: row["status"] for row in rows(ws, "--all")}
+    assert found == {os.path.realpath(ws.path): "running", os.path.realpath(other): "interrupted"}
+    assert [row["name"] for row in rows(ws)] == ["build"]
+    shutil.rmtree(other)
+    assert [row["workspace"] for row in rows(ws, "--all")] == [os.path.realpath(ws.path)]
+    assert len(os.listdir(f"{ws.home}/.state/rooda/workspaces")) == 1
+    assert ws.rooda("stop").code == 0
+
+
+def test_a_list_that_cannot_be_written_hinders_nobody(ws: Workspace) -> None:
+    """A file in the place of its folder: the loop runs as ever, and status tells of this workspace."""
+    ws.write("state", "a file")
+    env = {"ROODA_STATE_HOME": ws.file("state")}
+    ran = ws.rooda("build", "-n", "1", env=env)
+    assert (ran.code, ran.err) == (0, "")
+    assert ws.rooda("status", "--all", env=env).out == "Nothing runs here, and nothing waits.\n"
+
+
+def test_waiting_for_a_usage_limit_is_counted_down(ws: Workspace) -> None:
+    """Whose limit, and how long still."""
+    ws.config('[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
+    ws.write("agent.sh", "echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,"
+             "\"result\":\"Claude AI usage limit reached|'$(($(date +%s) + 3000))'\"}'; exit 1\n")  # fmt: skip
+    running = ws.start("build", "--agent", "mine", "-n", "1")
+    until(lambda: rows(ws) and rows(ws)[0]["phase"] == "waiting", what="the wait")
+    (row,) = rows(ws, "--all")
+    assert row["waits_for"].startswith("usage limit of mine") and 2900 < row["seconds_left"] < 3100
+    assert re.search(r"usage limit of mine \(.*\), (49|50)m\d+s left", ws.rooda("status", "--all").out)
+    assert "waits for usage limit of mine" in ws.rooda("status").out
+    running.signal(signal.SIGTERM)
+    running.finish()
+
+
+def test_a_paused_and_a_cut_off_run(ws: Workspace) -> None:
+    """A run that stands still says how it goes on, one that was killed that it was cut off."""
+    detached(ws)
+    assert ws.rooda("pause").code == 0
+    until(lambda: rows(ws)[0]["suspended"], what="the pause")
+    assert "standing still" in ws.rooda("status", "--all").out and "rooda continue" in ws.rooda("status", "--all").out
+    kill_all(ws)
+    (row,) = rows(ws, "--all")
+    assert (row["status"], row["waits_for"], row["pid"]) == ("cut off", "rooda resume build", None)
+
+
+def test_watching_on_a_pipe(ws: Workspace) -> None:
+    """A snapshot after the other; as JSON each is one line with one array. An end by a signal has its code."""
+    detached(ws)
+    plain, programs = ws.start("status", "--watch"), ws.start("status", "--watch", "--json")
+    until(lambda: plain.out.count("NAME ") > 1 and len(programs.lines) > 1, what="two looks")
+    assert plain.lines[:3:2] == [plain.lines[3], ""] and "build" in plain.lines[1]
+    assert [row["name"] for row in json.loads(programs.lines[0])] == ["build"]
+    assert "\x1b" not in plain.out
+    plain.signal(signal.SIGINT)
+    programs.signal(signal.SIGTERM)
+    assert (plain.finish(), programs.finish()) == (0, 143)
+    assert ws.rooda("stop").code == 0
+
+
+def _pictures(terminal: Terminal) -> list[str]:
+    return terminal.raw.decode().split("\x1b[H")[1:]
+
+
+def test_watching_on_a_terminal(ws: Workspace) -> None:
+    """Each picture replaces the one before, fits the window, and Ctrl+C gives cursor and screen back."""
+    for place in range(9):
+        ws.put_state(f"procedure-with-a-long-name-{place}")
+    detached(ws)
+    terminal = ws.terminal("status", "--watch", rows=7, columns=50)
+    until(lambda: len(_pictures(terminal)) > 1, what="two pictures")
+    assert terminal.raw.startswith(b"\x1b[?1049h\x1b[?25l")
+    lines = re.sub(r"\x1b\[[KJ]", "", _pictures(terminal)[0]).replace("\r", "").split("\n")
+    assert len(lines) == 7 and all(len(line) <= 50 for line in lines)
+    assert lines[0].startswith("NAME") and lines[1].startswith("build ") and lines[-1] == "… 5 more lines"
+    assert "\x1b[2J" not in terminal.out and not any("\n" in line for line in lines)
+    terminal.resize(30, 160)
+    until(lambda: "procedure-with-a-long-name-8" in _pictures(terminal)[-1], what="the larger picture")
+    let_go(ws)
+    until(lambda: not ws.state(), what="the end of the run")
+    until(lambda: "build" not in _pictures(terminal)[-1], what="a look after the end")
+    terminal.type("\x03")
+    assert terminal.finish() == 0
+    rest = terminal.raw.partition(b"\x1b[?25h\x1b[?1049l")[2].decode()
+    assert rest.startswith("NAME") and "\x1b" not in rest
+
+
+def test_a_watch_that_is_ended_gives_the_screen_back(ws: Workspace) -> None:
+    """SIGTERM too."""
+    terminal = ws.terminal("status", "--watch")
+    until(lambda: _pictures(terminal), what="a picture")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.finish() == 143 and b"\x1b[?25h\x1b[?1049l" in terminal.raw
+
+
+def test_watching_one_in_detail(ws: Workspace) -> None:
+    """With a name it is the detailed state that is painted again."""
+    detached(ws)
+    terminal = ws.terminal("status", "build", "--watch")
+    until(lambda: "agent for" in terminal.out and "failures in a row" in terminal.out, what="the details")
+    terminal.type("\x03")
+    assert terminal.finish() == 0
+    assert ws.rooda("stop").code == 0
+
+
+def test_many_on_a_terminal_are_a_table(ws: Workspace) -> None:
+    """Few are told in detail, many as a table; on a pipe it is the details in any case."""
+    for place in range(4):
+        ws.put_state(f"p{place}")
+    terminal = ws.terminal("status")
+    assert terminal.finish() == 0 and "NAME" in terminal.out and "In detail: rooda status NAME" in terminal.out
+    assert "p3: interrupted, 3/10 iterations completed" in ws.rooda("status").out
+
+
+def test_a_look_reads_only_what_is_new(ws: Workspace) -> None:
+    """Over a long journal the second look reads hardly anything: what it counts is right all the same."""
+    ws.damages_events = True
+    detached(ws, "0")
+    run = rows(ws)[0]["run"]
+    path = ws.file(f".rooda/runs/{run}/events.jsonl")
+    started = next(line for line in ws.read(path).splitlines(True) if '"agent.started"' in line)
+    ended = started.replace("agent.started", "agent.ended").replace('"call"', '"seconds": 1, "cost": 0.25, "call"')
+    with open(path, "a") as journal:
+        for number in range(2000):
+            journal.write("".join(line.replace("iteration.out", f"{number}.out") for line in (started, ended)))
+    watch = ws.start("status", "--watch", "--json")
+    until(lambda: watch.lines, what="the first look")
+    assert json.loads(watch.lines[0])[0]["cost"] == 500.0
+    before = _read(watch.pid)
+    until(lambda: len(watch.lines) > 2, what="two more looks")
+    assert _read(watch.pid) - before < 200_000 < os.path.getsize(path)
+    watch.signal(signal.SIGINT)
+    watch.finish()
+    assert ws.rooda("stop").code == 0
+
+
+def _read(pid: int) -> int:
+    with open(f"/proc/{pid}/io") as file:
+        return int(file.readline().split()[1])
+
+
+def test_a_name_that_nobody_knows(ws: Workspace) -> None:
+    """A sentence with the nearest name, exit 2; a procedure that has not run yet is known."""
+    ws.procedure("review")
+    for verb in ("status", "logs", "events", "why"):
+        ran = ws.rooda(verb, "reveiw")
+        assert ran.code == 2 and "No run of 'reveiw' is noted here" in ran.err and "'review'" in ran.err, verb
+        assert ws.rooda(verb, "review").code == 0
+    assert ws.rooda("status", "--json", "reveiw").code == 2
+    assert ws.rooda("status", "build", "--all").code == 2
+
+
+def test_usage_says_how_each_cost_is_known(ws: Workspace) -> None:
+    """Reported, computed or unknown: the table tells, for each procedure; a mistyped name is told, exit 2."""
+    lines = [
+        '[agents.told]\ncommand = "cat told"\noutput = "claude"\n[agents.priced]\ncommand = "cat priced"\n',
+        'output = "claude"\nmodel = "m-1"\n[prices."m-1"]\ninput = 1000000\noutput = 0\n',
+    ]
+    ws.config(ws.read("rooda.toml") + "".join(lines))
+    said = '{"type":"result","subtype":"success","is_error":false,"result":"x"%s,"usage":{"input_tokens":2}}\n'
+    ws.write("told", said % ',"total_cost_usd":0.5')
+    ws.write("priced", said % "")
+    for agent in ("told", "priced"):
+        assert ws.rooda("build", "-n", "1", "--agent", agent).code == 0
+    assert ws.rooda("build", "-n", "1").code == 0
+    table = ws.rooda("usage", "--by", "procedure")
+    assert table.lines[0].split() == ["procedure", "calls", "time", "input", "cached", "output", "cost", "known", "by"]
+    assert table.lines[1].split()[:2] == ["build", "3"]
+    assert table.lines[1].endswith("$2.50  computed $2.00, reported $0.50, 1 call unknown")
+    assert ws.rooda("usage", "biuld").code == 2 and ws.rooda("usage", "--by", "run").lines[-1].startswith("total")

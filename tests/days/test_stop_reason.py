@@ -1,0 +1,75 @@
+"""`rooda stop --reason`: why a person ended a loop is on record, for every kind of loop."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from days_kit import KINDS, begin, detached, rows
+
+from harness import Workspace, until
+
+WHY = "the wrong branch"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
+    """In the event of the run's end, in its lines, in `rooda why` and `rooda status`; of a reflex loop in run.json."""
+    begin(ws, kind)
+    (row,) = rows(ws)
+    ran = ws.rooda("stop", row["name"], "--reason", f"  {WHY}\n")
+    assert ran.code == 0 and f"Stopped {'procedure' if kind == 'ooda' else row['loop']} '{row['name']}'." in ran.out
+    end = ws.events()[-1]
+    assert (end["event"], end["stopped_by"], end["exit_code"]) == ("run.ended", "person", 143)
+    assert end["stopped_because"] == WHY
+    assert f"Stopped by a person: {WHY}" in ws.rooda("logs", row["name"]).out
+    assert WHY in ws.rooda("why", row["name"]).out
+    if kind == "reflex":
+        state = ws.json(".ai-factory/evolution/page/run.json")
+        assert (state["status"], state["stop"]["reason"]) == ("stopped", WHY)
+        assert not ws.exists(".ai-factory/evolution/current.json") and "It is over." in ran.out
+    else:
+        assert f"Resume with: rooda resume {row['name']}" in ran.out
+    assert WHY in ws.rooda("status", row["name"]).out
+    assert not ws.leftovers()
+
+
+def test_without_a_reason(ws: Workspace) -> None:
+    """That a person stopped it is on record all the same; a signal from elsewhere is no person."""
+    detached(ws)
+    assert ws.rooda("stop", "--now").code == 0
+    assert (ws.events()[-1]["stopped_by"], ws.events()[-1]["stopped_because"]) == ("person", "")
+    assert "stopped by a person at 20" in ws.rooda("status").out
+    running = ws.start("resume", "build")
+    ws.wait_calls(2)
+    os.kill(running.pid, signal.SIGTERM)
+    running.finish()
+    assert "stopped_by" not in ws.events()[-1] and "stopped by" not in ws.rooda("status").out
+
+
+def test_a_reflex_loop_without_a_reason_can_go_on(ws: Workspace) -> None:
+    """Only a reason ends it for good, as `rooda reflex stop REASON` does."""
+    begin(ws, "reflex")
+    assert "Resume with: rooda resume page" in ws.rooda("stop", "page").out
+    assert ws.json(".ai-factory/evolution/page/run.json")["status"] == "running"
+
+
+def test_after_an_agent_that_cleans_up(ws: Workspace) -> None:
+    """The order is on record even if `git clean` has taken the run's folder away."""
+    ws.damages_events = True
+    ws.side(1, "rm -rf .rooda")
+    detached(ws, "5", 2)
+    assert ws.rooda("stop", "--reason", WHY).code == 0
+    assert ws.events()[-1]["stopped_because"] == WHY
+    assert ws.rooda("resume", "--all").out.startswith("No run was cut off")
+
+
+def test_a_key_in_the_reason_is_hidden(ws: Workspace) -> None:
+    """What looks like a key reaches no file."""
+    key = "sk-very-secret-0123456789"
+    detached(ws)
+    env = {"SOME_API_KEY": key}
+    assert ws.rooda("stop", "--reason", f"the key {key} is wrong", env=env).code == 0
+    until(lambda: ws.state() and ws.state()["status"] == "interrupted")
+    assert ws.events()[-1]["stopped_because"] == "the key *** is wrong"
+    assert not any(key.encode() in path.read_bytes() for path in Path(ws.path, ".rooda").rglob("*") if path.is_file())

@@ -1,0 +1,236 @@
+"""Parsers of what agents answer and of what people write for them, each as one function of bytes."""
+
+import json
+
+from fuzz_room import put, room, seen, text
+
+from rooda.cli.reflex import drafting
+from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops.reflex_state import decoded, encoded
+from rooda.policy import (
+    agents_md,
+    flow_contract,
+    flow_messages,
+    flow_yaml,
+    goal_answer,
+    goal_block,
+    goal_errors,
+    goal_expect,
+    goal_files,
+    goal_fit,
+    goal_plan,
+    goal_prd,
+    goal_precheck,
+    goal_rubric,
+    goal_score,
+    goal_shape,
+    goal_shape_text,
+    goal_words,
+    outcome,
+    prices,
+    promise,
+    reflex_contract,
+    reflex_rules,
+    reflex_sections,
+)
+from rooda.policy.flow_contract import Broken
+from rooda.policy.reflex_contract import Breach
+from rooda.settings import flow_yaml as topology
+from rooda.world import files, flow_native
+from rooda.world.flow_artifacts import header, read_state
+from rooda.world.search import search
+
+
+def flow_file(data: bytes) -> None:
+    """flow.yaml: a tree of nodes, or every fault with the file's name."""
+    for name in ("c.md", "a.md", "loop-sensor-tests.md"):
+        put(f".ai-loop/agents/{name}", b"---\nname: x\n---\n")
+    put(".ai-loop/flow.yaml", data)
+    try:
+        found = topology.load(room())
+        assert found.root.max_iterations >= 1 and found.root.id
+    except ConfigProblem as problem:
+        assert ".ai-loop/flow.yaml" in str(problem) and len(str(problem)) < 100_000 + 200 * len(data)
+
+
+def yaml_text(data: bytes) -> None:
+    """A document: what it holds can be told, and a text written as a scalar is read back."""
+    said = text(data)
+    found = flow_yaml.read(said)
+    repr(found.value), sorted(found.faults)
+    plain = seen(data)[:200]
+    assert flow_yaml.read(f"- {flow_yaml.quoted(plain)}").value == [plain]
+    if plain.isprintable():
+        assert flow_yaml.read(f"- {flow_yaml.scalar(plain)}").value == [plain]
+
+
+def front_matter(data: bytes) -> None:
+    """An artifact of a flow, as each of its readers takes it."""
+    said = text(data)
+    for judge in (
+        lambda: flow_contract.reading(said, "tests"),
+        lambda: flow_contract.decision(said, True),
+        lambda: flow_contract.action(said),
+        lambda: flow_contract.require_report(said),
+    ):
+        try:
+            judge()
+        except Broken as problem:
+            assert len(str(problem)) < 10_000, len(str(problem))
+    flow_contract.unfenced(said)
+    flow_yaml.lenient(said)
+    flow_native.command_of(said)
+    keys, body = flow_yaml.front_matter(said)
+    assert said.endswith(body)
+    again = {str(key): value for key, value in read_state(said).items() if isinstance(value, str | bool)}
+    again = {key: value for key, value in again.items() if key.isalpha() and key.isascii() and key not in _WORDS}
+    assert keys is None or read_state(header(again)) == again, again
+
+
+_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # no names of keys
+
+
+def commit_message(data: bytes) -> None:
+    """A boundary's message; what is understood, written again, is understood as the same."""
+    found = flow_messages.read(seen(data))
+    if found is not None:
+        again = flow_messages.read(flow_messages.message(found))
+        assert again is None or again.state.iteration == found.state.iteration
+
+
+def agents_file(data: bytes) -> None:
+    for gate in (*agents_md.gates(text(data)), *agents_md.commands(text(data))):
+        assert gate.command and "\n" not in gate.command
+
+
+def status_block(data: bytes) -> None:
+    """What an agent claims at its end; and its text without that."""
+    found = goal_block.read(seen(data))
+    assert not (found.exit and found.fault)
+    assert goal_block.read(goal_block.without(seen(data))).exit is False
+    goal_errors.first(seen(data)), goal_errors.normal(goal_errors.last(seen(data)))
+
+
+def plan_reply(data: bytes) -> None:
+    """A plan as an agent answers it, and as SHAPE.md; the names of its criteria come back."""
+    said = goal_answer.unwrapped(seen(data)).text
+    plan = goal_plan.read(goal_answer.found(said))
+    goal_plan.unique(plan.must_not, plan.must_not)
+    scores = goal_score.quoted(plan.scores, said) if plan.scores else goal_score.Scores()
+    fit = goal_fit.filled(plan.fit, scores.total, plan.reversibility, 1, 2)
+    written = goal_shape_text.text(plan, scores.total, fit)
+    again = goal_shape.read(written)
+    names = [each.name for each in plan.criteria]
+    if all(name.isascii() and name.replace(" ", "").isalnum() for name in names):
+        assert [each.name for each in again.criteria] == list(dict.fromkeys(names))
+
+
+def expectation(data: bytes) -> None:
+    """A bound or a pattern in the first line, and what it is held against."""
+    expect, _, output = seen(data).partition("\n")
+    if not goal_expect.fault(expect):
+        assert goal_expect.holds(expect, output, lambda *given: search(*given, 1.0) == "found") in (True, False)
+
+
+def shape_file(data: bytes) -> None:
+    for criterion in goal_shape.read(text(data)).criteria:
+        assert criterion.name and criterion.kind
+
+
+def task_list(data: bytes) -> None:
+    """A PRD: each of its tasks is a step once, or named as lost."""
+    said = text(data)
+    plan = goal_prd.read(said)
+    assert goal_prd.is_list(said) or not plan.steps
+    assert len(plan.steps) + bool(plan.unclear) >= min(1, len(goal_prd._HEAD.findall(said)))
+
+
+def specification(data: bytes) -> None:
+    """A specification's own words: score, workflow, class. The words that earn a point stand in it."""
+    said = text(data)
+    scores = goal_rubric.offline(said)
+    assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
+    assert goal_words.workflow(said) in "ABC"
+    goal_words.floor(said), goal_words.skips_gates(said), goal_score.typed(said), goal_words.gate_weakness("A", said)
+
+
+def precheck(data: bytes) -> None:
+    assert len(goal_precheck.read(seen(data))) <= goal_precheck.MOST
+    goal_precheck.must_nots(seen(data))
+
+
+def file_name(data: bytes) -> None:
+    name = goal_files.evidence_name(3, seen(data))
+    assert "/" not in name and len(name.encode("utf-8", "replace")) < 200
+    goal_files.verifies(seen(data))
+
+
+def reflex_reply(data: bytes) -> None:
+    """What a phase answers, by each contract; only a Breach is refused."""
+    rules, answer = ["a.x.one", "b.x.two"], seen(data)
+    for extraction in (reflex_contract.STRICT, reflex_contract.LENIENT):
+        try:
+            found = reflex_contract.one_object(answer, extraction)
+        except Breach as problem:
+            assert len(str(problem)) < 10_000
+            continue
+        for judge in (
+            reflex_contract.plan,
+            lambda found: reflex_contract.checks(found, rules, "a.md"),
+            lambda found: reflex_contract.verdicts(found, rules),
+            lambda found: reflex_contract.issues(found, rules),
+        ):
+            try:
+                json.dumps(judge(found), ensure_ascii=False).encode("utf-8", "surrogateescape")
+            except Breach as problem:
+                assert len(str(problem)) < 10_000 + 2 * len(data)
+    try:
+        clean = reflex_contract.markdown(answer)
+        assert clean.endswith("\n") and clean.strip()
+    except Breach:
+        pass
+
+
+def reflex_draft(data: bytes) -> None:
+    """Rules of a file, in JSON and in TOML: complete criteria that can be stored and read again, or a sentence."""
+    for toml in (False, True):
+        try:
+            found = drafting.parsed(text(data), "rules", toml)
+        except UsageProblem as problem:
+            assert str(problem).startswith("rules: ")
+            continue
+        kept = json.loads(json.dumps(reflex_rules.stored(found.criteria), ensure_ascii=False))
+        state = {"run_id": "r", "task_alias": "loop", "status": "running", "iteration": 1, "max_iterations": 4}
+        state |= {"phase": "A", "current_step": "PLAN", "task": {"prompt": "p"}, "criteria": kept}
+        assert encoded(decoded(state))["criteria"] == kept
+
+
+def sections(data: bytes) -> None:
+    """The parts of an artifact: none of its lines is lost."""
+    said = text(data)
+    found = reflex_sections.sections(said)
+    assert all(line in "".join(found.values()) for line in said.split("\n")[:50] if line.strip())
+    before = reflex_sections.hashes(said, files.sha256)
+    assert reflex_sections.changed(before, before) == []
+
+
+def promises(data: bytes) -> None:
+    """A signal, or none; a prompt's own words are an echo."""
+    lines = data.split(b"\n")
+    assert promise.verdict(promise.claims(lines), data) == ""
+    assert promise.verdict(promise.claims(lines), b"") in ("", "SUCCESS", "FAILURE")
+
+
+def failure_words(data: bytes) -> None:
+    """The words of a CLI that failed: which kind of failure."""
+    from rooda.model import Facts
+
+    said = seen(data)
+    for facts in (Facts(message=said, error="error"), Facts(noise=said)):
+        assert outcome.judge(facts, "exit", 1).kind
+
+
+def price_name(data: bytes) -> None:
+    """A name of [prices] in the first line, a model's name in the second."""
+    name, _, model = seen(data).partition("\n")
+    prices.price_of(model, {name: (1.0, 2.0, 3.0, 4.0), "*": (1.0, 2.0, 3.0, 4.0)})

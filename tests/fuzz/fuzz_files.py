@@ -1,0 +1,188 @@
+"""Parsers of settings and of the files that keep a loop's state, each as one function of bytes."""
+
+import json
+import os
+
+from fuzz_room import put, room, text
+
+from rooda.cli import usage
+from rooda.cli.follow import show
+from rooda.cli.goal.check import answer
+from rooda.cli.reflex import history, status
+from rooda.cli.reflex import list as listing
+from rooda.errors import USAGE, RoodaError
+from rooda.kernel import codec
+from rooda.loops import ooda
+from rooda.report import goal_table
+from rooda.report.lines import LEVELS, lines
+from rooda.report.why import reasons
+from rooda.settings import decided, detect, load, origins, resolve
+from rooda.settings.toml_text import toml_value
+from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
+from rooda.stores.reflex_run import opened
+from rooda.world import accounts, lock, quota, survivors, tokens
+from rooda.world.pulse import parsed
+from rooda.world.runfolder import is_id
+
+
+def settings_file(data: bytes) -> None:
+    """Understood, and then everything of it can be shown and resolved; or refused in sentences that name the file."""
+    path = put("rooda.toml", data)
+    try:
+        found = load(room(), environ={"HOME": room()})
+        for _, value, origin in origins(found):
+            assert origin and "\n" not in toml_value(value)
+        names = resolve.names(found)
+        for name in [each for each in names if found.origin(("procedures", each)) != "built-in"][:5] or ["build"]:
+            procedure = resolve.procedure(found, name, {})
+            assert len(procedure.phases) == 4
+            for key, value, _ in decided(found, name, {}):
+                assert key and "\n" not in toml_value(value)
+    except RoodaError as problem:
+        assert problem.code == USAGE and path in str(problem), str(problem)
+
+
+def environment(data: bytes) -> None:
+    """`KEY=VALUE` lines as variables of [loop]; a refusal begins with the variable's name."""
+    pairs = (line.partition("=") for line in text(data).replace("\0", "").split("\n"))
+    put("rooda.toml", b"")
+    environ = {f"ROODA_LOOP_{key}": value for key, equals, value in pairs if equals}
+    try:
+        found = load(room(), environ={"HOME": room(), **environ})
+        resolve.procedure(found, "build", {})
+    except RoodaError as problem:
+        assert problem.code == USAGE and "ROODA_LOOP_" in str(problem), str(problem)
+
+
+def project(data: bytes) -> None:
+    """Files of other tools in which gates are looked for."""
+    for name in ("pyproject.toml", "package.json", "Makefile", "justfile"):
+        put(f"project/{name}", data)
+    folder = os.path.join(room(), "project")
+    for found in detect.gates(folder):
+        assert all(detect.program(command) for command in found.commands)
+
+
+def ooda_state(data: bytes) -> None:
+    """A state, which can be carried on, shown, and saved as the same again; or a sentence."""
+    place = procedure_state.Place(room(), "build")
+    put(".rooda/state/build.json", data)
+    state = procedure_state.look(place)
+    assert state is not None
+    begun = ooda.reopened(state, None, None)
+    ooda.why_stop(begun, 0)
+    facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
+    assert lines({"event": "run.resumed", **facts, "elapsed": ooda.total_seconds(state)})
+    store = procedure_state.ProcedureStore(place, lambda event, **facts: None)
+    if state.status != ooda.COMPLETED:
+        store.carry((), state)
+        assert procedure_state.look(place) == state
+
+
+def _reflex(run: bytes, events: bytes) -> None:
+    place = reflex_files.Place(room(), "loop")
+    put(".ai-factory/evolution/loop/run.json", run)
+    put(".ai-factory/evolution/loop/history.jsonl", events)
+    put(".ai-factory/evolution/loop/artifact.md", b"# A\n")
+    json.dumps(status.facts_of(place), ensure_ascii=False)
+    assert status.lines(status.facts_of(place)) and listing._line(listing._row(place), 9)
+    found = reflex_files.look(place)
+    assert all(map(history.line, found.history))
+    if found.state is not None:
+        opened(place, found)
+        again = reflex_files.read_state(place)
+        assert again is not None
+        reflex_files.write_json(place.run, reflex_files.codec.encode(again))
+        assert repr(reflex_files.read_state(place)) == repr(again)
+
+
+def reflex_run(data: bytes) -> None:
+    """run.json alone: told of, and what is understood is the same after it was written again."""
+    _reflex(data, b"")
+
+
+def reflex_history(data: bytes) -> None:
+    """The history alone: what it tells is told again."""
+    _reflex(b"{", data)
+
+
+def reflex_pointer(data: bytes) -> None:
+    put(".ai-factory/evolution/current.json", data)
+    reflex_files.active(room())
+    os.unlink(reflex_files.pointer(room()))
+
+
+def _goal(name: str, data: bytes) -> None:
+    place = goal_place.Place(room())
+    for other in ("state.json", "run.json", "iterations.jsonl"):
+        put(f".loop/{other}", data if other == name else b"")
+    state = goal_state.look(place)
+    if state is None:
+        return
+    json.dumps(goal_table.facts(state, False, None), ensure_ascii=False)
+    for facts in (goal_table.facts(state, True, 7), goal_table.facts(state, False, None)):
+        assert goal_table.table(facts["criteria"]) is not None
+    said = goal_state.dumped(goal_state.private(state), 2)
+    assert repr(goal_state.understood(codec.parse_object(said))) == repr(state._replace(tests=state.tests))
+
+
+def goal_run(data: bytes) -> None:
+    """run.json of a goal: shown, and the same after it was written again; or a sentence."""
+    _goal("run.json", data)
+
+
+def goal_journal(data: bytes) -> None:
+    """iterations.jsonl, the backup of run.json."""
+    _goal("iterations.jsonl", data)
+
+
+def goal_public(data: bytes) -> None:
+    """state.json, as a stop hook reads it: always an answer."""
+    said = answer(put("state.json", data))
+    assert said["ok"] in (True, False) and json.dumps(said)
+
+
+def seal(data: bytes) -> None:
+    found = goal_seal.Seal(put("goal.seal", data))
+    assert found.proves(b"{}") in (True, False)
+
+
+def events(data: bytes) -> None:
+    """events.jsonl: for the screen, for `why`, for the books, and for the limits of a resume."""
+    run = "20260301T120000Z-build-77"
+    path = put(f".rooda/runs/{run}/events.jsonl", data)
+    records = [record for line in data.split(b"\n") if (record := parsed(line))]
+    for record in records:
+        show(record, LEVELS["error"] + 1)
+    for reason in reasons(records):
+        json.dumps(reason._asdict())
+    calls = list(accounts.used(room()))
+    rows = [usage._row("x", calls)] if calls else []
+    if rows:
+        json.dumps(rows)
+        usage._table(rows, "loop")
+    assert accounts.last_limits(room(), "build").seconds is not None
+    os.unlink(path)
+
+
+def ledger(data: bytes) -> None:
+    """A lock file with its ledger. Nobody is ended here: only what it says is understood."""
+    found = lock.owner(put("build.lock", data))
+    calls = found.get("calls")
+    noted = survivors._noted(calls if isinstance(calls, list) else [])
+    assert all(type(pid) is int and pid > 1 for pid in noted)
+    assert is_id(str(found.get("run"))) in (True, False)
+
+
+def quota_file(data: bytes) -> None:
+    """When an account may be asked again: a time, or nothing is known."""
+    os.environ["ROODA_STATE_HOME"] = os.path.join(room(), "quota")
+    path = quota._path("claude (subscription)")
+    put(os.path.relpath(path, room()), data)
+    assert isinstance(quota.until("claude (subscription)"), float)
+
+
+def token_cache(data: bytes) -> None:
+    """An entry of the cache of counts: this text's, or none."""
+    number = tokens._read(put("slot", data), "0" * 64, 1000)
+    assert number is None or 8 <= number <= 1000

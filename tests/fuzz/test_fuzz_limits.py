@@ -1,0 +1,30 @@
+"""Inputs that are large and simple, with an end to memory and time: no parser's work grows far beyond its input."""
+
+import pytest
+from fuzz_child import faults
+from fuzz_table import TARGETS
+
+LARGE, LARGER = 10_000, 1_000_000  # bytes
+SECONDS = 1.0  # of a processor's time for one input: a hundred times what it takes
+SHARES = 4
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_large_and_simple_inputs(share: int) -> None:
+    """Runs of one character, nesting without end, and the kept inputs over and over."""
+    assert faults([*TARGETS][share::SHARES], "big", LARGE, SECONDS) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", TARGETS)
+def test_larger_inputs(name: str) -> None:
+    """The same with a megabyte each."""
+    assert faults([name], "big", LARGER, 40 * SECONDS) == []
+
+
+def test_a_hang_and_a_hunger_are_found() -> None:
+    """The limits hold: who runs for ever, or eats memory for ever, does not survive, and the next one has its turn."""
+    (told,) = faults(["hang", "hunger", "since"], "big", 10, 0.3)
+    assert "hang: took longer" in told and "MemoryError" in told and "since" not in told

@@ -1,0 +1,165 @@
+"""Work trees that are unusual, and agents that do their worst to the repository."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from safety_kit import moments, refs, repository, tree_of
+
+from harness import Workspace
+
+
+def git(ws: Workspace, folder: str, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=folder, env=ws.env, check=True, capture_output=True)
+
+
+def test_a_submodule_is_named_and_not_touched(ws: Workspace) -> None:
+    """What an agent commits in a submodule is its own history: the undo says so, and puts back all the rest."""
+    other = f"{ws.root}/other"
+    os.makedirs(other)
+    git(ws, other, "init", "-q")
+    git(ws, other, "commit", "-q", "--allow-empty", "-m", "x")
+    repository(ws, {"a": "1\n"})
+    git(ws, ws.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "sub")
+    ws.git("commit", "-q", "-m", "sub")
+    ws.side(1, "echo 2 >a; cd sub; echo 1 >f; git add f; git commit -q -m more")
+    assert ws.rooda("build", "-n", "1").code == 0
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 1 and "left alone  sub (a repository of its own)" in done.out
+    assert (ws.read("a"), ws.read("sub/f")) == ("1\n", "1\n")
+
+
+def sparse(ws: Workspace, *how: str) -> None:
+    repository(ws, {"in/i": "1\n", "out/o": "1\n"})
+    ws.git("sparse-checkout", "set", *how, "in", "prompts")
+    assert not ws.exists("out")
+
+
+@pytest.mark.parametrize("how", [(), ("--sparse-index",)], ids=" ".join)
+def test_a_sparse_checkout_stays_sparse(ws: Workspace, how: tuple[str, ...]) -> None:
+    """What is not checked out is in the snapshots all the same, and an undo brings none of it into the work tree."""
+    sparse(ws, *how)
+    ws.side(1, "echo 2 >in/i")
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert tree_of(ws, "1-after")["out/o"] == "1\n"
+    assert ws.rooda("undo", "--yes").code == 0
+    assert ws.read("in/i") == "1\n" and not ws.exists("out")
+    assert ws.git("status", "--porcelain") == ""
+
+
+def test_a_sparse_checkout_that_an_agent_ends(ws: Workspace) -> None:
+    """What it then checks out and changes is seen, and put back."""
+    sparse(ws)
+    ws.side(1, "git sparse-checkout disable; echo 2 >out/o")
+    assert ws.rooda("build", "-n", "1").code == 0
+    assert tree_of(ws, "1-after")["out/o"] == "2\n"
+    assert ws.rooda("undo", "--yes").code == 0
+    assert ws.git("status", "--porcelain") == ""
+
+
+def test_a_worktree_of_a_bare_repository(ws: Workspace) -> None:
+    """No repository has a work tree but the one that was added."""
+    repository(ws, {"a": "1\n"})
+    git(ws, ws.root, "clone", "-q", "--bare", ws.path, "bare.git")
+    git(ws, f"{ws.root}/bare.git", "worktree", "add", "-q", "-b", "more", f"{ws.root}/tree")
+    ws.side(1, "echo 2 >a")
+    assert ws.rooda("-C", f"{ws.root}/tree", "build", "-n", "1").code == 0
+    assert ws.rooda("-C", f"{ws.root}/tree", "undo", "--yes").code == 0
+    assert Path(ws.root, "tree", "a").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "git add -A; git commit -qm x; git reset -q --hard HEAD~1",
+        "git stash -q -u",
+        "git clean -fdxq -e runs",
+        "git checkout -q --detach; rm loose",
+        "git checkout -qb other; git add -A; git commit -qm x; git checkout -q main; git branch -qD other; git gc -q",
+    ],
+)
+def test_whatever_an_agent_does_to_loose_files(ws: Workspace, deed: str) -> None:
+    """A file that was never added comes back, and the iterations after it are saved as well."""
+    repository(ws, {"a": "1\n"})
+    ws.write("loose", "precious\n")
+    ws.side(1, deed)
+    ws.side(2, "echo 2 >a")
+    run = ws.rooda("build", "-n", "2")
+    assert run.code == 0 and "snapshot" not in run.err.lower(), run.err
+    assert not ws.exists("loose")
+    assert "+2\n" in ws.rooda("diff", "2").out
+    assert ws.rooda("undo", "1", "--yes").code == 0
+    assert (ws.read("loose"), ws.read("a")) == ("precious\n", "1\n")
+
+
+def test_an_agent_that_deletes_the_refs(ws: Workspace) -> None:
+    """Its deed is undone from the snapshots that come after; what was deleted hangs on them."""
+    repository(ws, {"a": "1\n"})
+    for number in (1, 2, 3):
+        ws.side(number, f"echo {number + 1} >a; rm -rf .git/refs/rooda")
+    assert ws.rooda("build", "-n", "3").code == 0
+    assert moments(ws) == ["3-after"]
+    assert ws.rooda("undo", "2", "--yes").code == 0 and ws.read("a") == "2\n"
+
+
+def test_an_agent_that_deletes_them_for_good(ws: Workspace) -> None:
+    """With all that git cleans up after it: the next iterations are saved again, and what is lost is said."""
+    repository(ws, {"a": "1\n"})
+    ws.side(1, "echo 2 >a; rm -rf .git/refs/rooda; git reflog expire --expire=now --all; git gc -q --prune=now")
+    ws.side(2, "echo 3 >a")
+    run = ws.rooda("build", "-n", "2")
+    assert run.code == 0 and "snapshot" not in run.err.lower(), run.err
+    assert ws.git("fsck", "--strict", "--no-dangling") == ""
+    (after,) = [ref for ref in refs(ws) if ref.endswith("/1-after")]
+    assert ws.git("log", "-1", "--format=%P", after) == ws.git("rev-parse", "HEAD"), "HEAD is held"
+    assert "+3\n" in ws.rooda("diff", "2").out
+    lost = ws.rooda("undo", "1", "--yes")
+    assert lost.code == 2 and "There is no snapshot of iteration 1" in lost.err
+    assert ws.rooda("undo", "2", "--yes").code == 0 and ws.read("a") == "2\n"
+
+
+def test_where_nothing_can_be_kept_nothing_false_is(ws: Workspace) -> None:
+    """No private index, no snapshot: it is said, and above all none of an empty work tree is made."""
+    repository(ws, {"a": "1\n"})
+    ws.write(".rooda/.gitignore", "*\n")
+    ws.write(".rooda/snapshots", "in the way\n")
+    run = ws.rooda("build", "-n", "2")
+    assert run.code == 0 and run.err.count("No snapshot: ") == 1
+    assert refs(ws) == []
+
+
+def test_a_filter_that_fails(ws: Workspace) -> None:
+    """Where git must give up in the middle there is no snapshot of half the work tree."""
+    repository(ws, {"a": "1\n"})
+    ws.write(".gitattributes", "b filter=gone\n")
+    ws.git("config", "filter.gone.required", "true")
+    ws.git("config", "filter.gone.clean", "false")
+    ws.write("b", "1\n")
+    run = ws.rooda("build", "-n", "1")
+    assert run.code == 0 and "No snapshot: " in run.err
+    assert refs(ws) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_named(ws: Workspace) -> None:
+    """All but that file is saved; the undo warns of what the snapshot lacks."""
+    repository(ws, {"a": "1\n"})
+    os.chmod(ws.write("secret", "x\n"), 0)
+    ws.side(1, "echo 2 >a")
+    run = ws.rooda("build", "-n", "1")
+    assert run.code == 0 and run.err.count("are not complete") == 1 and "secret" in run.err
+    done = ws.rooda("undo", "--yes")
+    assert done.code == 0 and "WARNING" in done.err and ws.read("a") == "1\n"
+
+
+def test_two_dots_in_a_name(ws: Workspace) -> None:
+    """git takes no two dots in a ref; a procedure's name may have them."""
+    ws.procedure("build", loop={"safety": "snapshot"})
+    ws.config(ws.read("rooda.toml").replace("procedures.build", 'procedures."a..b"'))
+    ws.git("init", "-q")
+    ws.side(1, "echo 1 >made")
+    run = ws.rooda("a..b", "-n", "1")
+    assert (run.code, run.err) == (0, "")
+    assert ws.rooda("undo", "a..b", "--yes").code == 0 and not ws.exists("made")
+    assert ws.rooda("prune", "--keep", "0").code == 0 and refs(ws) == []

@@ -1,0 +1,133 @@
+"""Snapshots of a flow: around each cycle of its top node; after an undo the run goes on from there."""
+
+import pytest
+from flow_kit import Flow
+from safety_kit import moments, tree_of
+
+from harness import until
+
+SAFE = ("--safety", "snapshot")
+
+
+def worked(flow: Flow) -> str:
+    """Two cycles with an actuator and a third that meets the target; gives the run's id."""
+    flow.scenario("S1")
+    flow.sensor("unit", "fail", "fail", "pass")
+    flow.controller("main", False, False, True)
+    flow.actuator("main", "one", "two")
+    done = flow.run("do it", *SAFE)
+    assert done.code == 0, done.both
+    return flow.run_id
+
+
+def cut_off(flow: Flow, scenario: str, node: str) -> None:
+    """A signal ends the run while the actuator of this node works for the first time."""
+    flow.scenario(scenario)
+    once = '!edit src.txt one\n!sh mkdir "$FAKE/once" && touch here && sleep 30\n'
+    flow.say(f"actuator-{node}", f"{once}# Actuator Output\n\n## What Was Done\n\none\n")
+    run = flow.ws.start("flow", "run", "do it", *SAFE)
+    until(lambda: flow.ws.exists("here"))
+    run.signal(15)
+    assert run.finish() == 143
+
+
+def test_each_cycle_has_its_snapshots(flow: Flow) -> None:
+    """0 is the first measurement; each other cycle has the changes of its actuator, and the commits stand as always."""
+    run = worked(flow)
+    assert moments(flow.ws) == [f"{number}-{moment}" for number in range(4) for moment in ("after", "before")]
+    assert [tree_of(flow.ws, f"{number}-after")["src.txt"] for number in range(4)] == [
+        *("zero\n", "one\n", "two\n", "two\n"),
+    ]
+    assert flow.labels() == ["0", "1", "2", "3"] and flow.clean()
+    assert "+two" in flow.ws.rooda("diff", run, "2").out
+    started = next(each for each in flow.ws.events() if each["event"] == "run.started")
+    assert started["number"] == 0
+
+
+def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
+    """Files and the run's own ones go back; HEAD stays until a resume takes the undone commits off the run's branch."""
+    run = worked(flow)
+    head = flow.ws.git("rev-parse", "HEAD")
+    undone = flow.ws.rooda("undo", "2", "--yes")
+    assert undone.code == 0, undone.both
+    assert flow.ws.read("src.txt") == "one\n" and flow.ws.git("rev-parse", "HEAD") == head
+    assert flow.state["status"] == "running"
+    assert run in flow.ws.rooda("status").out
+    flow.controller("main", False, False, False, False, True)
+    flow.actuator("main", "one", "two", "another")
+    resumed = flow.ws.rooda("resume", run)
+    assert resumed.code == 0, resumed.both
+    assert "was undone: 2 commits are taken off" in resumed.err and head.strip() in resumed.err
+    assert flow.labels()[:3] == ["0", "1", "2"] and len(set(flow.labels())) == len(flow.labels())
+    assert flow.shown("2", "src.txt") == "another\n"
+    assert flow.clean()
+    assert flow.ws.git("cat-file", "-t", head.strip()).strip() == "commit"
+
+
+def test_the_whole_run_can_be_undone_and_goes_on(flow: Flow) -> None:
+    """Before cycle 0 nothing is measured: a resume begins at the entry, and an undo can be taken back."""
+    run = worked(flow)
+    before = {name: flow.ws.read(name) for name in flow.ws.git("ls-files").split()}
+    assert flow.ws.rooda("undo", "0", "--yes").code == 0
+    assert flow.ws.read("src.txt") == "zero\n"
+    assert flow.ws.rooda("undo", "--redo", "--yes").code == 0
+    assert {name: flow.ws.read(name) for name in flow.ws.git("ls-files").split()} == before and flow.clean()
+    assert flow.ws.rooda("undo", "0", run, "--yes").code == 0
+    flow.controller("main", *[False] * 3, True)
+    resumed = flow.resume(run)
+    assert resumed.code == 0 and "4 commits are taken off" in resumed.err, resumed.both
+    assert flow.labels() == ["0", "1"]
+
+
+def test_on_another_branch_nothing_is_undone(flow: Flow) -> None:
+    """A flow's files belong to its branch: exit 3, and what to type."""
+    worked(flow)
+    flow.ws.git("checkout", "-q", "main")
+    refused = flow.ws.rooda("undo", "--yes")
+    assert refused.code == 3 and "git checkout ai-loop/do-it" in refused.err
+    assert flow.ws.read("src.txt") == "zero\n"
+
+
+def test_commits_of_a_person_are_not_taken_off(flow: Flow) -> None:
+    """A commit on top of an undone cycle is somebody's work: the resume is refused, nothing is moved."""
+    run = worked(flow)
+    assert flow.ws.rooda("undo", "2", "--yes").code == 0
+    flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
+    head = flow.ws.git("rev-parse", "HEAD")
+    refused = flow.resume(run)
+    assert refused.code == 2 and "somebody else" in refused.err
+    assert flow.ws.git("rev-parse", "HEAD") == head
+
+
+def test_a_cut_off_cycle_of_nested_nodes(flow: Flow) -> None:
+    """Cut off within a cycle, its boundaries inside are undone with it, and the resume does the cycle anew."""
+    cut_off(flow, "S2", "impl")
+    assert moments(flow.ws)[-2:] == ["1-after", "1-before"]
+    undone = flow.ws.rooda("undo", "1", "--yes")
+    assert undone.code == 0, undone.both
+    assert flow.ws.read("src.txt") == "zero\n" and not flow.ws.exists("here")
+    flow.controller("impl", False, False, True)  # the first calls were before the undo
+    flow.controller("delivery", False, False, True, plan="outer plan")
+    resumed = flow.resume()
+    assert resumed.code == 0, resumed.both
+    assert flow.ws.read("src.txt") == "one\n"
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
+
+
+def test_a_cycle_that_was_resumed_began_when_it_began(flow: Flow) -> None:
+    """Cut off and gone on with in a later run: undone as a whole, whichever run is the newest."""
+    cut_off(flow, "S1", "main")
+    flow.controller("main", False, True)
+    assert flow.resume("--safety", "snapshot").code == 0
+    assert "here" in flow.ws.rooda("diff", "1", "--name-only").out
+    assert flow.ws.rooda("undo", "1", "--yes").code == 0
+    assert flow.ws.read("src.txt") == "zero\n" and not flow.ws.exists("here")
+
+
+@pytest.mark.long
+def test_the_key_may_stand_in_flow(flow: Flow) -> None:
+    """[flow] beats [loop]."""
+    flow.scenario("S1")
+    flow.ws.write("rooda.toml", flow.ws.read("rooda.toml") + '\n[flow]\nsafety = "snapshot"\n')
+    flow.commit("settings")
+    assert flow.run().code == 0 and moments(flow.ws)

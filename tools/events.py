@@ -1,0 +1,193 @@
+"""Makes docs/events.md from config/events.schema.json. Run it by hand: python tools/events.py
+
+With --print it writes the page to standard output instead; a test compares that with the file.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+from making import made
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "events.md")
+SCHEMA = os.path.join(ROOT, "config", "events.schema.json")
+Json = dict[str, Any]
+
+HEAD = """\
+<!-- Made from config/events.schema.json. To make it again: python tools/events.py -->
+
+# Events
+
+Everything that happens in a run is one JSON object on one line, in `.rooda/runs/<run-id>/events.jsonl`. The same
+lines, as they happen: `rooda build --json`, and `--json` of `rooda reflex new`, `rooda flow run`, `rooda goal run`
+and of what resumes them. Later: `rooda events`, and `rooda events -f` to go on with what comes; `rooda events
+--since 2h` has all runs of the last two hours. The lines on the screen are made from events; most say nothing
+there.
+
+`rooda events --schema` prints the format as a JSON schema (draft 2020-12). This page is made from it.
+
+A reader should pass over events and fields that it does not know: new ones may come at any time. `v` changes only
+if a field that exists gets another meaning. The last line of a run that was killed may be torn; the next writer
+begins a new line. A run whose last event is not `run.ended` was cut off.
+
+Seconds are numbers, sizes are bytes, and paths are absolute. Values of variables that look like keys are `***`; see
+[secrets](background.md#secrets).
+
+## Every event
+
+{always}
+All events but `run.started`, `run.resumed` and `run.ended` also have:
+
+{turn}
+`run.ended` of every kind of loop also has:
+
+{end}
+Where it applies, `phase` names the part of the iteration (`assemble`, `budget`, `execute`, `gates`, `persist`),
+`elapsed` how long it took, and `outcome` is `success`, `failure` or `interrupted`. A field whose meaning begins
+with "only" may be missing, all others are there.
+
+## Order
+
+```
+run.started | run.resumed
+state.saved
+  iteration.started
+  prompt.assembled
+  budget.exceeded                 if the prompt is over the budget
+  agent.started
+  agent.ended
+  output.truncated                if the output is over max_output_buffer
+  gate.started, gate.ended        for each gate, if the agent succeeded
+  gates.ended
+  state.saved
+  iteration.ended
+  …
+state.saved
+run.ended
+```
+
+`state.unsaved` stands in the place of `state.saved` where the file can't be written. `problem` may come anywhere.
+"""
+
+OWN = {
+    "goal": """\
+# Events of a goal
+
+`rooda goal run` and `rooda goal continue` tell the events above and those below. `loop` is `goal`, and `name`
+stands in the place of `procedure`. What is described here again has other fields than a procedure's.
+
+```
+goal.scored                     once more after each round of the intent dialogue
+goal.planned
+goal.prechecked                 type 1
+criterion.verified              the baseline
+goal.disclosed
+state.saved
+run.started | run.resumed
+  question.asked                a gate
+  question.answered
+  iteration.started
+  prompt.assembled, agent.started, agent.ended
+  criterion.verified            for each command
+  state.saved
+  iteration.ended
+  …
+state.saved
+run.ended
+```
+""",
+    "reflex": """\
+# Events of a reflex loop
+
+`rooda reflex new` and `rooda reflex resume` tell the events above and those below. `loop` is `reflex`, and `name`,
+the alias, stands in the place of `procedure`. What is described here again has other fields than a procedure's.
+What the loop itself keeps is in its `history.jsonl`; see [the reflex loop](reflex.md).
+
+```
+run.started | run.resumed
+  reflex.phase                    PLAN
+  prompt.assembled, agent.started, agent.ended
+  reflex.breach                   if the answer broke its contract; the phase is asked once more
+  reflex.phase                    PRODUCE ‖ PREPARE, and so on
+  …
+  question.asked, question.answered   if a person is asked whether commands may be run
+  reflex.checks                   if there are commands
+  reflex.block
+  reflex.boundary
+  …
+run.ended
+```
+""",
+    "flow": """\
+# Events of a flow
+
+`rooda flow run` and `rooda flow resume` tell the events above and those below. `loop` is `flow`, and `name`, the
+run's id, stands in the place of `procedure`; `run` is the id of the session's own folder. What is described here
+again has other fields than a procedure's. The flow's own history is its commits; see [the flow loop](flow.md).
+
+```
+run.started | run.resumed
+  node.entered                    a node begins; inside another one for each of its entries
+  prompt.assembled, agent.started, agent.ended
+  node.answered
+  node.boundary                   a commit has been made
+  …
+  node.ended
+run.ended
+```
+""",
+}
+
+
+def page() -> str:
+    with open(SCHEMA, encoding="utf-8") as file:
+        schema = json.load(file)
+    defs = schema["$defs"]
+    tables = {"always": _table(schema), "turn": _table(defs["turn"]), "end": _table(defs["end"])}
+    parts = [HEAD.format(**tables)]
+    parts += [_section(f"`{_event(key)}`", each) for key, each in defs.items() if key.startswith(("ooda:", "any:"))]
+    for kind, text in OWN.items():
+        own = {key: each for key, each in defs.items() if key.startswith(f"{kind}:")}
+        parts += [text, *(_section(f"{kind.capitalize()}: `{_event(key)}`", each) for key, each in own.items())]
+    return "\n".join(parts)
+
+
+def _event(key: str) -> str:
+    return key.partition(":")[2]
+
+
+def _section(title: str, event: Json) -> str:
+    about = f"{event['description']}\n" if "description" in event else ""
+    return "\n".join(part for part in (f"## {title}\n", about, _table(event)) if part)
+
+
+def _table(event: Json) -> str:
+    rows = [("field", "value", "meaning"), ("---",) * 3] if event["properties"] else []
+    rows += [(f"`{name}`", _value(field), field["description"]) for name, field in event["properties"].items()]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _value(field: Json) -> str:
+    """What a reader may expect there."""
+    if "const" in field or "enum" in field:
+        return ", ".join(_word(word) for word in field.get("enum", [field.get("const")]))
+    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    return " or ".join(_kind(kind, field) for kind in kinds)
+
+
+def _word(word: Any) -> str:
+    return f"`{word}`" if word != "" else "empty"
+
+
+def _kind(kind: str, field: Json) -> str:
+    if kind == "array":
+        return f"list of {_value(field['items'])}"
+    if kind == "object" and "additionalProperties" in field:
+        return f"object of {_value(field['additionalProperties'])}"
+    return {"string": "text", "boolean": "true, false", "integer": "integer", "null": "null"}.get(kind, kind)
+
+
+if __name__ == "__main__":
+    sys.exit(made(page(), PAGE))
