@@ -15,9 +15,9 @@ from rooda.world import lock, runfolder
 @click.pass_context
 def attach(ctx: click.Context, name: str | None) -> int:
     """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""
-    workspace = where(ctx).workspace
-    loop = one_running(workspace, name, "attach")
-    folder = loop and runfolder.latest(workspace, loop.name)
+    here = where(ctx)
+    loop = one_running(here, name, "attach")
+    folder = loop and runfolder.latest(here.workspace, loop.name)
     if loop is None or folder is None:
         return OK
     try:

@@ -61,7 +61,7 @@ class Board:
             phase=now.phase if running else "",
             since=now.since if running else "",
             iteration=iteration,
-            display=(now.iteration or iteration) if running and kind != "reflex" else iteration,
+            display=_display(kind, now, iteration) if running else iteration,
             max_iterations=most,
             failures=_failures(kind, facts) or now.failures,
             elapsed=round(elapsed, 3),
@@ -124,6 +124,13 @@ def _iteration(facts: Json, now: Now) -> tuple[int | None, int | None]:
     return iteration, now.max_iterations if most is None and now.max_iterations else most
 
 
+def _display(kind: str, now: Now, iteration: int | None) -> int | None:
+    """The one at work. A flow's first is 0."""
+    if kind == "flow" and now.phase:
+        return now.iteration
+    return iteration if kind == "reflex" else now.iteration or iteration
+
+
 def _failures(kind: str, facts: Json) -> str:
     if "consecutive_failures" in facts:
         return f"{facts['consecutive_failures']}/{facts['failure_threshold']}"
@@ -147,5 +154,7 @@ def _next(kind: str, name: str, facts: Json) -> str:
     """What a person can do about one that does not run."""
     if facts.get("status") == "damaged":
         return "a person: its files are damaged"
+    if facts.get("status") == "completed":
+        return ""
     command = "rooda goal continue" if kind == "goal" else f"rooda resume {name}"
     return f"{facts['reason']}: {command}" if facts.get("reason") else command

@@ -43,6 +43,7 @@ class Patient(NamedTuple):
     where: Where
     settings: settings.Settings | None
     problem: str = ""
+    agents: tuple[Json, ...] = ()  # those that are here; each was asked for its version
 
 
 @click.command(short_help="Can a loop run here, who pays for it, what to put right.")
@@ -51,7 +52,7 @@ class Patient(NamedTuple):
 def doctor(ctx: click.Context, as_json: bool) -> int:
     """Look at Python, git, the settings, the agents and who is billed, terminal, disk, and what the system grants.
 
-    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written and nobody is charged.
+    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written into the workspace and nobody is charged.
     """
     patient = _patient(where(ctx))
     found = [finding for look in _LOOKS for finding in look(patient)]
@@ -60,7 +61,7 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
         import json
 
         rows: list[Json] = [finding._asdict() for finding in found]
-        click.echo(json.dumps({"ok": good, "checks": rows, "agents": list(_agents(patient))}, indent=2))
+        click.echo(json.dumps({"ok": good, "checks": rows, "agents": patient.agents}, indent=2))
     else:
         _show(found, good)
     return OK if good else FAILED
@@ -77,9 +78,10 @@ def _show(found: list[Finding], good: bool) -> None:
 
 def _patient(here: Where) -> Patient:
     try:
-        return Patient(here, settings.load(here.workspace, here.config))
+        found = settings.load(here.workspace, here.config)
     except RoodaError as problem:
         return Patient(here, None, str(problem))
+    return Patient(here, found, agents=tuple(_agents(found, here.workspace)))
 
 
 def _python(patient: Patient) -> Iterator[Finding]:
@@ -156,7 +158,7 @@ def _startable(agent: Agent, workspace: str) -> Finding:
 
 
 def _none_chosen(patient: Patient) -> Finding:
-    here = [row["name"] for row in _agents(patient) if row["name"] != "demo"]
+    here = [row["name"] for row in patient.agents if row["name"] != "demo"]
     if here:
         do = f"Choose one: rooda build --agent {here[0]}, or write it into [loop] of rooda.toml (rooda init does)."
         return Finding("agent", WARN, "none is chosen", do)
@@ -166,17 +168,16 @@ def _none_chosen(patient: Patient) -> Finding:
 
 def _installed(patient: Patient) -> Iterator[Finding]:
     """Each agent that is here: version, and whose money it would be."""
-    for row in _agents(patient):
+    for row in patient.agents:
         version = row["version"] or "installed"
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
 
 
-def _agents(patient: Patient) -> Iterator[Json]:
-    found = patient.settings
-    for name in settings.resolve.agents(found) if found else ():
-        agent = settings.resolve.agent_named(found, name) if found else None
+def _agents(found: settings.Settings, workspace: str) -> Iterator[Json]:
+    for name in settings.resolve.agents(found):
+        agent = settings.resolve.agent_named(found, name)
         try:
-            program = preflight.require(agent, patient.where.workspace) if agent else ""
+            program = preflight.require(agent, workspace) if agent else ""
         except RoodaError:
             continue
         if agent and program:

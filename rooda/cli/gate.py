@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -21,7 +21,7 @@ def guarded(words: Sequence[str]) -> int:
         click.echo(problem.ctx.get_help() if problem.ctx else "", err=True)
         return problem.exit_code
     except click.ClickException as problem:
-        problem.show()
+        _tried(problem.show)
         _say_where_options_go(problem)
         return problem.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -56,10 +56,17 @@ def _say_where_options_go(problem: click.ClickException) -> None:
 
 
 def _say(text: str) -> None:
+    _tried(lambda: click.echo(text, err=True))
+
+
+def _tried(say: Callable[[], object]) -> None:
+    """Where stderr takes nothing, neither now nor at Python's own end."""
     try:
-        click.echo(text, err=True)
+        say()
     except OSError:
-        pass
+        from rooda.report.screen import silence
+
+        silence(sys.stderr)
 
 
 def _reader_gone() -> int:

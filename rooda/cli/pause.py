@@ -29,12 +29,12 @@ def continue_(ctx: click.Context, name: str | None) -> int:
 
 def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", order: str, *said: str) -> int:
     """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
-    workspace = where(ctx).workspace
-    loop = one_running(workspace, name, verb)
+    here = where(ctx)
+    loop = one_running(here, name, verb)
     if loop is None:
         return OK
     who = f"{noun_of(loop.kind)} '{loop.name}'"
-    ordered(workspace, loop, order)
+    ordered(here.workspace, loop, order)
     if not done_to(loop, act):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED

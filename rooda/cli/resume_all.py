@@ -8,6 +8,7 @@ from typing import NamedTuple
 import click
 
 from rooda.cli import kinds, options
+from rooda.cli.board import name_of
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, RoodaError
@@ -47,7 +48,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
     """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
     for kind in kinds.KINDS:
         try:
-            names = kinds.tenant(kind).resumable(workspace)
+            names = [*kinds.tenant(kind).resumable(workspace), *_damaged(workspace, kind)]
             paths = kinds.tenant(kind).locks(workspace)
         except (RoodaError, OSError) as problem:
             click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
@@ -57,6 +58,11 @@ def _of(workspace: str) -> Iterator[CutOff]:
             held = name in paths and lock.is_held(paths[name])
             if sessions and not held and _is_cut_off(os.path.dirname(sessions[-1])):
                 yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), os.path.dirname(sessions[-1]))
+
+
+def _damaged(workspace: str, kind: str) -> list[str]:
+    """They can't go on; their own resume says why."""
+    return [name_of(each) for each in kinds.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
 
 
 def _is_cut_off(folder: str) -> bool:

@@ -19,9 +19,9 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 
     `rooda status`, `rooda logs` and `rooda why` tell the reason. `rooda resume --all` leaves the run alone.
     """
-    workspace = where(ctx).workspace
-    loop = one_running(workspace, name)
-    return end(workspace, loop, now, reason.strip()) if loop else OK
+    here = where(ctx)
+    loop = one_running(here, name)
+    return end(here.workspace, loop, now, orders.readable(reason).strip()) if loop else OK
 
 
 def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:

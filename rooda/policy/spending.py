@@ -68,7 +68,7 @@ def _plus(spent: Spent, cost: float | None, usage: Usage | None, seconds: float)
 
 def enough(budget: Budget, spent: Spent, seconds: float) -> str:
     """Why no further call may be made, as a sentence's beginning; "" while one may. `seconds`: run time so far."""
-    if 0 < budget.cost <= spent.cost:
+    if 0 < budget.cost <= round(spent.cost, 9):  # ten times $0.10 is $1
         return f"Cost limit reached: {dollars(spent.cost)} of {dollars(budget.cost)}{_doubt(spent)}"
     if 0 < budget.tokens <= spent.tokens:
         return f"Token limit reached: {spent.tokens:,} of {budget.tokens:,}"

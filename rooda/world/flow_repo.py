@@ -96,9 +96,9 @@ def take_back_branch(repo: Repo, before: str, branch: str) -> None:
 
 
 def back_from(repo: Repo, runs: Collection[str]) -> None:
-    """A start that was killed between its branch and its first file: back to where it came from, as if it had not been.
+    """A start that was killed between its branch and its first file: back to where it came from.
 
-    `runs` are the branches that runs have. One without a run, that holds nothing and was made in leaving another, is none.
+    `runs` are the branches that runs have. Another one that holds nothing, made in leaving a branch, is left over.
     """
     branch = position(repo).branch
     if not branch.startswith(PREFIX) or branch in runs:

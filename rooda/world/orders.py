@@ -6,25 +6,32 @@ goes on with it, as with one that crashed.
 
 import json
 import os
+import re
 
 from rooda.model import Json
 from rooda.policy import secrets
 from rooda.world import clock, files
 
-NAME = "order.json"
+NAME = "order"
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 STOP, PAUSE = "stop", "pause"
 
 
 def leave(folder: str, word: str, reason: str = "") -> bool:
     """Before the signal that carries it out. False where it can't be written: then it is not known why."""
-    said = secrets.hidden(" ".join(reason.split()), secrets.values(os.environ, (folder,)))
+    said = secrets.hidden(" ".join(readable(reason).split()), secrets.values(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
         files.folder(folder)  # an agent may have cleaned it away
         files.replace(os.path.join(folder, NAME), json.dumps(order, ensure_ascii=False).encode() + b"\n")
-    except (OSError, UnicodeEncodeError):
+    except OSError:
         return False
     return True
+
+
+def readable(reason: str) -> str:
+    """Bytes that are no text, and controls of a terminal, become `?`."""
+    return _UNREADABLE.sub("?", reason)
 
 
 def take_back(folder: str) -> None:

@@ -12,7 +12,7 @@ from rooda.model import Json
 from rooda.world import files
 from rooda.world.runfolder import RunFolder
 
-NAME = "start.json"
+NAME = "start"
 
 
 def note(folder: RunFolder, keys: Sequence[str]) -> None:

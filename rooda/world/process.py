@@ -278,19 +278,20 @@ def capture(
     cwd: str | None = None,
 ) -> Captured:
     """A short helper program (git, a token count): its exit code and what it said. 127 if it can't be run."""
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            argv,
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            env=env,
-            cwd=cwd,
-            check=False,
-            start_new_session=True,
+        child = subprocess.Popen(
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
         )
-    except subprocess.TimeoutExpired as late:
-        return Captured(124, late.stdout or b"", f"no answer within {timeout:g}s".encode())
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
-    return Captured(done.returncode, done.stdout, done.stderr)
+    with child:
+        try:
+            out, err = child.communicate(stdin, timeout)
+        except subprocess.TimeoutExpired as late:
+            tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+            return Captured(124, late.stdout or b"", f"no answer within {timeout:g}s".encode())
+        except BaseException:
+            tree.signal_group(child.pid, signal.SIGKILL)
+            raise
+    return Captured(child.returncode, out, err)

@@ -95,8 +95,8 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 def _ignored_then(repo: Repo, rows: list[Change], target: str) -> list[Change]:
     """Files that the target lacks because git ignored them then: they were there, and are not ours to remove."""
     leaving = [row for row in rows if row.status == "D"]
-    if not leaving or not any(os.path.basename(row.path) == ".gitignore" for row in rows):
-        return []  # the same rules as now, and by those nothing is ignored that a snapshot has
+    if not leaving:
+        return []  # else also under the same rules as now: what is committed may be ignored all the same
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:

@@ -235,7 +235,7 @@ class Session:
 
     def _ordered(self) -> Json:
         """Why a person ended it from another terminal, if one did."""
-        if not os.path.exists(os.path.join(self.folder.ready(), "order.json")):
+        if not os.path.exists(os.path.join(self.folder.ready(), "order")):  # then orders.py need not be loaded
             return {}
         from rooda.world import orders
 

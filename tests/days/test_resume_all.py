@@ -89,7 +89,7 @@ def test_what_waits_for_a_person_waits(ws: Workspace, how: str) -> None:
         if how == "paused":
             assert ws.rooda("pause").code == 0
         else:
-            ws.write(f".rooda/runs/{rows(ws)[0]['run']}/order.json", '{"order": "stop", "reason": "", "at": ""}')
+            ws.write(f".rooda/runs/{rows(ws)[0]['run']}/order", '{"order": "stop", "reason": "", "at": ""}')
         kill_all(ws)
     assert rows(ws) and ws.rooda("resume", "--all").out == NONE
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from harness import Workspace, until
+from processes import alive
+from rooda.world import process
 
 KEY = "sk-ant-0123456789abcdefWXYZ"
 
@@ -52,6 +54,20 @@ def test_agents_versions_and_who_pays(ws: Workspace) -> None:
     assert claude["billed"] == "the Anthropic account of this key (ANTHROPIC_API_KEY …WXYZ)"
     assert claude["version"] == "2.0.14" and claude["program"].endswith("/bin/claude")
     assert KEY not in keyed.out
+
+
+def test_a_version_that_tells_a_key_is_shown_without_it(ws: Workspace) -> None:
+    """What a program says in place of its version is shown, and kept, without the values of keys."""
+    found = ws.rooda("doctor", "--json", env=program(ws, "claude", f"key {KEY}") | {"ANTHROPIC_API_KEY": KEY})
+    (claude,) = (row for row in json.loads(found.out)["agents"] if row["name"] == "claude")
+    assert claude["version"] == "claude key ***" and KEY not in found.both
+
+
+def test_a_helper_without_an_answer_leaves_nobody_behind() -> None:
+    """A program that is asked for its version and does not answer is ended with all that it started."""
+    done = process.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
+    assert done.code == 124
+    until(lambda: not alive(int(done.out)), what="its child's end")
 
 
 def test_what_would_be_refused_at_the_start_is_found(ws: Workspace) -> None:

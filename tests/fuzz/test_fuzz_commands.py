@@ -1,6 +1,6 @@
 """Changed files through the real commands: a sentence with the file's name, an exit code of the table, no traceback."""
 
-import os
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -77,4 +77,4 @@ def _tried(ws: Workspace, way: Way, how: settings) -> None:
                 assert way.path.rpartition("/")[2] in ran.err, (words, ran)
 
     tried()
-    os.unlink(ws.file(way.path))  # so that nobody takes it for what rooda wrote
+    Path(ws.file(way.path)).unlink(missing_ok=True)  # so that nobody takes it for what rooda wrote

@@ -53,10 +53,10 @@ def test_a_loop_goes_on_where_it_was_left(calls: int) -> None:
     cut = Memory(script(set(), {"a.x.one", "b.x.two"}))
     ask = cut.ask
 
-    def counted(queries):  # type: ignore[no-untyped-def]
+    def counted(queries, beside=None):  # type: ignore[no-untyped-def]
         if sum(step.startswith("ask") for step in cut.trace) == calls:
             raise Interrupted(2)
-        return ask(queries)
+        return ask(queries, beside)
 
     cut.ask = counted  # type: ignore[method-assign]
     with pytest.raises(Interrupted):

@@ -130,6 +130,15 @@ def test_ignored_files_are_never_touched(ws: Workspace) -> None:
     assert ws.read("a") == "1\n" and ws.read(".gitignore") == "*.log\nbuild/\n"
 
 
+def test_what_an_agent_committed_stays_where_it_was_ignored_then(ws: Workspace) -> None:
+    """A file that was ignored before the iteration is left alone, also if the same rules hold and it is tracked now."""
+    worked(ws, ": >.gitignore; git add -A; git commit -qm all", "git checkout -q HEAD~1 .gitignore; echo n >new")
+    assert "keep.log" in ws.git("ls-files")
+    done = ws.rooda("undo", "1", "--yes")
+    assert done.code == 1 and "left alone  keep.log" in done.out
+    assert ws.read("keep.log") == "mine\n" and not ws.exists("new")
+
+
 def test_an_ignored_file_in_the_way_stays(ws: Workspace) -> None:
     """What would be brought back to the place of a file that git ignores by now is left out, and told."""
     repository(ws, {"a": "1\n", "notes": "old\n", "where": "file\n"})

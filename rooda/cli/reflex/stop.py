@@ -9,7 +9,7 @@ from rooda.loops.reflex_state import RUNNING, State, stopped
 from rooda.report import reflex_lines
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import files, lock
+from rooda.world import files, lock, orders
 
 
 @click.command(short_help="End the active loop for good.")
@@ -24,7 +24,7 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
         also = f" Marked running: {', '.join(running)}; name one: rooda reflex resume ALIAS" if running else ""
         click.echo(f"There is no active loop here; nothing to stop.{also}")
         return OK
-    return end(Place(workspace, alias), " ".join(reason).strip())
+    return end(Place(workspace, alias), orders.readable(" ".join(reason)).strip())
 
 
 def close(place: Place, reason: str) -> State | None:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from rooda.policy import secrets
 from rooda.world import cache, files, process
 
 PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
@@ -31,7 +32,8 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
         return ""
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
     number = _NUMBER.search(text)
-    return number[0] if number else text.partition("\n")[0].strip()[:60]
+    told = number[0] if number else text.partition("\n")[0].strip()
+    return secrets.hidden(told, secrets.values(env))[:60]
 
 
 def _slot(program: str, option: str) -> str:
