@@ -167,12 +167,17 @@ class Loop:
     # how
 
     def _left(self) -> dict[int, str]:
-        """Who is alive although the loop has ended; the dying are given a moment."""
+        """Who is alive although the loop has ended; the dying are given a moment.
+
+        Not those whom an earlier run left, if this one was ended before its first call, and so perhaps before them.
+        """
+        earlier = self._leftover if len(self.calls()) == self._made else set()
         try:
-            until(lambda: not self._watch.living(self.folder), SOON, "nobody")
+            until(lambda: not {*self._watch.living(self.folder)} - earlier, SOON, "nobody")
             return {}
         except Failed:
-            return {pid: f"{self._watch.state(pid)} {said}" for pid, said in self._watch.living(self.folder).items()}
+            living = self._watch.living(self.folder)
+            return {pid: f"{self._watch.state(pid)} {said}" for pid, said in living.items() if pid not in earlier}
 
     def _away(self) -> None:
         """A start that was cut off may have left its --detach command; it ends by itself."""

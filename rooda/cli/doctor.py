@@ -52,7 +52,8 @@ class Patient(NamedTuple):
 def doctor(ctx: click.Context, as_json: bool) -> int:
     """Look at Python, git, the settings, the agents and who is billed, terminal, disk, and what the system grants.
 
-    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written into the workspace and nobody is charged.
+    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written into the workspace,
+    and nobody is charged.
     """
     patient = _patient(where(ctx))
     found = [finding for look in _LOOKS for finding in look(patient)]

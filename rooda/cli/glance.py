@@ -27,7 +27,8 @@ def line(row: Row) -> list[str]:
     elif row.phase:
         parts.append(f"{row.phase} for {whole(clock.now() - (seconds_of(row.since) or clock.now()))}")
     cost = "cost unknown" if row.cost is None else dollars(row.cost)
-    return ["  " + ", ".join([*parts, f"{row.calls} calls", f"{row.tokens:,} tokens", cost])]
+    calls = f"{row.calls} call{'' if row.calls == 1 else 's'}"
+    return ["  " + ", ".join([*parts, calls, f"{row.tokens:,} tokens", cost])]
 
 
 def _ordered(folder: str) -> list[str]:

@@ -13,6 +13,7 @@ from rooda.errors import code_of_signal
 from rooda.world import kinship
 
 GRACE = 2.0  # for what a killed loop left behind
+LOOKS = 100  # who loses its parent while all are looked for may go unseen
 TOLD = signal.SIGUSR1  # "look at the lifeline"
 SAID = signal.SIGUSR2  # "a service manager is to hear something"
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -136,7 +137,10 @@ def _end_the_rest() -> None:
         return
     from rooda.world import clock, tree
 
-    tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
+    for _ in range(LOOKS):
+        done = tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
+        if not done or childless():
+            return
 
 
 def childless() -> bool:

@@ -35,7 +35,8 @@ def limit(until: float) -> Limit:
 
 def account(agent: Agent) -> str:
     """Whose limit it is: the CLI, and the key or subscription that pays."""
-    return f"{agent.name} ({preflight.who_pays(agent, preflight.environ(agent))})"
+    payer = preflight.who_pays(agent, preflight.environ(agent))
+    return f"{agent.name} ({payer})" if payer else agent.name
 
 
 def until(who: str) -> float:
