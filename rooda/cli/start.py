@@ -71,7 +71,9 @@ def ready(
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
     if agent.output != "text":
-        procedure = procedure._replace(agent=agent._replace(prices=settings.resolve.prices(found)))
+        from rooda.settings.prices import prices_of
+
+        procedure = procedure._replace(agent=agent._replace(prices=prices_of(found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(look(procedure, asked))

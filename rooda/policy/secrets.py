@@ -1,6 +1,5 @@
 """Values of variables that look like keys: which they are, and texts without them. Pure."""
 
-from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -101,6 +100,8 @@ def _in_address(value: str) -> list[str]:
 
 def _in_base64(value: str) -> list[str]:
     """What base64 of a longer text has of it, at each of the three places in a group; both alphabets."""
+    from binascii import b2a_base64
+
     data, found = value.encode("utf-8", "surrogateescape"), set[str]()
     for before in range(3):
         code = b2a_base64(b"\0" * before + data, newline=False).decode()

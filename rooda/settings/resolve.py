@@ -10,7 +10,6 @@ from rooda.settings.hooks import hooks
 from rooda.settings.kinds import nearest
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
-from rooda.settings.prices import prices_of as prices
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
@@ -23,7 +22,6 @@ __all__ = [
     "names",
     "no_agent_text",
     "own",
-    "prices",
     "procedure",
     "require",
     "summary",

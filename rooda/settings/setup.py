@@ -7,7 +7,6 @@ from rooda.settings.agents import agent_of
 from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
-from rooda.settings.prices import prices_of
 from rooda.settings.tiers import Settings
 from rooda.terms import Setup
 
@@ -23,6 +22,8 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setu
     look = lookup_kind(settings, kind, flags)
     agent = agent_of(look)
     if agent is not None and agent.output != "text":
+        from rooda.settings.prices import prices_of
+
         agent = agent._replace(prices=prices_of(settings))
     plain: dict[str, Any] = {key: found.value for key in _PLAIN if (found := look.find(key))}
     seconds: dict[str, Any] = {key: float(found.value) for key in _SECONDS if (found := look.find(key))}
