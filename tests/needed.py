@@ -2,10 +2,11 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 
-COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang", "tcc"))), "")
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

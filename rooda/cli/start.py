@@ -164,8 +164,7 @@ def go(
         budget = entrance.budget_kept(procedure.budget, where.workspace, procedure.name, asked.flags)
         procedure = procedure._replace(budget=budget)
     with Signals() as signals:
-        since = state.started_at if state else ""
-        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, since, procedure.safety)
+        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, state is not None, procedure.safety)
         session = Session(where.workspace, tenant, manner_of(procedure), signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)

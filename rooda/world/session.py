@@ -38,7 +38,7 @@ class Tenant(NamedTuple):
     name: str  # procedure, alias, run id
     budget: Budget = Budget()
     hooks: Mapping[str, Hook] = {}  # by moment
-    since: str = ""  # when the run began whose earlier sessions count; "": there are none
+    resumed: bool = False  # what its earlier sessions used counts
     safety: str = "off"  # off | snapshot
 
 
@@ -81,7 +81,7 @@ class Session:
         self._checker = Checker(self.ground, manner, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
         self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
-        if tenant.since:
+        if tenant.resumed:
             self._turnstile.count_earlier(workspace, tenant.name, tenant.loop)
         self.enough = self._turnstile.enough
         signals.when_abandoned = self._ledger.abandon
@@ -235,8 +235,6 @@ class Session:
 
     def _ordered(self) -> Json:
         """Why a person ended it from another terminal, if one did."""
-        if not os.path.exists(os.path.join(self.folder.ready(), "order")):  # then orders.py need not be loaded
-            return {}
         from rooda.world import orders
 
         order = orders.of(self.folder.ready())

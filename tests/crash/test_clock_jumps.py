@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clocks import HOUR, YEAR, Clock, jumped, needs_clock
+from clocks import HOUR, YEAR, Clock, jumped
 from four import KINDS, Four
 from limits import limited, paid, resting, speaks
 from swarm import loop_of
 
 from harness import until
+from needed import LINUX, needs
 
-pytestmark = needs_clock
+pytestmark = [LINUX, needs("cc")]
 JUMPS = (10 * HOUR, -10 * HOUR, 10 * YEAR, -27 * YEAR, 0)
 SPRING, AUTUMN = 1_806_195_600, 1_792_890_000  # in Berlin the clocks are set, forward and back
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"

@@ -11,18 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from needed import LINUX, needs
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.faults.judge import undisturbed
 from benchmarks.faults.kinds import KINDS, git
 from benchmarks.faults.site import Site
-from benchmarks.faults.steps import EIO, KILL, Step, Steps, noted
+from benchmarks.faults.steps import EIO, KILL, Step, Steps
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or not shutil.which("cc"), reason="needs Linux and a C compiler"
-)
+pytestmark = [LINUX, needs("cc")]
 Made = Callable[[str], Steps]
-TRIES = 6
 SHIM = """\
 #!/bin/sh
 # Once something has been written into the work, one `git add` fails.
@@ -40,23 +38,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def killed(made: Steps, folder: Path, step: Step, fault: str = KILL) -> Site:
-    """A loop that is killed at this step. The load decides how many come before it: it is counted anew."""
-    place = [each for each in made.all if same(each, step)].index(step)
-    for attempt in range(TRIES):
-        site = Site(made.kind, str(folder / f"site-{attempt}"))
-        code = site.ended(site.next(made.env(site, step.number, fault))).code
-        met = any(same(each, step) and each.number == step.number for each in noted(site))
-        if met and (code == -9) == (fault == KILL):
-            return site
-        whole = Site(made.kind, str(folder / f"whole-{attempt}"))
-        undisturbed(whole, made.env(whole, 0, KILL))
-        step = [each for each in noted(whole) if same(each, step)][place]
-    raise AssertionError(f"{step} was not met in {TRIES} runs")
-
-
-def same(one: Step, other: Step) -> bool:
-    """The same call on the same file: the numbers in names of files differ."""
-    return (one.name, re.sub(r"\d+", "0", one.path)) == (other.name, re.sub(r"\d+", "0", other.path))
+    """A loop that is killed at this step, found by what it does to which file: the load moves its number."""
+    part = re.split(r"\.?\d", os.path.basename(step.path))[0]
+    alike = [each for each in made.all if each.name == step.name and part in each.path]
+    site = Site(made.kind, str(folder / "site"))
+    spot = {"FAULTS_NAME": step.name, "FAULTS_PART": part}
+    code = site.ended(site.next(made.env(site, alike.index(step) + 1, fault) | spot)).code
+    assert (code == -9) == (fault == KILL), site.heard()
+    return site
 
 
 def last(made: Steps, name: str, end: str) -> Step:

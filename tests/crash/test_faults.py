@@ -3,15 +3,15 @@
 import os
 import re
 import shlex
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from harness import Ran, Workspace
+from needed import needs
 
-pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+pytestmark = needs("strace")
 CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,close,unlink,mkdir,ftruncate,flock"
 # How often a run of two iterations makes each call on the state folder and what is in it.
 COUNTS = {

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from needed import LINUX, needs
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.faults import steps
@@ -18,10 +19,7 @@ from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.site import Site
 from benchmarks.faults.steps import EIO, ENOSPC, KILL, Steps
 
-needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or not shutil.which("cc"), reason="needs Linux and a C compiler"
-)
+pytestmark = [LINUX, needs("cc")]
 ROUNDS = int(os.environ.get("ROODA_ROUNDS", "0"))  # 0: all steps
 TRACED = "openat,write,pwrite64,fsync,fdatasync,rename,unlink,mkdir,ftruncate,flock,rmdir,truncate"
 SAME = {"openat": "open-to-write", "pwrite64": "pwrite"}
@@ -49,7 +47,7 @@ def straced(lines: list[str], site: Site) -> list[tuple[str, str]]:
     return found
 
 
-@needs_strace
+@needs("strace")
 @pytest.mark.parametrize("loop", ["ooda", "goal"])
 def test_the_steps_are_those_that_strace_sees(made: Made, tmp_path: Path, loop: str) -> None:
     """In one and the same run: every call with which the loop changes its files, in the same order."""

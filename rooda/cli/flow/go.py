@@ -20,7 +20,6 @@ from rooda.world.flow_world import world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
-EVER = "1970-01-01T00:00:00Z"  # a run's name is its own: all its earlier sessions count
 CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 
 
@@ -29,7 +28,7 @@ def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     manner = Manner(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
     with Signals() as signals:
-        tenant = Tenant("flow", name, made.budget, made.hooks, "" if fresh else EVER, made.safety)
+        tenant = Tenant("flow", name, made.budget, made.hooks, not fresh, made.safety)
         session = Session(here.repo.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)

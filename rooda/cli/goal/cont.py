@@ -66,7 +66,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
         )
         return state
 
-    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin, found.brief.started_at)
+    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin, True)
 
 
 def _cut_off(made: Ready, place: Place, state: GoalState) -> GoalState:

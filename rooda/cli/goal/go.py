@@ -38,15 +38,15 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, since: str = "") -> Iterator[Opened]:
-    """Signals, session and the watch over the files; closed in any case. `since`: when the goal began."""
+def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False) -> Iterator[Opened]:
+    """Signals, session and the watch over the files; closed in any case."""
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
     if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
         files.remove(place.request)
     manner = Manner(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant = Tenant("goal", NAME, ready.budget, setup.hooks, since, setup.safety)
+        tenant = Tenant("goal", NAME, ready.budget, setup.hooks, resumed, setup.safety)
         tick = ticking(seen, screen.tick())
         session = Session(where.workspace, tenant, manner, signals, screen.show, tick, held)
         session.hide(ready.agent.env)
@@ -78,11 +78,11 @@ def carried_out(
     held: lock.Lock | None,
     yes: str,
     begin: Callable[[Opened, Run], GoalState],
-    since: str = "",
+    resumed: bool = False,
 ) -> int:
     """The loop from `begin` to its end; gives the exit code."""
     place = Place(where.workspace)
-    with opened(ready, where, held, yes, since) as open_:
+    with opened(ready, where, held, yes, resumed) as open_:
         try:
             run = Run(open_.store)
             ending = goal(run, begin(open_, run), open_.world)

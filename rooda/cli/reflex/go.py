@@ -29,7 +29,7 @@ def go(
     look = ready.look
     how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias, made.budget, made.hooks, "" if fresh else start.created_at, made.safety)
+        tenant = Tenant("reflex", place.alias, made.budget, made.hooks, not fresh, made.safety)
         session = Session(place.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
         facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}
