@@ -13,6 +13,7 @@ from rooda import settings
 from rooda.errors import ConfigProblem
 from rooda.model import Usage
 from rooda.policy.prices import Price, cost, price_of
+from rooda.settings.prices import prices_of
 from rooda.settings.schema import PRICE
 from rooda.settings.shapes import table_faults
 
@@ -24,7 +25,7 @@ TABLE = {"gpt-5": Price(1, 2, 3, 4), "gpt-5-codex": Price(10, 20, 30, 40), "our-
 def in_force(ws: Workspace, toml: str) -> dict[str, Price]:
     """The prices with this rooda.toml."""
     ws.config(toml)
-    return dict(settings.resolve.prices(settings.load(ws.path, environ=ws.env)))
+    return dict(prices_of(settings.load(ws.path, environ=ws.env)))
 
 
 def test_each_kind_of_token_has_its_price() -> None:
