@@ -71,7 +71,7 @@ class Matrix:
         judge.session(code, (WAYS[way],))
         if way in SIGNALS or way == "KILL of loop":
             judge.nobody()
-        judge.session(site.finish().code, (0,))
+        judge.finish()
         judge.end()
 
     def _site(self) -> Site:

@@ -63,6 +63,11 @@ class Judge:
         self._earlier |= {call.run for call in calls}
         return fresh
 
+    def finish(self) -> None:
+        """The session that goes on to the end, undisturbed."""
+        ended = self.site.finish()
+        self.session(ended.code, self.site.codes(ended))
+
     def nobody(self) -> None:
         """A moment at which nobody of the site may be alive."""
         left = self.site.living()

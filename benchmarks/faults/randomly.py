@@ -8,7 +8,7 @@ import time
 
 from benchmarks.faults.judge import Judge, Tally, undisturbed
 from benchmarks.faults.kinds import KINDS, Failed, Json, Kind
-from benchmarks.faults.site import PATIENCE, UNDECIDED, Site, until
+from benchmarks.faults.site import PATIENCE, Site, until
 
 TARGETS = ("loop", "guardian", "both", "group", "everybody")
 STARTING, RUNNING = "while it starts", "while it runs"
@@ -45,7 +45,7 @@ class Campaign:
             while kills and not self.kind.over(site.work):
                 kills -= self._killed(site, judge)
             if not self.kind.over(site.work):
-                judge.session(site.finish().code, (0,))
+                judge.finish()
             judge.end(paid=True)
         except Failed as problem:
             judge.note(failed=[problem])
@@ -65,7 +65,7 @@ class Campaign:
         target = self.random.choice(TARGETS)
         if process.poll() is not None or not strike(site, process, target):
             ended = site.ended(process)
-            judge.session(ended.code, (0, UNDECIDED) if site.was_late(ended) else (0,))
+            judge.session(ended.code, site.codes(ended))
             return 0
         code = site.ended(process).code
         self.by_target[target] += 1

@@ -86,11 +86,17 @@ class Site:
     def finish(self) -> Ended:
         """From wherever it is to its end."""
         ended = self.ended(self.next())
-        return self.ended(self.next()) if self.was_late(ended) else ended
+        return self.ended(self.next()) if self.was_late(ended) and not self.kind.over(self.work) else ended
 
     def was_late(self, ended: Ended) -> bool:
-        """Did a start meet a run whose guardian was killed, and which still wrote its state? Then it is refused."""
-        return ended.code == UNDECIDED and self.kind.begun(self.work)
+        """Did a run whose guardian was killed still write its state, or end? Then a start or a resume is refused."""
+        if ended.code == UNDECIDED and self.kind.begun(self.work):
+            return True
+        return ended.code == self.kind.finished and self.kind.over(self.work)
+
+    def codes(self, ended: Ended) -> tuple[int, ...]:
+        """Those with which a command that nobody disturbed may end."""
+        return (0, ended.code) if self.was_late(ended) else (0,)
 
     # looking
 

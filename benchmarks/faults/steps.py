@@ -66,7 +66,7 @@ class Steps:
         if ended.code > 0 and ended.said.count("\n") < 1:
             judge.note(failed=[f"exit {ended.code} without a word"])
         if not self.kind.over(site.work):
-            judge.session(site.finish().code, (0,))
+            judge.finish()
         judge.end()
 
     def env(self, site: Site, at: int, fault: str) -> dict[str, str]:
