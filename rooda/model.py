@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from rooda.terms import Agent, Gate, Procedure
+from rooda.terms import Agent, Bounds, Gate, Procedure
 
 
 class Prompt(NamedTuple):
@@ -28,10 +28,7 @@ class Call(NamedTuple):
     number: int  # 1-indexed iteration, as the screen shows it
     agent: Agent
     prompt: Prompt
-    iteration_timeout: float = 0.0
-    idle_timeout: float = 0.0
-    kill_grace: float = 5.0
-    max_output_buffer: int = 10_485_760
+    bounds: Bounds = Bounds()
     promise_signals: bool = False
     label: str = ""  # tells calls of one kind and number apart, in the names of their files
     env: Mapping[str, str] = {}  # what this call is told besides

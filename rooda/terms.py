@@ -80,12 +80,37 @@ class Hook(NamedTuple):
     timeout: float = 10.0
 
 
+class Bounds(NamedTuple):
+    """What one call or command may take."""
+
+    iteration_timeout: float = 0.0  # seconds, 0 = any
+    idle_timeout: float = 0.0
+    kill_grace: float = 5.0
+    max_output_buffer: int = 10_485_760  # bytes
+
+
+class Setup(NamedTuple):
+    """What a loop of any kind calls agents with, resolved from all settings."""
+
+    agent: Agent | None = None  # None: nothing configured; only a run needs one
+    budget: Budget = Budget()
+    bounds: Bounds = Bounds()
+    hooks: Mapping[str, Hook] = {}  # by moment
+    token_budget: int = 0  # of a prompt, 0 = any
+    token_encoding: str = "o200k_base"
+    retry_wait: float = 5.0
+    safety: str = "off"  # off | snapshot
+    show_ai_output: bool = False
+    log_level: str = "info"
+    log_timestamp_format: str = "time"
+
+
 class Procedure(NamedTuple):
     """Everything one run of a procedure needs, resolved from all settings."""
 
     name: str
     phases: tuple[Phase, ...]
-    agent: Agent | None  # None: nothing configured; only a run needs one
+    setup: Setup = Setup()
     context: tuple[Context, ...] = ()
     display: str = ""
     summary: str = ""
@@ -93,40 +118,8 @@ class Procedure(NamedTuple):
     builtin: bool = False  # all four phases are the shipped ones
     max_iterations: int = 0
     failure_threshold: int = 3
-    token_budget: int = 100_000
-    token_encoding: str = "o200k_base"
-    iteration_timeout: float = 0.0
-    idle_timeout: float = 0.0
-    kill_grace: float = 5.0
-    max_output_buffer: int = 10_485_760
     on_interrupted: str = "ask"
-    retry_wait: float = 5.0
-    budget: Budget = Budget()
-    hooks: Mapping[str, Hook] = {}  # by moment
     gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
     gates_from_commands: bool = False  # then also what AGENTS.md calls commands
-    safety: str = "off"  # off | snapshot
     promise_signals: bool = False
     preamble: bool = False
-    show_ai_output: bool = False
-    log_level: str = "info"
-    log_timestamp_format: str = "time"
-
-
-class Setup(NamedTuple):
-    """What a reflex, flow or goal loop calls agents with, resolved from all settings."""
-
-    agent: Agent | None  # None: nothing configured; only a run needs one
-    budget: Budget = Budget()
-    hooks: Mapping[str, Hook] = {}
-    token_budget: int = 0
-    token_encoding: str = "o200k_base"
-    iteration_timeout: float = 0.0
-    idle_timeout: float = 0.0
-    kill_grace: float = 5.0
-    retry_wait: float = 5.0
-    max_output_buffer: int = 10_485_760
-    safety: str = "off"  # off | snapshot
-    show_ai_output: bool = False
-    log_level: str = "info"
-    log_timestamp_format: str = "time"

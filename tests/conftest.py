@@ -1,6 +1,7 @@
 """Fixtures for every test folder: `ws`, a workspace with the procedure `build`, and `bare`, one without settings."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,11 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import Workspace
+
+# Started in the background of a script, everything that a test starts would ignore Ctrl+C.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @pytest.fixture

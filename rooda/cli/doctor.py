@@ -134,7 +134,7 @@ def _chosen(patient: Patient) -> Iterator[Finding]:
     chosen: dict[str, Agent] = {}
     for name in [*_written(patient.settings), "build"]:
         try:
-            agent = settings.resolve.procedure(patient.settings, name, {}).agent
+            agent = settings.resolve.procedure(patient.settings, name, {}).setup.agent
         except RoodaError as problem:
             if name == "build":
                 yield Finding("agent", BAD, problem.what, problem.hint)

@@ -15,23 +15,24 @@ from rooda.world.agents import command, preflight
 
 def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
     """Exit 0 means: ready to run."""
-    if procedure.agent is None:
+    setup = procedure.setup
+    if setup.agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found))
-    preflight.require(procedure.agent, where.workspace)
+    preflight.require(setup.agent, where.workspace)
     text = compose.text(procedure, 1)
-    preflight.check(procedure.agent, text)
-    count, exact = tokens.count(text, procedure.token_encoding)
+    preflight.check(setup.agent, text)
+    count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"
-    budget = f"{procedure.token_budget:,}" if procedure.token_budget else "unlimited"
+    budget = f"{setup.token_budget:,}" if setup.token_budget else "unlimited"
     head = (
         f"[DRY RUN] Procedure: {procedure.name}\n"
-        f"[DRY RUN] Would execute with: {command.describe(procedure.agent)}\n"
+        f"[DRY RUN] Would execute with: {command.describe(setup.agent)}\n"
         f"[DRY RUN] Token count: {about}{count:,} / {budget} budget\n\n"
     )
     sys.stdout.buffer.write(head.encode("utf-8", "replace") + files.to_bytes(text))
     sys.stdout.flush()
-    if 0 < procedure.token_budget < count:
-        click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {procedure.token_budget}", err=True)
+    if 0 < setup.token_budget < count:
+        click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
     if asked.verbose:
         for key, value, origin in settings.decided(found, procedure.name, asked.flags):
             click.echo(f"{key}: {value} (from: {origin})", err=True)

@@ -2,11 +2,12 @@
 
 import os
 
+from rooda.cli.options import Asked
 from rooda.errors import Undecided
 from rooda.model import Json
 from rooda.report.lines import Line
-from rooda.report.screen import Screen
-from rooda.terms import Agent, Budget
+from rooda.report.screen import Look, Screen
+from rooda.terms import Agent, Budget, Setup
 from rooda.world import accounts, identity, lock, survivors
 from rooda.world.agents import preflight
 from rooda.world.runfolder import make_home
@@ -17,6 +18,11 @@ def checked(agent: Agent, workspace: str, prompt: str) -> str:
     program = preflight.require(agent, workspace)
     preflight.check(agent, prompt)
     return program
+
+
+def look(setup: Setup, asked: Asked) -> Look:
+    level = "debug" if asked.verbose else "warn" if asked.quiet else setup.log_level
+    return Look(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
 
 
 def announced(agent: Agent, program: str, screen: Screen) -> None:
@@ -47,14 +53,15 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     return held
 
 
-def budget_kept(now: Budget, workspace: str, name: str, typed: Json) -> Budget:
+def kept(setup: Setup, workspace: str, name: str, typed: Json) -> Setup:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    before = accounts.last_limits(workspace, name)
-    return Budget(
+    now, before = setup.budget, accounts.last_limits(workspace, name)
+    budget = Budget(
         now.cost if "max_cost" in typed or not before.cost else before.cost,
         now.tokens if "max_tokens" in typed or not before.tokens else before.tokens,
         now.seconds if "max_duration" in typed or not before.seconds else before.seconds,
     )
+    return setup._replace(budget=budget)
 
 
 def warn(screen: Screen, text: str) -> None:

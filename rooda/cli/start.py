@@ -13,12 +13,12 @@ from rooda.model import Json
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
-from rooda.report.screen import Look, Screen
+from rooda.report.screen import Screen
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
 from rooda.terms import Gate, Procedure
 from rooda.world import clock, compose, files, lock, person
-from rooda.world.procedure_world import manner_of, world_of
+from rooda.world.procedure_world import world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
@@ -66,26 +66,22 @@ def ready(
     found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked
 ) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
-    agent = procedure.agent
+    setup = procedure.setup
+    agent = setup.agent
     if agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
     if agent.output != "text":
         from rooda.settings.prices import prices_of
 
-        procedure = procedure._replace(agent=agent._replace(prices=prices_of(found)))
+        procedure = procedure._replace(setup=setup._replace(agent=agent._replace(prices=prices_of(found))))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
-    screen = Screen(look(procedure, asked))
+    screen = Screen(entrance.look(procedure.setup, asked))
     for other in agent.fallback if agent.on_limit == "switch" else ():
         entrance.checked(other, where.workspace, "")
     entrance.announced(agent, program, screen)
     return procedure, screen
-
-
-def look(procedure: Procedure, asked: Asked) -> Look:
-    level = "debug" if asked.verbose else "warn" if asked.quiet else procedure.log_level
-    return Look(level, asked.verbose or procedure.show_ai_output, asked.json, procedure.log_timestamp_format)
 
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
@@ -161,16 +157,16 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
-        budget = entrance.budget_kept(procedure.budget, where.workspace, procedure.name, asked.flags)
-        procedure = procedure._replace(budget=budget)
+        setup = entrance.kept(procedure.setup, where.workspace, procedure.name, asked.flags)
+        procedure = procedure._replace(setup=setup)
     with Signals() as signals:
-        tenant = Tenant("ooda", procedure.name, procedure.budget, procedure.hooks, state is not None, procedure.safety)
-        session = Session(where.workspace, tenant, manner_of(procedure), signals, screen.show, screen.tick(), held)
+        tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None)
+        session = Session(where.workspace, tenant, signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)
         gates = [gate.name for gate in procedure.gates or ()]
         how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
-        how["limits"] = procedure.budget._asdict()
+        how["limits"] = procedure.setup.budget._asdict()
         session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
         try:
             ending = ooda.ooda(Run(store), began, procedure, world_of(session, procedure))

@@ -81,23 +81,21 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
             break
         if reply.retryable and why_stop(state, world.signalled()) is None:
-            world.rest(backoff(procedure.retry_wait, state.consecutive_failures))
+            world.rest(backoff(procedure.setup.retry_wait, state.consecutive_failures))
     state = run.carry(state._replace(status=STATUS_OF[ending.kind]))
     world.tell("run.ended", **ending_facts(state, ending, start, world.elapsed()))
     return ending
 
 
 def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
-    assert procedure.agent is not None, "a run starts only with an agent"
+    agent = procedure.setup.agent
+    assert agent is not None, "a run starts only with an agent"
     return Call(
         kind="iteration",
         number=state.iteration + 1,
-        agent=procedure.agent,
+        agent=agent,
         prompt=prompt,
-        iteration_timeout=procedure.iteration_timeout,
-        idle_timeout=procedure.idle_timeout,
-        kill_grace=procedure.kill_grace,
-        max_output_buffer=procedure.max_output_buffer,
+        bounds=procedure.setup.bounds,
         promise_signals=procedure.promise_signals,
     )
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooda.errors import UsageProblem
-from rooda.settings.agents import agent_named, agent_of, agents, model_word, no_agent_text
-from rooda.settings.budget import budget
-from rooda.settings.hooks import hooks
+from rooda.settings.agents import agent_named, agents, model_word, no_agent_text
 from rooda.settings.kinds import nearest
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
 from rooda.settings.schema import LOOP, flag_of
+from rooda.settings.setup import setup_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
 from rooda.terms import Gate, Procedure
@@ -27,19 +26,7 @@ __all__ = [
     "summary",
 ]
 
-_PLAIN = (
-    "failure_threshold",
-    "gates_from_commands",
-    "token_budget",
-    "token_encoding",
-    "max_output_buffer",
-    "on_interrupted",
-    "safety",
-    "preamble",
-    "show_ai_output",
-    "log_level",
-    "log_timestamp_format",
-)
+_PLAIN = ("failure_threshold", "gates_from_commands", "on_interrupted", "preamble")
 
 
 def names(settings: Settings) -> list[str]:
@@ -69,22 +56,16 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
     return Procedure(
         name=name,
         phases=phases_of(look),
-        agent=agent_of(look),
+        setup=setup_of(settings, look),
         context=context_of(look),
         display=table.get("display", name),
         summary=summary(settings, name),
         description=table.get("description", ""),
         builtin=builtin,
         max_iterations=look.value("default_iterations", 0),
-        budget=budget(look),
-        hooks=hooks(settings),
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
         **{key: found.value for key in _PLAIN if (found := look.find(key))},
-        iteration_timeout=float(look.value("iteration_timeout", 0)),
-        idle_timeout=float(look.value("idle_timeout", 0)),
-        kill_grace=float(look.value("kill_grace", 5)),
-        retry_wait=float(look.value("retry_wait", 5)),
     )
 
 

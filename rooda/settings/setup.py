@@ -8,23 +8,32 @@ from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.tiers import Settings
-from rooda.terms import Setup
+from rooda.terms import Bounds, Setup
 
 _PLAIN = (
-    *("token_budget", "token_encoding", "max_output_buffer", "safety"),
+    *("token_budget", "token_encoding", "safety"),
     *("show_ai_output", "log_level", "log_timestamp_format"),
 )
-_SECONDS = ("iteration_timeout", "idle_timeout", "kill_grace", "retry_wait")
 
 
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setup, Lookup]:
     """The shared settings of this kind of loop, and where to look for its own. `flags` is what was typed; it wins."""
     look = lookup_kind(settings, kind, flags)
-    agent = agent_of(look)
-    if agent is not None and agent.output != "text":
+    made = setup_of(settings, look)
+    if made.agent is not None and made.agent.output != "text":
         from rooda.settings.prices import prices_of
 
-        agent = agent._replace(prices=prices_of(settings))
-    plain: dict[str, Any] = {key: found.value for key in _PLAIN if (found := look.find(key))}
-    seconds: dict[str, Any] = {key: float(found.value) for key in _SECONDS if (found := look.find(key))}
-    return Setup(agent, budget(look), hooks(settings), **plain, **seconds), look
+        made = made._replace(agent=made.agent._replace(prices=prices_of(settings)))
+    return made, look
+
+
+def setup_of(settings: Settings, look: Lookup) -> Setup:
+    """What all kinds of loops share, without prices."""
+    found: dict[str, Any] = {key: value for key in _PLAIN if (value := look.value(key, None)) is not None}
+    found["retry_wait"] = float(look.value("retry_wait", 5))
+    return Setup(agent_of(look), budget(look), _bounds(look), hooks(settings), **found)
+
+
+def _bounds(look: Lookup) -> Bounds:
+    standard = Bounds()._asdict().items()
+    return Bounds(**{key: type(value)(look.value(key, value)) for key, value in standard})

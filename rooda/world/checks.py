@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.model import Command, GateResult, Gates, Ran
 from rooda.policy.durations import plain
-from rooda.terms import Gate
+from rooda.terms import Gate, Setup
 from rooda.world import process
 from rooda.world.ground import Ground
 
@@ -18,6 +18,11 @@ class Manner(NamedTuple):
     grace: float
     cap: int  # bytes of output kept
     keep: bool  # leave alone what the agent was allowed to leave behind
+
+
+def manner_of(setup: Setup) -> Manner:
+    keep = setup.agent is not None and setup.agent.keep_background
+    return Manner(setup.bounds.kill_grace, setup.bounds.max_output_buffer, keep)
 
 
 class Checker:

@@ -53,10 +53,9 @@ class Effects:
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
-        times = (setup.iteration_timeout, setup.idle_timeout, setup.kill_grace, setup.max_output_buffer)
         self._watch.begin()
         self._began, self._since = clock.now(), clock.monotonic()
-        reply = self._session.ask(Call(kind, number, agent, prompt, *times, label=label, apart=True))
+        reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
         edits = self._edits(agent.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
         clean = self._session.clean

@@ -5,14 +5,8 @@ from functools import partial
 from rooda.model import Prompt, World
 from rooda.terms import Procedure
 from rooda.world import clock, compose
-from rooda.world.checks import Manner
 from rooda.world.kept import Measure
 from rooda.world.session import Session
-
-
-def manner_of(procedure: Procedure) -> Manner:
-    keep = procedure.agent is not None and procedure.agent.keep_background
-    return Manner(procedure.kill_grace, procedure.max_output_buffer, keep)
 
 
 class Composer:
@@ -25,7 +19,7 @@ class Composer:
     def __call__(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else compose.marks(procedure)  # a preamble tells the iteration
         same, self._marks = bool(marks) and marks == self._marks, marks
-        measure = Measure(procedure.token_encoding, procedure.token_budget)
+        measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
         text = partial(compose.text, procedure, iteration + 1)
         return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
 

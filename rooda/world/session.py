@@ -8,10 +8,10 @@ from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT
-from rooda.terms import Budget, Gate, Hook
+from rooda.terms import Gate, Setup
 from rooda.world import background, clock, hooks, kinship, memory, origin, process, workspaces
 from rooda.world.agents import ask, environment, evidence
-from rooda.world.checks import Checker, Manner, understood
+from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
 from rooda.world.kept import KeptPrompt, Measure
@@ -36,10 +36,8 @@ class Tenant(NamedTuple):
 
     loop: str  # ooda | reflex | flow | goal
     name: str  # procedure, alias, run id
-    budget: Budget = Budget()
-    hooks: Mapping[str, Hook] = {}  # by moment
+    setup: Setup
     resumed: bool = False  # what its earlier sessions used counts
-    safety: str = "off"  # off | snapshot
 
 
 class Session:
@@ -49,7 +47,6 @@ class Session:
         self,
         workspace: str,
         tenant: Tenant,
-        manner: Manner,
         signals: Signals,
         show: Callable[[Json], None],
         tick: Tick | None,
@@ -64,7 +61,7 @@ class Session:
         workspaces.note(workspace)
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
-        self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner
+        self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner_of(tenant.setup)
         self._iteration = 0
         self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
@@ -72,15 +69,15 @@ class Session:
         if tenant.loop == "ooda":
             marks["ROODA_PROCEDURE"] = tenant.name
         self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
-        self._hooks = hooks.Hooks(tenant.hooks, self.ground) if tenant.hooks else None
+        self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self.hide(self.ground.env)
         origin.note(folder, self._journal.hidden)
-        self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.safety == "snapshot" else None
+        self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.setup.safety == "snapshot" else None
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
-        self._checker = Checker(self.ground, manner, lambda event, facts: self.tell(event, **facts))
+        self._checker = Checker(self.ground, self._manner, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
-        self._turnstile = Turnstile(tenant.budget, self._rest_until, self.signalled)
+        self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled)
         if tenant.resumed:
             self._turnstile.count_earlier(workspace, tenant.name, tenant.loop)
         self.enough = self._turnstile.enough
@@ -179,7 +176,7 @@ class Session:
         for call, reply in zip(calls, replies, strict=True):
             self.tell("agent.ended", phase="execute", **evidence.of(call, reply, self._journal.hidden))
             if reply.truncated:
-                self.tell("output.truncated", size=reply.size, limit=call.max_output_buffer)
+                self.tell("output.truncated", size=reply.size, limit=call.bounds.max_output_buffer)
         self._say_problem()
         return replies, understood(ended[len(agents.specs) :], checks)
 

@@ -11,9 +11,9 @@ from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
 from rooda.model import Call, Ending, GateResult, Gates, Prompt, Reply, World
-from rooda.terms import Agent, Gate, Procedure
+from rooda.terms import Agent, Gate, Procedure, Setup
 
-PROCEDURE = Procedure("ship", (), Agent("", "true"), max_iterations=3, gates=(Gate("tests", "make test"),))
+PROCEDURE = Procedure("ship", (), Setup(Agent("", "true")), max_iterations=3, gates=(Gate("tests", "make test"),))
 PROMPT = Prompt("/p", "0", 1, 1, True, 0)
 RED = Gates((GateResult("tests", 0.1, "exit 1"),))
 GREEN = Gates((GateResult("tests", 0.1, ""),))
@@ -229,5 +229,5 @@ def test_passing_faults_back_off() -> None:
     """A retryable failure counts, and the loop waits longer after each."""
     busy = Reply(1, 1.0, outcome="rate_limit", message="busy", retryable=True)
     script = Script([busy, busy, good()])
-    play(script, PROCEDURE._replace(retry_wait=4.0))
+    play(script, PROCEDURE._replace(setup=Setup(Agent("", "true"), retry_wait=4.0)))
     assert [step for step in script.trace if step.startswith("rest")] == ["rest 4", "rest 8"]

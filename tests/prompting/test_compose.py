@@ -20,12 +20,12 @@ def from_files(folder: Path) -> Procedure:
         path = folder / f"{name}.md"
         path.write_text(MARKS[name] + "\n")
         phases.append(Phase(name, (Fragment(path=str(path), shown=f"prompts/{name}.md"),)))
-    return Procedure("build", tuple(phases), None)
+    return Procedure("build", tuple(phases))
 
 
 def with_act(*fragments: Fragment) -> Procedure:
     """A procedure with these fragments in its act phase."""
-    return Procedure("build", (Phase("act", fragments),), None)
+    return Procedure("build", (Phase("act", fragments),))
 
 
 def refused(procedure: Procedure) -> PromptProblem:

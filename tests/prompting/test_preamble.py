@@ -5,7 +5,7 @@ import pytest
 from rooda.prompting.preamble import preamble
 from rooda.terms import Procedure
 
-BUILD = Procedure("build", (), None, display="Build", max_iterations=10)
+BUILD = Procedure("build", (), display="Build", max_iterations=10)
 
 
 def test_OU_09_says_procedure_iteration_role_and_ending() -> None:

@@ -123,7 +123,7 @@ def test_a_file_that_is_not_utf8(tiers: Tiers) -> None:
 def test_a_byte_order_mark_is_no_fault(tiers: Tiers) -> None:
     """Some editors write one."""
     tiers.workspace_file.write_bytes(b"\xef\xbb\xbf[loop]\ntoken_budget = 4\n")
-    assert tiers.procedure("build").token_budget == 4
+    assert tiers.procedure("build").setup.token_budget == 4
 
 
 def test_a_folder_in_place_of_the_file(tiers: Tiers) -> None:
@@ -203,8 +203,8 @@ class TestEnvironment:
             "ROODA_LOOP_PREAMBLE": "",
         }
         build = tiers.procedure("build")
-        assert (build.max_iterations, build.idle_timeout, build.show_ai_output) == (3, 1.5, True)
-        assert build.agent and build.agent.command == "cat -n"
+        assert (build.max_iterations, build.setup.bounds.idle_timeout, build.setup.show_ai_output) == (3, 1.5, True)
+        assert build.setup.agent and build.setup.agent.command == "cat -n"
         assert build.gates and [gate.command for gate in build.gates] == ["make test", "make lint"]
         assert tiers.load().warnings == (
             "ROODA_LOOP_DEFAULT_MAX_ITERATIONS: is now called ROODA_LOOP_DEFAULT_ITERATIONS",

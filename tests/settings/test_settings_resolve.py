@@ -61,7 +61,7 @@ class TestAgent:
 
     def test_OA_34_nothing_configured(self, tiers: Tiers) -> None:
         """There is no default agent; the text tells the ways to set one."""
-        assert tiers.procedure("build").agent is None
+        assert tiers.procedure("build").setup.agent is None
         lines = resolve.no_agent_text(tiers.load()).splitlines()
         assert lines[:2] == ["no AI command configured", "Set one via:"]
         ways = [line for line in lines[2:] if line.startswith("  ")]
@@ -75,7 +75,7 @@ class TestAgent:
         seen = []
         for step in range(7):
             tiers.write("[loop]\n" + "".join(loop), OWN + "".join(procedure))
-            agent = tiers.procedure("mine", **flags).agent
+            agent = tiers.procedure("mine", **flags).setup.agent
             seen.append(agent and (agent.name or agent.command))
             if flags:
                 flags.pop(next(iter(flags)))
@@ -96,10 +96,10 @@ class TestAgent:
     def test_OU_008_aliases_and_agents_merge(self, tiers: Tiers) -> None:
         """A field of a built-in agent can be replaced alone; an alias is a raw command."""
         tiers.write('[agents.claude]\nmodel = "opus"\nenv = { A = "b" }\n[ai_cmd_aliases]\nmine = "my-agent -x"\n')
-        claude = tiers.procedure("build", agent="claude").agent
+        claude = tiers.procedure("build", agent="claude").setup.agent
         assert claude and claude.command.startswith("claude -p ") and claude.model == "opus" and claude.stop == "INT"
         assert claude.env == {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "A": "b"}
-        mine = tiers.procedure("build", ai_cmd_alias="mine").agent
+        mine = tiers.procedure("build", ai_cmd_alias="mine").setup.agent
         assert mine and (mine.name, mine.command, mine.output, mine.prompt) == ("", "my-agent -x", "text", "stdin")
 
     def test_unknown_agents(self, tiers: Tiers) -> None:
@@ -129,13 +129,13 @@ class TestAgent:
     def test_empty_and_broken_commands(self, command: str, tiers: Tiers) -> None:
         """A typed command that can't be one is refused; `#` is an ordinary word."""
         if command == "#":
-            assert tiers.procedure("build", ai_cmd=command).agent
+            assert tiers.procedure("build", ai_cmd=command).setup.agent
         else:
             assert tiers.fault("build", ai_cmd=command).what.startswith("--ai-cmd ")
 
     def test_a_raw_command_with_prompt_takes_it_as_argument(self, tiers: Tiers) -> None:
         """{prompt} says by itself how the prompt goes in."""
-        agent = tiers.procedure("build", ai_cmd="tool {prompt}").agent
+        agent = tiers.procedure("build", ai_cmd="tool {prompt}").setup.agent
         assert agent and agent.prompt == "argument"
 
     def test_the_model(self, tiers: Tiers) -> None:
@@ -150,12 +150,12 @@ class TestAgent:
 
 
 def _name(tiers: Tiers) -> str:
-    agent = tiers.procedure("build").agent
+    agent = tiers.procedure("build").setup.agent
     return agent.name if agent else ""
 
 
 def _model(tiers: Tiers, name: str, **flags: object) -> str:
-    agent = tiers.procedure(name, **flags).agent
+    agent = tiers.procedure(name, **flags).setup.agent
     assert agent
     return agent.model
 

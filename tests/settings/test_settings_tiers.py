@@ -1,5 +1,6 @@
 """Which tier wins, which file is read, and where a value came from."""
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -8,33 +9,34 @@ from tiers import OWN, Tiers
 from rooda import settings
 from rooda.settings import resolve
 
-CASES = [  # key, field of the procedure; flag, environment, workspace, user; built-in
+CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
     ("default_iterations", "max_iterations", 1, "2", 3, 4, 0),
     ("failure_threshold", "failure_threshold", 11, "12", 13, 14, 3),
-    ("token_budget", "token_budget", 0, "20", 30, 40, 100_000),
-    ("iteration_timeout", "iteration_timeout", 1.5, "2.5", 3.5, 4, 0),
+    ("token_budget", "setup.token_budget", 0, "20", 30, 40, 100_000),
+    ("iteration_timeout", "setup.bounds.iteration_timeout", 1.5, "2.5", 3.5, 4, 0),
     ("on_interrupted", "on_interrupted", "fresh", "resume", "fresh", "resume", "ask"),
     ("preamble", "preamble", True, "true", True, True, False),
-    ("log_level", "log_level", "debug", "warn", "error", "debug", "info"),
-    ("log_timestamp_format", "log_timestamp_format", "iso", "none", "relative", "time-ms", "time"),
+    ("log_level", "setup.log_level", "debug", "warn", "error", "debug", "info"),
+    ("log_timestamp_format", "setup.log_timestamp_format", "iso", "none", "relative", "time-ms", "time"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_O_047_five_tiers(case: tuple[str, str, Any, str, Any, Any, Any], tiers: Tiers) -> None:
     """Flag, environment, workspace, user, built-in: taken away one by one, the next speaks."""
-    key, field, flag, variable, near, own, built_in = case
+    key, place, flag, variable, near, own, built_in = case
+    field = attrgetter(place)
     tiers.write(f"[loop]\n{key} = {_toml(near)}\n", OWN)
     tiers.user(f"[loop]\n{key} = {_toml(own)}\n" + OWN)
     tiers.environ[f"ROODA_LOOP_{key.upper()}"] = variable
-    assert getattr(tiers.procedure("mine", **{key: flag}), field) == flag
-    assert str(getattr(tiers.procedure("mine"), field)).lower() == variable
+    assert field(tiers.procedure("mine", **{key: flag})) == flag
+    assert str(field(tiers.procedure("mine"))).lower() == variable
     del tiers.environ[f"ROODA_LOOP_{key.upper()}"]
-    assert getattr(tiers.procedure("mine"), field) == near
+    assert field(tiers.procedure("mine")) == near
     tiers.workspace_file.unlink()
-    assert getattr(tiers.procedure("mine"), field) == own
+    assert field(tiers.procedure("mine")) == own
     tiers.user(OWN)
-    assert getattr(tiers.procedure("mine"), field) == built_in
+    assert field(tiers.procedure("mine")) == built_in
 
 
 def _toml(value: Any) -> str:
@@ -90,7 +92,7 @@ def test_OU_38_a_procedure_has_its_own_threshold(tiers: Tiers) -> None:
 def test_O_123_the_budget_is_a_setting(tiers: Tiers) -> None:
     """A budget in the file reaches the procedure."""
     tiers.write("[loop]\ntoken_budget = 60000\n")
-    assert tiers.procedure("build").token_budget == 60000
+    assert tiers.procedure("build").setup.token_budget == 60000
 
 
 class TestFiles:

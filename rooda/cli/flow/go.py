@@ -12,7 +12,6 @@ from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState
 from rooda.stores.flow_run import STEP, FlowStore, Place
 from rooda.world import flow_commits, lock
-from rooda.world.checks import Manner
 from rooda.world.flow_artifacts import Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
@@ -26,10 +25,9 @@ CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock | None, fresh: bool) -> int:
     """Run the loop to its end and give the exit code."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
-    manner = Manner(made.kill_grace, made.max_output_buffer, here.agent.keep_background)
     with Signals() as signals:
-        tenant = Tenant("flow", name, made.budget, made.hooks, not fresh, made.safety)
-        session = Session(here.repo.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
+        tenant = Tenant("flow", name, made, not fresh)
+        session = Session(here.repo.workspace, tenant, signals, screen.show, screen.tick(), held)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)
             guard = Guard(repo, root, name)

@@ -13,7 +13,6 @@ from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.policy.flow_labels import chain
 from rooda.report.flow_screen import FlowScreen
-from rooda.report.screen import Look
 from rooda.settings import flow_agents, flow_yaml
 from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
@@ -71,7 +70,7 @@ def ground(where: Where, asked: Asked) -> Ground:
     for warning in found.warnings:
         click.echo(f"WARNING: {warning}", err=True)
     made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(_look(made, asked)))
+    return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(entrance.look(made, asked)))
 
 
 def _repo(workspace: str) -> Repo:
@@ -99,11 +98,6 @@ def ready(under: Ground) -> Ready:
     if here.native:
         require_commands(here)
     return here
-
-
-def _look(made: Setup, asked: Asked) -> Look:
-    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
-    return Look(level, asked.verbose or made.show_ai_output, asked.json, made.log_timestamp_format)
 
 
 def require_commands(here: Ready) -> None:

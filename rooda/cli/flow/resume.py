@@ -28,8 +28,7 @@ def resumed(name: str | None, there: Where, asked: options.Asked) -> int:
     chosen(flow_runs.known(under.repo), name)
     held = locked(under.repo, under.screen)
     run = to_branch(under.repo, chosen(flow_runs.known(under.repo), name))  # the flow may lie there only
-    budget = entrance.budget_kept(under.setup.budget, there.workspace, run.id, asked.flags)
-    under = under._replace(setup=under.setup._replace(budget=budget))
+    under = under._replace(setup=entrance.kept(under.setup, there.workspace, run.id, asked.flags))
     return go_on(ready(under), run, held)
 
 

@@ -49,8 +49,9 @@ def require(place: Place) -> GoalState:
 def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> int:
     place = Place(where.workspace)
     found = require(place)
-    made = made._replace(budget=made.budget if any(made.budget) else found.brief.limits)
-    found = found._replace(brief=found.brief._replace(limits=made.budget))
+    limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
+    made = made._replace(setup=made.setup._replace(budget=limits))
+    found = found._replace(brief=found.brief._replace(limits=limits))
     crashed = found.status == IN_PROGRESS
     if crashed:
         found = _cut_off(made, place, found)

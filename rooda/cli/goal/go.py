@@ -20,7 +20,6 @@ from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
 from rooda.world import files, lock
-from rooda.world.checks import Manner
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
 from rooda.world.session import Session, Tenant
@@ -43,12 +42,11 @@ def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
     if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
         files.remove(place.request)
-    manner = Manner(setup.kill_grace, setup.max_output_buffer, ready.agent.keep_background)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant = Tenant("goal", NAME, ready.budget, setup.hooks, resumed, setup.safety)
+        tenant = Tenant("goal", NAME, setup, resumed)
         tick = ticking(seen, screen.tick())
-        session = Session(where.workspace, tenant, manner, signals, screen.show, tick, held)
+        session = Session(where.workspace, tenant, signals, screen.show, tick, held)
         session.hide(ready.agent.env)
         ways = Ways(
             workspace=where.workspace,

@@ -17,7 +17,7 @@ from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
 from rooda.settings.prices import prices_of
 from rooda.settings.setup import setup
-from rooda.terms import Agent, Budget, Setup
+from rooda.terms import Agent, Setup
 
 MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
@@ -31,7 +31,6 @@ class Ready(NamedTuple):
     agent: Agent
     screen: GoalScreen
     asked: Asked
-    budget: Budget  # over all sessions of the goal
 
     def number(self, key: str) -> float:
         return float(self.look.value(key, 0))
@@ -49,15 +48,14 @@ def ready(where: Where, typed: Json) -> Ready:
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)
     agent = made.agent._replace(prices=prices_of(found))  # of a raw command too: then its cost is estimated
-    return Ready(made, look, agent, screen, asked, made.budget)
+    return Ready(made, look, agent, screen, asked)
 
 
 def _look(made: Setup, look: Lookup, asked: Asked) -> Look:
     """Its lines are exact, so the stamps of [loop] do not stand before them; those of [goal] do."""
-    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
-    return Look(level, asked.verbose or made.show_ai_output, asked.json, own)
+    return entrance.look(made, asked)._replace(stamps=own)
 
 
 def iterations(ready: Ready, typed: Json) -> int:

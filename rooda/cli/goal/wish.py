@@ -57,7 +57,7 @@ def wish(ready: Ready, where: Where, typed: Json) -> Wish:
         keep="keep" if typed["keep_state"] else "delete" if typed["delete_state"] else "",
         iterations=iterations(ready, typed),
         budget=budget(ready, typed),
-        limits=ready.budget,
+        limits=ready.setup.budget,
         blind=blind(ready),
         exit_signal_source=str(look.value("exit_signal_source", "agent")),
         must_not_judge=bool(look.value("must_not_judge", False)),

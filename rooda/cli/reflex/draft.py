@@ -7,9 +7,9 @@ from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
 from rooda.model import Call
 from rooda.prompting.substitute import substitute
+from rooda.terms import Setup
 from rooda.world import files
 from rooda.world.agents import final
-from rooda.world.checks import Manner
 from rooda.world.kept import Measure
 from rooda.world.session import Session, Tenant
 from rooda.world.shipped import shipped
@@ -20,13 +20,11 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
-        manner = Manner(setup.kill_grace, setup.max_output_buffer, agent.keep_background)
-        tenant = Tenant("reflex", "draft")
-        session = Session(here.workspace, tenant, manner, signals, made.screen.show, made.screen.tick(), None)
+        tenant = Tenant("reflex", "draft", Setup(agent, bounds=setup.bounds))
+        session = Session(here.workspace, tenant, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
-            call = Call("draft", 1, agent, prompt, setup.iteration_timeout, setup.idle_timeout, setup.kill_grace)
-            reply = session.ask(call._replace(max_output_buffer=setup.max_output_buffer, apart=True))
+            reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, apart=True))
             if reply.ended == "interrupted":
                 raise Interrupted(session.signalled())
         finally:

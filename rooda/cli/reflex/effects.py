@@ -129,10 +129,7 @@ class Effects:
             number=query.iteration,
             agent=self._ready.agent_of(kind),
             prompt=self._session.prompt(lambda: query.prompt, f"{query.iteration:04d}-{label}", measure),
-            iteration_timeout=made.iteration_timeout,
-            idle_timeout=made.idle_timeout,
-            kill_grace=made.kill_grace,
-            max_output_buffer=made.max_output_buffer,
+            bounds=made.bounds,
             label=label,
             apart=True,
         )

@@ -14,7 +14,6 @@ from rooda.loops.reflex_world import How
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import lock
-from rooda.world.checks import Manner
 from rooda.world.reflex_effects import CAP
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
@@ -25,12 +24,12 @@ def go(
 ) -> int:
     """Run the loop to its end, show what it came to, and give the exit code."""
     made, screen = ready.setup, ready.screen
-    manner = Manner(made.kill_grace, min(made.max_output_buffer, CAP), ready.agent.keep_background)
+    bounds = made.bounds._replace(max_output_buffer=min(made.bounds.max_output_buffer, CAP))  # of the check commands
     look = ready.look
     how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias, made.budget, made.hooks, not fresh, made.safety)
-        session = Session(place.workspace, tenant, manner, signals, screen.show, screen.tick(), held)
+        tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh)
+        session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
         facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}
         facts |= {"iterations": start.iteration - 1, "max_iterations": start.max_iterations}

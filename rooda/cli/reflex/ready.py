@@ -11,7 +11,6 @@ from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.model import Json
 from rooda.report.reflex_screen import ReflexScreen
-from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.sources import BUILT_IN
@@ -45,7 +44,7 @@ def ready(where: Where, asked: Asked, own: Json) -> Ready:
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found).replace("[procedures.P]", "[reflex]       "))
-    screen = ReflexScreen(_look(made, asked))
+    screen = ReflexScreen(entrance.look(made, asked))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)
     return Ready(made, look, made.agent, _models(found, look), screen)
@@ -64,8 +63,3 @@ def _models(found: "settings.Settings", look: Lookup) -> dict[str, str]:
         if phase not in PHASES:
             raise UsageProblem(f"phase_models: {phase!r} is no phase; known are {', '.join(PHASES)}")
     return {phase: settings.resolve.model_word(found, word) for phase, word in named.items()}
-
-
-def _look(made: Setup, asked: Asked) -> Look:
-    level = "debug" if asked.verbose else "warn" if asked.quiet else made.log_level
-    return Look(level, asked.verbose or made.show_ai_output, asked.json, made.log_timestamp_format)

@@ -51,8 +51,7 @@ def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
 
 def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
     """What is not typed goes on as it was started."""
-    budget = entrance.budget_kept(made.setup.budget, place.workspace, place.alias, asked.flags)
-    return made._replace(setup=made.setup._replace(budget=budget))
+    return made._replace(setup=entrance.kept(made.setup, place.workspace, place.alias, asked.flags))
 
 
 def require_open(place: Place, found: Found) -> State:

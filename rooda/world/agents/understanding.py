@@ -26,14 +26,14 @@ class Spent(NamedTuple):
 
 def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
     """The reply: for a raw command its exit code, for a CLI that is read all that its transcript tells."""
-    limits = {"timeout": call.iteration_timeout, "idle": call.idle_timeout}
+    limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
     reply = Reply(
         exit_code=done.code,
         seconds=done.seconds,
         ended=done.ended,
         transcript=transcript,
         size=done.size,
-        truncated=done.size > call.max_output_buffer,
+        truncated=done.size > call.bounds.max_output_buffer,
         note=done.note,
         swept=done.swept,
         limit=limits.get(done.ended, 0.0),
@@ -93,7 +93,7 @@ def _promise_of_text(call: Call, transcript: str) -> str:
     if not call.promise_signals:
         return ""
     try:
-        return _promise(call, files.lines(transcript, call.max_output_buffer))
+        return _promise(call, files.lines(transcript, call.bounds.max_output_buffer))
     except OSError:
         return ""
 
