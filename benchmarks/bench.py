@@ -64,6 +64,14 @@ class Bench:
         os.chmod(agent, 0o755)
         return agent
 
+    def nosync(self) -> str:
+        """A library with which no sync does anything; "" without a compiler."""
+        library, compiler = os.path.join(self.root, "nosync.so"), shutil.which("cc")
+        if not compiler or sys.platform != "linux":
+            return ""
+        run([compiler, "-shared", "-fPIC", "-O2", "-o", library, os.path.join(PROGRAMS, "nosync.c")])
+        return library
+
     @property
     def compiled(self) -> bool:
         with open(self.agent, "rb") as file:

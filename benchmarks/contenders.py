@@ -12,6 +12,7 @@ from benchmarks.peers.rows import PEERS, SAYS, Peer
 
 Measure = Callable[[list[str], Mapping[str, str], str, int], Cost]
 ROODA, FLOOR, BASH = "rooda", "least durable loop", "rooda.sh (v1)"
+UNSYNCED = "rooda, its syncs left out"
 
 
 class Contender(NamedTuple):
@@ -21,6 +22,7 @@ class Contender(NamedTuple):
     ready: Callable[[Workspace, int], list[str]]
     help: tuple[str, ...] = ()
     peer: Peer | None = None
+    env: Mapping[str, str] = {}
 
     @property
     def pause(self) -> bool:
@@ -44,7 +46,7 @@ class Contender(NamedTuple):
     def workspace(self, bench: Bench, size: int = 8_000, loop: str = "", **env: str) -> Workspace:
         """A folder for it to run in; a peer finds the fake agent as `claude`, which answers in a form it knows."""
         if self.peer is None:
-            return bench.workspace("own", size, loop, **env)
+            return bench.workspace("own", size, loop, **self.env, **env)
         place = bench.workspace(self.name, size, **{"AGENT_SAYS": SAYS, **env})
         place.env["PATH"] = os.pathsep.join([_alias(bench), place.env["PATH"]])
         return place
@@ -57,6 +59,13 @@ def own(bench: Bench) -> list[Contender]:
         Contender(ROODA, lambda place, count: bench.loop(count), (bench.rooda, "--help")),
         Contender(BASH, lambda place, count: bench.first_loop(count)),
     ]
+
+
+def unsynced(bench: Bench) -> list[Contender]:
+    """rooda as it would be if it trusted the machine never to lose power, where that can be had."""
+    library = bench.nosync()
+    preload = {"LD_PRELOAD": library}
+    return [Contender(UNSYNCED, lambda place, count: bench.loop(count), env=preload)] if library else []
 
 
 def peers(bench: Bench, notes: dict[str, str]) -> list[Contender]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.bench import ROOT
-from benchmarks.contenders import BASH, FLOOR, ROODA
+from benchmarks.contenders import BASH, FLOOR, ROODA, UNSYNCED
 from benchmarks.faults.table import COLUMNS
 from benchmarks.faults.table import table as faults_table
 from benchmarks.measure import Failed
@@ -113,7 +113,7 @@ def peers(found: Found, folder: str) -> str:
     )
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     bare = _median(part, BARE, "help cpu") or 1.0
-    for name in (ROODA, FLOOR, BASH, *(each for each in part.get("notes", {}).get("peers", {}))):
+    for name in (ROODA, UNSYNCED, FLOOR, BASH, *(each for each in part.get("notes", {}).get("peers", {}))):
         forms: list[tuple[str, float, str]] = [
             ("gap", 1e3, "{:.2f}"),
             ("cpu", 1e3, "{:.2f}"),

@@ -6,13 +6,13 @@ from statistics import median
 
 from benchmarks import contenders
 from benchmarks.bench import Bench
-from benchmarks.contenders import BASH, FLOOR, ROODA, Contender
+from benchmarks.contenders import BASH, FLOOR, ROODA, UNSYNCED, Contender
 from benchmarks.goals.waiting import idle
 from benchmarks.measure import Failed, Series, once, round_robin, weighed
 from benchmarks.verdict import Measured, Row
 
 BARE = "python -c pass"
-STATELESS = (FLOOR, ROODA, BASH, "ralphify")  # or not a peer
+STATELESS = (FLOOR, ROODA, UNSYNCED, BASH, "ralphify")  # or not a peer
 HUGE, LARGE = 100_000_000, 1_000_000
 Metrics = Mapping[str, float]
 
@@ -26,8 +26,10 @@ def peers(bench: Bench) -> Measured:
     rounds = 1 if bench.quick else 5
     _merge(series, round_robin(_helps(bench, everybody), 2 if bench.quick else 15))
     few = min(rounds, 2)
-    for measure, times in ((_gaps, rounds), (_growth, 1), (_idle, few), (_output, few)):
-        able = _able({one.name: measure(bench, one) for one in everybody}, notes)
+    with_gaps = everybody + contenders.unsynced(bench)
+    measures = ((_gaps, with_gaps, rounds), (_growth, everybody, 1), (_idle, everybody, few), (_output, everybody, few))
+    for measure, who, times in measures:
+        able = _able({one.name: measure(bench, one) for one in who}, notes)
         _merge(series, round_robin(able, times, warm=0))
     for one in others:
         _prompt(bench, one, series, notes)
@@ -39,8 +41,12 @@ def _rows(series: Series) -> list[Row]:
     if not stateful:
         return []
     name = min(stateful, key=lambda each: stateful[each])
-    gap = series[ROODA]["gap"].median / stateful[name]
-    return [Row(3, f"time between two calls over the fastest peer that keeps state ({name})", gap, 1)]
+    gaps = {who: series[who]["gap"].median / stateful[name] for who in (ROODA, UNSYNCED) if who in series}
+    what = f"time between two calls over the fastest peer that keeps state ({name})"
+    rows = [Row(3, what, gaps[ROODA], 1)]
+    if UNSYNCED in gaps:
+        rows.append(Row(3, "the same without rooda's two syncs, of which that peer makes none", gaps[UNSYNCED], 1))
+    return rows
 
 
 def _helps(bench: Bench, everybody: list[Contender]) -> dict[str, Callable[[], Metrics]]:

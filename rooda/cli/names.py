@@ -12,12 +12,17 @@ from rooda.world import runfolder
 
 def require_known(here: Where, name: str) -> None:
     """UsageProblem for a name that no procedure, no loop and no run has here."""
+    if unknown := hint(here, a_name(name)):
+        raise UsageProblem(f"No run of '{name}' is noted here. No procedure has this name either.", unknown)
+
+
+def hint(here: Where, name: str) -> str:
+    """What to do about a name that nobody has; "" for one that is known."""
     known = _known(here)
-    if a_name(name) in known:
-        return
+    if name in known:
+        return ""
     near = nearest(name, known)
-    hint = f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
-    raise UsageProblem(f"No run of '{name}' is noted here. No procedure has this name either.", hint)
+    return f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
 
 
 def _known(here: Where) -> list[str]:

@@ -1,13 +1,16 @@
 """`rooda resume [NAME]`: go on with what was interrupted."""
 
+import os
+
 import click
 from click.core import ParameterSource
 
-from rooda.cli import kinds, options
+from rooda.cli import kinds, names, options
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where, a_name, relocated, where
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.flow_labels import RUN_ID
+from rooda.stores.procedure_state import Place
 from rooda.world import lock
 
 
@@ -38,8 +41,13 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
 def _named(here: Where, name: str) -> Loop:
     """What bears this name and can go on; else the procedure, which says what is the matter."""
     found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
+    if found:
+        return _one(found)
     kind = "flow" if RUN_ID.fullmatch(name) else name if name == "goal" else kinds.OODA
-    return _one(found) if found else Loop(kind, name)
+    nothing = kind == kinds.OODA and not os.path.exists(Place(here.workspace, name).state)
+    if nothing and (unknown := names.hint(here, name)):
+        raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)
+    return Loop(kind, name)
 
 
 def _only_candidate(here: Where) -> Loop:

@@ -1,11 +1,12 @@
 """Documents that are almost right: the corpus with pieces cut out, doubled, moved in, or a JSON value replaced."""
 
-import copy
 import json
 from typing import Any
 
 from fuzz_table import Target
 from hypothesis import strategies as st
+
+from inside import changed, places
 
 VALUES = st.one_of(
     st.none(),
@@ -53,7 +54,7 @@ def changed_values(draw: st.DrawFn, kept: list[bytes]) -> bytes:
     if not isinstance(value, dict | list):
         return b"\n".join(lines[:place] + lines[place + 1 :])
     for _ in range(draw(st.integers(1, 3))):
-        value = _put(value, draw(st.sampled_from(_paths(value) or [()])), draw(VALUES))
+        value = changed(value, draw(st.sampled_from(places(value) or [()])), draw(VALUES))
     data = json.dumps(value).encode()
     return data if whole is not None else b"\n".join([*lines[:place], data, *lines[place + 1 :]])
 
@@ -63,20 +64,3 @@ def _read(data: bytes) -> Any:
         return json.loads(data)
     except ValueError:
         return None
-
-
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to every value inside."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return ([path] if path else []) + [each for key, inner in items for each in _paths(inner, (*path, key))]
-
-
-def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    value = copy.deepcopy(value)
-    inner = value
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = new
-    return value

@@ -1,6 +1,5 @@
 """Damaged files of a loop: whatever stands in them, they are told of or refused, never met with a traceback."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from reflex_reference import Rule, Script
 from scripted import Memory
 
+from inside import changed, places
 from rooda.cli.reflex import status
 from rooda.cli.reflex.history import line
 from rooda.cli.reflex.list import _line, _row
@@ -42,22 +42,6 @@ def whole() -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 RUN, HISTORY = whole()
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of every value inside."""
-    found = [path] if path else []
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return found + [each for key, inner in items for each in places(inner, (*path, key))]
-
-
-def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    value = copy.deepcopy(value)
-    inner = value
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = new
-    return value
 
 
 def told(folder: Path, run: str, history: str) -> None:

@@ -105,6 +105,9 @@ def test_OA_21_nothing_to_resume(ws: Workspace) -> None:
     ran = ws.rooda("resume", "build")
     assert ran.code == 2 and "No saved state for procedure 'build'." in ran.err
     assert "rooda build" in ran.err and not ws.exists(".rooda")
+    ran = ws.rooda("resume", "biuld")
+    assert ran.code == 2
+    assert ran.err == "Error: No saved state for procedure 'biuld'.\nDid you mean 'build'?\n"
 
 
 def test_resume_beside_its_own_live_run(ws: Workspace) -> None:
