@@ -37,7 +37,7 @@ class Judge:
     """
 
     def __init__(self, site: Site, reference: Json, detours: bool = False) -> None:
-        self.site, self.reference, self._detours = site, reference, detours
+        self.site, self.reference, self.detours = site, reference, detours
         self.tally, self.problems = Tally(), list[str]()
         self._place = places(site.kind)
         self._seen = 0
@@ -80,9 +80,9 @@ class Judge:
         self.note(lost=[f"a call after the end: {call.key}" for call in fresh])
         begun = {call.key for call in self.site.begun()}
         missing = [key for key in self._place if key not in begun]
-        self.note(lost=[f"never made: {key}" for key in missing[int(self._detours) :]])
+        self.note(lost=[f"never made: {key}" for key in missing[int(self.detours) :]])
         found = self.site.end()
-        if self._detours:
+        if self.detours:
             self.note(
                 lost=[f"left behind: {name}" for name in found if name not in self.reference and not self._detour()]
             )
@@ -111,11 +111,11 @@ class Judge:
         reached = max((self._place.get(key, -1) for key in before), default=-1)
         for key in fresh:
             place = self._place.get(key, -2)
-            if self._detours and (place < 0 or self._detour()):
+            if self.detours and (place < 0 or self._detour()):
                 continue
             if key in before:
                 self.note(**{"redone" if place == reached else "lost": [f"again: {key}"]})
-            elif not reached <= place <= reached + 1 + self._detours:
+            elif not reached <= place <= reached + 1 + self.detours:
                 self.note(lost=[f"passed over, before {key}" if place > reached else f"unexpected: {key}"])
             before, reached = [*before, key], max(reached, place)
 

@@ -65,7 +65,8 @@ class Steps:
         judge.nobody()
         if ended.code > 0 and ended.said.count("\n") < 1:
             judge.note(failed=[f"exit {ended.code} without a word"])
-        if not self.kind.over(site.work):
+        failed_last = judge.detours and ended.code == 0 and not self.kind.begun(site.work)  # a turn that counts, too
+        if not failed_last and not self.kind.over(site.work):
             judge.finish()
         judge.end()
 

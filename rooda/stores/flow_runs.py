@@ -118,6 +118,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
             files.folder(os.path.join(repo.workspace, artifacts(run, node.path)))
         flow_artifacts.write_state(Files(repo.workspace, run), state)
     except OSError:
+        files.remove(Files(repo.workspace, run).state)  # there in spite of it, when only the sync of its folder failed
         flow_repo.take_back_branch(repo, here, branch)
         raise
     return state

@@ -2,42 +2,43 @@
 
 import json
 import os
+from collections.abc import Iterable
 
 from rooda.kernel.loads import loads
-from rooda.model import Json
 from rooda.world import files
 from rooda.world.runfolder import make_home
 
 
 class Seal:
-    """Written before what it vouches for, so that a crash in between leaves the earlier hash valid."""
+    """Vouches for what is about to be written, and for what is there until then: a crash takes no proof away."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         found = _read(path)
-        self.runs: list[str] = found.get("run", [])[:2]
-        self.journal: str = found.get("journal", "")
-        self.there = bool(found)
+        self.hashes = found or []
+        self.there = found is not None
 
-    def vouch(self, run: bytes, journaled: bool) -> None:
-        sha = files.sha256(run)
-        self.runs = [sha, *self.runs[:1]]
-        self.journal = sha if journaled else self.journal
+    def vouch(self, data: bytes, there: Iterable[bytes]) -> None:
+        """`there`: what is on the disk now. OSError when the old seal stands in the way of the new one."""
+        proved = [files.sha256(each) for each in there]
+        self.hashes = list(dict.fromkeys([files.sha256(data), *(sha for sha in proved if sha in self.hashes)]))
         try:
             make_home(os.path.dirname(self._path))
-            files.replace(self._path, json.dumps({"run": self.runs, "journal": self.journal}).encode())
+            files.replace(self._path, json.dumps({"ours": self.hashes}).encode())
+            self.there = True
         except OSError:
-            pass  # where it can't be kept, run.json is no longer proved; it is written all the same
+            files.remove(self._path)  # nothing is proved from now on; all is written the same
+            self.there = False
 
-    def proves(self, run: bytes) -> bool:
+    def proves(self, data: bytes) -> bool:
         """True also where nothing is known: somebody may have moved the folder."""
-        return not self.there or files.sha256(run) in (*self.runs, self.journal)
+        return not self.there or files.sha256(data) in self.hashes
 
 
-def _read(path: str) -> Json:
+def _read(path: str) -> list[str] | None:
     try:
         found = loads(files.read_ours(path))
     except (OSError, ValueError):
-        return {}
-    good = isinstance(found, dict) and isinstance(found.get("run"), list) and isinstance(found.get("journal"), str)
-    return found if good else {}
+        return None
+    hashes = found.get("ours") if isinstance(found, dict) else None
+    return hashes if isinstance(hashes, list) else None

@@ -28,11 +28,13 @@ class GoalStore:
         self._journaled = -1
         self.last: GoalState | None = None  # also what could not be written
         self._seal = Seal(place.seal)
+        self._there: dict[str, bytes] = {}  # what was written last into run.json, and into the journal for it
 
     def load(self, scope: Scope) -> Saved:
         self._tidy()
         record = last_record(self._place)
         self._journaled = record["iteration"] if record else -1
+        self._there = written(self._place)
         try:
             return Saved(look(self._place))
         except StateDamaged:  # whoever opened the goal has said so
@@ -68,10 +70,16 @@ class GoalStore:
         ready(self._place)
         self._set_foreign_aside()
         data = dumped(private(state), 2)
-        self._seal.vouch(data, state.iteration > self._journaled)
+        sealed = self._seal.there or not self._there  # what nobody has proved yet is not proved by what follows it
+        if sealed:
+            self._seal.vouch(data, self._there.values())
         if state.iteration > self._journaled:
             self._append(state)
+            self._there[self._place.journal] = data
         files.replace(self._place.run, data)
+        self._there[self._place.run] = data
+        if not sealed:
+            self._seal.vouch(data, self._there.values())
         data = dumped(public(state), 2)
         self._bytes, self._unsure = (*self._bytes, data), True
         files.replace(self._place.state, data)
@@ -198,9 +206,19 @@ def tidied(place: Place, state: GoalState) -> bool:
         if seal.there and not _holds(path, data):
             same = False
             if path == place.run:
-                seal.vouch(data, False)
+                seal.vouch(data, written(place).values())
             files.replace(path, data)
     return same
+
+
+def written(place: Place) -> dict[str, bytes]:
+    """What vouching is about: run.json, and how the journal's last line would stand in it."""
+    record = last_record(place)
+    found = {place.journal: dumped(record["run"], 2)} if record else {}
+    try:
+        return found | {place.run: files.read_ours(place.run)}
+    except OSError:
+        return found
 
 
 def _holds(path: str, data: bytes) -> bool:

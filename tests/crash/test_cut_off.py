@@ -82,6 +82,17 @@ def test_nothing_of_ours_is_seen_by_git(made: Made, tmp_path: Path, loop: str) -
     assert ".rooda" not in git(site.work, "status", "--porcelain", "-uall") + git(site.work, "ls-files")
 
 
+def test_C_071_a_goal_that_is_cut_off_again_and_again(made: Made, tmp_path: Path) -> None:
+    """Killed between the seal and each of the files that it vouches for, run.json is still known as ours."""
+    writes = [s for s in made("goal").all if s.name == "write" and s.path.endswith("iterations.jsonl")]
+    site = killed(made("goal"), tmp_path, writes[1])
+    for name, part in [("rename", "run.json")] * 3:
+        spot = {"FAULTS_NAME": name, "FAULTS_PART": part}
+        assert site.ended(site.next(made("goal").env(site, 1, KILL) | spot)).code == -9, site.heard()
+    assert site.do("goal", "continue").code == 0, site.heard()
+    assert site.kind.over(site.work)
+
+
 def test_a_failed_state_write_is_not_taken_for_somebody_elses(made: Made, tmp_path: Path) -> None:
     """EIO when state.json is renamed: nothing is kept as state.json.agent, and the goal comes to its end."""
     site = killed(made("goal"), tmp_path, [s for s in made("goal").all if s.path.endswith("/state.json")][1], EIO)
@@ -111,3 +122,12 @@ def test_F_139_a_start_that_was_killed_leaves_nothing_in_a_commit(made: Made, tm
     assert any(path.endswith(".tmp") for path in site.files()) and not site.kind.begun(site.work)
     assert site.finish().code == 0
     assert ".tmp" not in git(site.work, "ls-files") and not [path for path in site.files() if path.endswith(".tmp")]
+
+
+def test_F_139_a_start_whose_state_could_not_be_synced_is_no_run(made: Made, tmp_path: Path) -> None:
+    """EIO at the sync of its folder: branch and run-state go again, and the next start works."""
+    step = next(s for s in made("flow").all if s.name == "fsync" and re.search(r"/runs/run_\d+_001$", s.path))
+    site = killed(made("flow"), tmp_path, step, EIO)
+    assert not site.kind.begun(site.work), site.heard()
+    assert git(site.work, "branch", "--format=%(refname:short)") == "main\n"
+    assert site.finish().code == 0
