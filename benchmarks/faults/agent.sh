@@ -32,7 +32,11 @@ END
 
 step() {
     claim=false
-    case $ROODA_ITERATION in 1) echo 1 >alpha ;; 2) echo 2 >between ;; *) echo 3 >beta; claim=true ;; esac
+    case $(printf '%s\n' "$prompt" | sed -n '/^## Your step/{n;n;p;}') in
+    *first*) echo 1 >alpha ;;
+    *second*) echo 2 >between ;;
+    *) echo 3 >beta; claim=true ;;
+    esac
     printf -- '---LOOP_STATUS---\nEXIT_SIGNAL: %s\nCRITERIA: {}\n---END_STATUS---\n' $claim
 }
 

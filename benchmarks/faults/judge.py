@@ -114,7 +114,8 @@ class Judge:
             if self.detours and (place < 0 or self._detour()):
                 continue
             if key in before:
-                self.note(**{"redone" if place == reached else "lost": [f"again: {key}"]})
+                spared = place == reached or (self.detours and not self.tally.redone)
+                self.note(**{"redone" if spared else "lost": [f"again: {key}"]})
             elif not reached <= place <= reached + 1 + self.detours:
                 self.note(lost=[f"passed over, before {key}" if place > reached else f"unexpected: {key}"])
             before, reached = [*before, key], max(reached, place)

@@ -1,5 +1,6 @@
 """What became of an agent call: the transcript's facts first, then how it ended, then the exit code."""
 
+import errno
 import re
 from typing import NamedTuple
 
@@ -9,6 +10,10 @@ OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "r
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
 
 FATAL = (AUTH, CONTEXT, CONFIG)  # going on would only repeat them
+PASSING = frozenset(  # why a process may not be started now, and may well be a little later
+    getattr(errno, name, 0)
+    for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
+) - {0}
 
 _USAGE = re.compile(
     r"usage limit|(?:5-hour|weekly|daily|session) (?:usage )?limit|(?:exhausted|exceeded) your daily quota"

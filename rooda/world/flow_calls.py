@@ -61,7 +61,7 @@ class Calls:
                 except Broken as broken:
                     problem = str(broken)
             failed += 1
-            if failed == TRIES or reply.outcome in FATAL or reply.ended == "not-started":
+            if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
                 raise NodeFailed(f"{request.kind} {request.who} failed", problem)
             again = f"{request.path}, iteration {request.label}: {request.kind} {request.who}: {problem}; once more"
             self._session.tell("problem", text=again)

@@ -46,6 +46,7 @@ class Done(NamedTuple):
     size: int = 0
     note: str = ""
     swept: int = 0  # processes it left behind, ended by us
+    errno: int = 0  # of what kept it from being started
 
 
 class Captured(NamedTuple):
@@ -198,7 +199,8 @@ def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subproc
 def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
     why = problem.strerror or problem if isinstance(problem, OSError) else f"can't be started ({problem})"
-    return Done(code, 0.0, "not-started", note=f"{spec.argv[0]}: {why}")
+    what = getattr(problem, "filename", None) or spec.argv[0]  # its prompt can be what is missing
+    return Done(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
 
 
 def _watch(tasks: Sequence[_Task], signals: Ears, tick: Tick | None) -> None:

@@ -38,7 +38,11 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
         swept=done.swept,
         limit=limits.get(done.ended, 0.0),
     )
-    if call.agent.output == "text" or done.ended == "not-started":
+    if done.ended == "not-started":
+        from rooda.policy.outcome import PASSING
+
+        return reply._replace(retryable=done.errno in PASSING)
+    if call.agent.output == "text":
         return reply._replace(promise=_promise_of_text(call, transcript))
     return _read(call, reply, env)
 
