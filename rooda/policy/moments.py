@@ -1,9 +1,9 @@
 """Which events are worth a hook."""
 
-from rooda.errors import FAILED, OK, UNFINISHED
+from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
 from rooda.model import Json
 
-_OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused"}
+_OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
 _STUCK = {  # ends without progress, by kind of loop
     "ooda": ("failures",),
     "reflex": ("stagnation", "phase_error"),
@@ -34,6 +34,7 @@ def moments(record: Json) -> list[str]:
         found.append("limit" if of_account(note) else "budget")
     found += ["budget"] if (loop, reason) == ("goal", "budget") else []
     wanted = reason in _WANTED.get(loop, ()) or (reason == "error" and record.get("status") == "running")
+    wanted |= bool(record.get("refused")) and record.get("exit_code") == FAILED
     return [*found, "needs_person"] if wanted else found
 
 

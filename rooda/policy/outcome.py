@@ -4,7 +4,7 @@ import errno
 import re
 from typing import NamedTuple
 
-from rooda.model import Facts
+from rooda.model import Facts, Reply
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
@@ -51,6 +51,13 @@ _TELLING = re.compile(
     r"error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
 )
 _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
+
+
+def refusal(reply: Reply) -> str:
+    """Why no further call can go well before a person has done something; "" for all else."""
+    if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
+        return reply.ended
+    return reply.outcome if reply.outcome in FATAL else ""
 
 
 class Outcome(NamedTuple):

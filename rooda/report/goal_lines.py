@@ -101,6 +101,8 @@ def _asked(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
+    if "verdict" not in record:  # before there was a plan: what ended it is said by itself
+        return []
     if record["status"] == "completed":
         rows = ["<loop-complete>", "All success criteria satisfied:"]
         rows += [*(f"- {name}: ✓" for name in record["criteria"]), "</loop-complete>"]

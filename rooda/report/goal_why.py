@@ -77,9 +77,10 @@ def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
     reason = record["reason"]
     rule = limits(record) if reason == "shared limit" else _RULES.get(reason, "")
     text = "; ".join(filter(None, (word, stopped(record), rule)))
-    evidence, words = seen.transcript("step") if reason in ("completed", "error") else ("", "")
+    call = {"completed": "step", "error": "step", "unplanned": "plan"}.get(reason, "")
+    evidence, words = seen.transcript(call) if call else ("", "")
     words = "EXIT_SIGNAL" if reason == "completed" else words
-    unmet = [name for name, met in record["criteria"].items() if not met]
+    unmet = [name for name, met in record.get("criteria", {}).items() if not met]
     checked = seen.turn.get("criterion.verified", {})
     if reason in ("stuck", "error") and checked.get("criterion") in unmet:
         evidence, words = checked["evidence"], "result: "
@@ -87,6 +88,7 @@ def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
 
 
 _RULES = {
+    "unplanned": "without a plan nothing begins",
     "completed": "every criterion was verified by rooda, and completion was signalled",
     "stuck": "a set of unmet criteria that stays the same is no progress",
     "error": "the same error again and again is no progress",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
-from rooda.policy.outcome import USAGE_LIMIT
+from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
 from rooda.world import background, clock, hooks, kinship, memory, origin, process, workspaces
 from rooda.world.agents import ask, environment, evidence
@@ -62,6 +62,7 @@ class Session:
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
         self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner_of(tenant.setup)
+        self._refused = ""
         self._iteration = 0
         self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
@@ -101,7 +102,7 @@ class Session:
         self._iteration = facts.get("iteration", self._iteration)
         turn = {} if event.startswith("run.") else {"iteration": self._iteration, "display": self._iteration + 1}
         if event == "run.ended":
-            facts |= self._ordered()
+            facts |= self._ordered() | ({"refused": self._refused} if self._refused else {})
         record = self._journal.record(event, {**turn, **facts})
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
@@ -173,6 +174,7 @@ class Session:
         replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
+        self._refused = next(filter(None, map(refusal, replies)), "")
         for call, reply in zip(calls, replies, strict=True):
             self.tell("agent.ended", phase="execute", **evidence.of(call, reply, self._journal.hidden))
             if reply.truncated:

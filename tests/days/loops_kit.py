@@ -23,7 +23,7 @@ class Loops:
         self.ws, self.more, self.agent = ws, more, agent
         ws.procedure("build")
 
-    def _settings(self, agent: str = "") -> None:
+    def settings(self, agent: str = "") -> None:
         head = f"[loop]\n{agent or self.agent}\nretry_wait = 0\n"
         self.ws.config(head + "".join(self.ws.sections.values()) + self.more)
 
@@ -37,17 +37,17 @@ class Loops:
         elif kind == "flow":
             self.flow_ready("S1").say("actuator-main", '!sh touch "$FAKE/here"; sleep 60\n')
         else:
-            self._settings()
+            self.settings()
         assert words is not None
         return self.ws.start(*words, stdin=b"y\ny\n")
 
     def ooda(self, *words: str, **how: Any) -> Ran:
-        self._settings()
+        self.settings()
         return self.ws.rooda("build", "-n", "9", *words, **how)
 
     def reflex_words(self, *words: str) -> list[str]:
         """One rule of one word; the artifact holds it from the beginning."""
-        self._settings()
+        self.settings()
         self.ws.write("rules.json", json.dumps([RULE]))
         for name, text in {
             "plan": json.dumps({"plan": ["a", "b", "c"]}),
@@ -66,7 +66,7 @@ class Loops:
 
     def goal_words(self, *words: str) -> list[str]:
         """One criterion, one step that makes it true and claims so."""
-        self._settings()
+        self.settings()
         made: dict[str, Any] = {
             "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),
             "reversibility": "2A",
@@ -86,7 +86,7 @@ class Loops:
 
     def flow_ready(self, scenario: str) -> Flow:
         flow = Flow(self.ws, git=False)
-        self._settings(f"ai_cmd = {json.dumps(AGENT)}")
+        self.settings(f"ai_cmd = {json.dumps(AGENT)}")
         self.ws.git("init", "-q", "-b", "main")
         flow.commit("the beginning")
         return flow.scenario(scenario)

@@ -21,6 +21,7 @@ LIMITED = (
     '{"type":"result","is_error":true,"api_error_status":429,"result":"You have hit your limit"}\n'
 )
 REFUSED = '{"type":"result","is_error":true,"api_error_status":401,"result":"Invalid API key"}\n'
+DONE = '{"type":"result","is_error":false,"result":"Done."}\n'
 CLI = 'output = "claude"\n'
 
 
@@ -73,6 +74,20 @@ def writes_nothing(ws: Workspace) -> Ran:
     return flow.run("do it")
 
 
+def planned(ws: Workspace, said: str) -> Ran:
+    """A goal whose plan an agent has to make."""
+    scripted(ws, said).settings()
+    return ws.rooda("goal", "run", "Make it", "--yes")
+
+
+def refused_flow(ws: Workspace) -> Ran:
+    loops = scripted(ws, REFUSED)
+    flow = loops.flow_ready("S1")
+    loops.settings()
+    flow.commit("its settings")
+    return flow.run("do it")
+
+
 SHORT = ("--max-duration", "0.001")
 ENDS: list[tuple[str, Callable[[Workspace], Ran], int, list[str]]] = [
     ("ooda done", lambda ws: hooked(ws).ooda("-n", "1"), 0, ["done"]),
@@ -85,6 +100,12 @@ ENDS: list[tuple[str, Callable[[Workspace], Ran], int, list[str]]] = [
     ("reflex paused", never_holds, 4, ["paused"]),
     ("reflex budget", lambda ws: hooked(ws).reflex(*SHORT), 4, ["paused", "budget"]),
     ("reflex limit", lambda ws: scripted(ws, LIMITED % 4_000_000_000).reflex(), 4, ["paused", "limit"]),
+    ("reflex refused", lambda ws: scripted(ws, REFUSED).reflex(), 1, ["failed", "stuck", "needs_person"]),
+    ("goal refused", lambda ws: scripted(ws, REFUSED).goal("--yes"), 1, ["failed", "needs_person"]),
+    ("goal refused, no plan", lambda ws: planned(ws, REFUSED), 1, ["failed", "needs_person"]),
+    ("goal limit, no plan", lambda ws: planned(ws, LIMITED % 4_000_000_000), 4, ["paused", "limit"]),
+    ("goal unclear, no plan", lambda ws: planned(ws, DONE), 3, ["needs_person"]),
+    ("flow refused", refused_flow, 1, ["failed", "stuck", "needs_person"]),
     ("goal done", lambda ws: hooked(ws).goal("--yes"), 0, ["done"]),
     ("goal stuck", makes_nothing, 4, ["paused", "stuck"]),
     ("goal gate", lambda ws: hooked(ws).goal(), 4, ["paused", "needs_person"]),
@@ -211,3 +232,10 @@ def test_a_hook_outlives_calls(bare: Workspace) -> None:
     ran = loops.ooda("-n", "3", "--fresh")
     assert ran.code == 0 and ran.err.count("hook") == 0, ran.err
     assert Path(bare.fake, "whole").exists()
+
+
+def test_a_goal_that_was_refused_while_it_was_planned_has_an_end(bare: Workspace) -> None:
+    """Its log says how it ended, and `why` repeats it: nobody killed it."""
+    assert planned(bare, REFUSED).code == 1
+    why = bare.rooda("why", "goal")
+    assert why.code == 0 and "The plan call failed: auth: Invalid API key" in why.out and "cut off" not in why.out
