@@ -49,7 +49,7 @@ class Board:
         now, spent, elapsed, run = self._read(workspace, kind, name, running)
         suspended = running and _suspended(pid)
         waits, left = _waits(now, suspended) if running else (_next(kind, name, facts), None)
-        iteration, most = _iteration(facts, now)
+        iteration, most = _iteration(kind, facts, now)
         return Row(
             workspace=workspace,
             loop=kind,
@@ -116,19 +116,19 @@ def _status(word: str) -> str:
     return "cut off" if word in ("running", "in_progress") else word
 
 
-def _iteration(facts: Json, now: Now) -> tuple[int | None, int | None]:
-    """How far it is, and its limit; of a flow that of its top node."""
+def _iteration(kind: str, facts: Json, now: Now) -> tuple[int | None, int | None]:
+    """How far it is, and its limit; of a flow its top node's, while it runs by its events: its files are dear."""
     top: Json = next(iter(facts.get("nodes") or ()), {})
     known = [facts.get(key, top.get(key)) for key in ("iteration", "max_iterations")]
     iteration, most = (number if isinstance(number, int) else None for number in known)
+    if kind == "flow" and facts.get("running"):
+        iteration = now.iteration
     return iteration, now.max_iterations if most is None and now.max_iterations else most
 
 
 def _display(kind: str, now: Now, iteration: int | None) -> int | None:
-    """The one at work. A flow's first is 0."""
-    if kind == "flow" and now.phase:
-        return now.iteration
-    return iteration if kind == "reflex" else now.iteration or iteration
+    """The one at work."""
+    return iteration if kind in ("reflex", "flow") else now.iteration or iteration
 
 
 def _failures(kind: str, facts: Json) -> str:

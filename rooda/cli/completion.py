@@ -77,7 +77,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 class Place(NamedTuple):
-    """Where a shell finds the script: the file, and what reads it at the start if the shell does not by itself."""
+    """Where the script is: the file, and the start-up file that reads it if the shell does not by itself."""
 
     path: str
     start_up: str = ""
@@ -89,8 +89,8 @@ class Place(NamedTuple):
 def completion(what: str, shell: str | None) -> int:
     """Print the script of a shell, or install it for SHELL; without SHELL for the one that $SHELL names.
 
-    Installing writes the script where the shell looks for it, and, where it does not look by itself, one line into
-    its start-up file. A second time changes nothing.
+    Installing writes the script, and for bash and zsh one line into the start-up file that reads it. A second time
+    changes nothing.
     """
     if what != "install":
         if shell:
@@ -123,14 +123,7 @@ def place_of(shell: str) -> Place:
         folder = os.environ.get("ZDOTDIR") or home
         return Place(os.path.join(data, "rooda", "completion.zsh"), os.path.join(folder, ".zshrc"))
     own = os.environ.get("BASH_COMPLETION_USER_DIR") or os.path.join(data, "bash-completion")
-    path = os.path.join(own, "completions", "rooda")
-    return Place(path) if _loads_by_itself() else Place(path, os.path.join(home, ".bashrc"))
-
-
-def _loads_by_itself() -> bool:
-    """Is the bash-completion package here, which reads that folder?"""
-    roots = ("/usr/share", "/usr/local/share", "/opt/homebrew/share")
-    return any(os.path.exists(os.path.join(root, "bash-completion", "bash_completion")) for root in roots)
+    return Place(os.path.join(own, "completions", "rooda"), os.path.join(home, ".bashrc"))
 
 
 def _install(shell: str) -> None:

@@ -25,7 +25,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
     number, loop = shared.meant(words)
     repo = shared.repo_of(where(ctx).workspace)
     tips = shared.runs(repo, loop, run)
-    shared.require(tips, loop)
+    shared.require(where(ctx), tips, loop, run)
     found = shared.run_with(repo, tips, number)
     turn = found.turns[-1] if number is None else shared.turn_of(found, number)
     how = ["--stat"] if stat else ["--name-only"] if name_only else []

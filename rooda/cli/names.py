@@ -6,8 +6,22 @@ from rooda import settings
 from rooda.cli import kinds
 from rooda.cli.where import Where, a_name
 from rooda.errors import RoodaError, UsageProblem
+from rooda.policy.flow_labels import RUN_ID
 from rooda.settings.kinds import nearest
 from rooda.world import runfolder
+
+
+def loop_of(here: Where, word: str) -> str:
+    """The loop that a person means: by its name, or by that of one of its runs in `.rooda/runs`."""
+    name = a_name(word)
+    is_run = runfolder.is_id(name) and os.path.isdir(os.path.join(here.workspace, runfolder.RUNS, name))
+    return runfolder.named(name) if is_run else name
+
+
+def kind_of(here: Where, name: str) -> str:
+    """Of what kind the loop is, also one that is over; what nobody knows is a procedure."""
+    known = (loop.kind for loop in kinds.known(here.workspace) if loop.name == name)
+    return next(known, "flow" if RUN_ID.fullmatch(name) else "goal" if name == "goal" else kinds.OODA)
 
 
 def require_known(here: Where, name: str) -> None:
@@ -27,8 +41,8 @@ def hint(here: Where, name: str) -> str:
 
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
-    runs = [os.path.basename(path)[17:].rpartition("-")[0] for path in runfolder.all_of(here.workspace, None)]
-    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *runs]))
+    runs = [os.path.basename(path) for path in runfolder.all_of(here.workspace, None)]
+    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(runfolder.named, runs), *runs]))
 
 
 def _procedures(here: Where) -> list[str]:

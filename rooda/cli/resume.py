@@ -7,9 +7,8 @@ from click.core import ParameterSource
 
 from rooda.cli import kinds, names, options
 from rooda.cli.kinds import Loop
-from rooda.cli.where import Where, a_name, relocated, where
+from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
-from rooda.policy.flow_labels import RUN_ID
 from rooda.stores.procedure_state import Place
 from rooda.world import lock
 
@@ -19,7 +18,7 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
     here = relocated(where(ctx), typed)
     if everything or wait:
         return _everything(ctx, here, name, everything, wait)
-    loop = _named(here, a_name(name)) if name is not None else _only_candidate(here)
+    loop = _named(here, names.loop_of(here, name)) if name is not None else _only_candidate(here)
     return kinds.tenant(loop.kind).resume(loop.name, here, typed)
 
 
@@ -43,7 +42,7 @@ def _named(here: Where, name: str) -> Loop:
     found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
-    kind = "flow" if RUN_ID.fullmatch(name) else name if name == "goal" else kinds.OODA
+    kind = names.kind_of(here, name)
     nothing = kind == kinds.OODA and not os.path.exists(Place(here.workspace, name).state)
     if nothing and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)

@@ -6,8 +6,8 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
-from rooda.cli.names import require_known
-from rooda.cli.where import Where, a_name
+from rooda.cli.names import kind_of, loop_of, require_known
+from rooda.cli.where import Where
 from rooda.errors import Undecided
 from rooda.world import clock, lock, orders, runfolder, signals
 
@@ -16,14 +16,14 @@ PATIENCE = 100  # looks, a twentieth of a second apart
 
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
     """The one that runs, or the one of this name; None if there is none, which has been said."""
-    wanted = a_name(name) if name else None
+    wanted = name = loop_of(here, name) if name else None
     loops = [loop for loop in kinds.known(here.workspace) if wanted in (None, loop.name)]
     running = [loop for loop in loops if lock.is_held(loop.lock)]
     if name and not loops:
         require_known(here, name)
     if not running:
-        noun = noun_of(loops[0].kind if loops else name if name == "goal" else kinds.OODA).capitalize()
-        click.echo(f"{noun} '{name}' is not running." if name else "Nothing is running here.")
+        who = f"{noun_of(kind_of(here, name)).capitalize()} '{name}'" if name else ""
+        click.echo(f"{who} is not running." if name else "Nothing is running here.")
         return None
     if len(running) > 1:
         rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from rooda.cli.where import a_name, where
+from rooda.cli import kinds, names
+from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
@@ -36,6 +37,8 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
     """What is saved of the work tree here, newest run first: what each iteration changed."""
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, name and a_name(name))
+    if name and not tips:
+        _require_known(where(ctx), name)
     if as_json:
         import json
 
@@ -74,9 +77,20 @@ def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
     return None if number is None else int(number), a_name(rest[0]) if rest else None
 
 
-def require(tips: Sequence[Snapshot], loop: str | None) -> None:
-    if not tips:
-        raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
+def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | None) -> None:
+    if tips:
+        return
+    if loop:
+        _require_known(here, loop)
+    if run:
+        raise UsageProblem(f"No snapshot of the run '{run}' is here.", "See them with: rooda snapshots")
+    raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
+
+
+def _require_known(here: Where, name: str) -> None:
+    """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
+    if name not in kinds.KINDS and (unknown := names.hint(here, name)):
+        raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
 
 
 def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:

@@ -14,6 +14,7 @@ from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
+from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
 from rooda.terms import Gate, Procedure
@@ -71,10 +72,7 @@ def ready(
     if agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
-    if agent.output != "text":
-        from rooda.settings.prices import prices_of
-
-        procedure = procedure._replace(setup=setup._replace(agent=agent._replace(prices=prices_of(found))))
+    procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(entrance.look(procedure.setup, asked))

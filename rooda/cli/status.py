@@ -10,8 +10,8 @@ import click
 
 from rooda.cli import glance, kinds
 from rooda.cli.board import Board
-from rooda.cli.names import require_known
-from rooda.cli.where import Where, a_name, where
+from rooda.cli.names import loop_of, require_known
+from rooda.cli.where import Where, where
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
 from rooda.report.repaint import Repaint
@@ -34,13 +34,13 @@ NOTHING = "Nothing runs here, and nothing waits."
 def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, everywhere: bool) -> int:
     """The state of NAME, or of every loop that runs here or can go on: in detail, with --watch or --all as a table.
 
-    NAME is a procedure, a reflex alias, a flow's run, or `goal`. Tokens and cost are those of the present run, with
-    all its resumes.
+    NAME is a procedure, a reflex alias, a flow's run, `goal`, or the name that --detach printed. Tokens and cost are
+    those of the present run, with all its resumes.
     """
     if name and everywhere:
         raise UsageProblem("NAME and --all are mutually exclusive.")
     here = where(ctx)
-    asked = Asked(here, a_name(name) if name else None, everywhere, everywhere or watch)
+    asked = Asked(here, loop_of(here, name) if name else None, everywhere, everywhere or watch)
     board = Board()
     if asked.name and not _detailed(asked, board):
         require_known(here, asked.name)
@@ -102,8 +102,9 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
     with Signals() as signals:
         if as_json or not is_terminal(sys.stdout):
             while not signals.first:
+                signals.suspend_if_asked()
                 click.echo("\n".join(look()) + ("" if as_json else "\n"))
-                signals.wait(PAUSE)
+                signals.pause(PAUSE)
         else:
             with Repaint(sys.stdout) as page:
                 while not signals.first:
@@ -112,6 +113,6 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
                         suspend_ourselves()
                         page.enter()
                     page.paint(look())
-                    signals.wait(PAUSE)
+                    signals.pause(PAUSE)
         code = code_of_signal(signals.first)
     return OK if code == INTERRUPTED else code

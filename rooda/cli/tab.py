@@ -89,7 +89,9 @@ def _items(line: Line, shell: str) -> list[Item]:
         return _thorough(line)
     if not found.verbs:
         return _begun(_first(found), line.word)
-    if names := NAMES.get(" ".join(found.verbs)):
+    if found.verbs == ["flow", "run"] and line.words[-1] == "--resume":
+        return _begun(_flows(found), line.word)
+    if names := NAMES.get(" ".join(word for word in found.verbs if not word.isdecimal())):  # an iteration's number
         return _begun(names(found), line.word)
     return _thorough(line) if found.verbs[0] in WORDS and found.verbs[0] not in NAMES else []
 
@@ -141,11 +143,35 @@ def _models(found: Found) -> list[Item]:
 
 def _loops(found: Found) -> list[Item]:
     """Every loop that has left something here, of any kind."""
-    states = {name.partition(".")[0]: "a procedure" for name in _listed(found, ".rooda", "state")}
-    reflex = dict.fromkeys(_folders(found, ".ai-factory", "evolution"), "a reflex loop")
-    flow = dict.fromkeys(_folders(found, ".ai-loop", "runs"), "a flow run")
-    goal = {"goal": "the goal"} if _listed(found, ".loop") else {}
-    return [Item(name, about) for name, about in sorted({**flow, **reflex, **goal, **states}.items())]
+    left = [name.rpartition(".") for name in _listed(found, ".rooda", "state")]
+    states = [Item(name, "a procedure") for name, _, ending in left if ending in ("json", "lock")]
+    goal = [Item("goal", "the goal")] if _listed(found, ".loop") else []
+    items = {item.value: item for item in (*_flows(found), *_aliases(found), *goal, *states)}
+    return [items[name] for name in sorted(items)]
+
+
+def _aliases(found: Found) -> list[Item]:
+    return [Item(name, "a reflex loop") for name in _folders(found, ".ai-factory", "evolution")]
+
+
+def _flows(found: Found) -> list[Item]:
+    """Those in the work tree, and those that have run here: their files may be on another branch now."""
+    from rooda.policy.flow_labels import RUN_ID
+    from rooda.world import runfolder
+
+    ran = filter(RUN_ID.fullmatch, map(runfolder.named, _listed(found, ".rooda", "runs")))
+    return [Item(name, "a flow run") for name in sorted({*_folders(found, ".ai-loop", "runs"), *ran})]
+
+
+def _runs(found: Found) -> list[Item]:
+    """Those that snapshots are kept of, newest first; of the loop alone that is named."""
+    from rooda.policy.snapshots import ref
+    from rooda.world import gitfolder, runfolder
+
+    names = [word for word in found.verbs[1:] if not word.isdecimal()]
+    runs = [run for run in _listed(found, ".rooda", "runs") if not names or runfolder.named(run) in names]
+    saved = gitfolder.with_refs(gitfolder.around(found.workspace), [ref(run, "") for run in runs])
+    return [Item(run) for run in reversed(runs) if ref(run, "") in saved]
 
 
 def _resumable(found: Found) -> list[Item]:
@@ -154,14 +180,16 @@ def _resumable(found: Found) -> list[Item]:
 
 
 def _running(found: Found) -> list[Item]:
-    from rooda.world import lock
+    from rooda.world import flow_lock, gitfolder, lock
 
     def held(folder: str, name: str) -> bool:
         return name.endswith(".lock") and lock.is_held(os.path.join(found.workspace, ".rooda", folder, name))
 
     names = [name for name in _listed(found, ".rooda", "state") if held("state", name)]
     names += [name.partition("-")[2] for name in _listed(found, ".rooda", "locks") if held("locks", name)]
-    return [Item(name.removesuffix(".lock"), "running") for name in names]
+    flow = flow_lock.path_in(gitfolder.around(found.workspace))
+    names += [flow_lock.running_name(flow)] if lock.is_held(flow) else []
+    return [Item(name.removesuffix(".lock"), "running") for name in names if name]
 
 
 def _listed(found: Found, *path: str) -> list[str]:
@@ -203,8 +231,10 @@ NAMES: dict[str, Names] = {
     **dict.fromkeys(("run", "info"), _procedures),
     "agents test": _agents,
     **dict.fromkeys(("status", "logs", "why", "events", "usage", "snapshots", "diff", "undo", "prune"), _loops),
-    **dict.fromkeys(("stop", "pause", "attach"), _running),
-    **dict.fromkeys(("resume", "continue"), _resumable),
+    **dict.fromkeys(("stop", "pause", "continue", "attach"), _running),
+    **dict.fromkeys((f"flow {verb}" for verb in ("resume", "status", "log")), _flows),
+    **dict.fromkeys((f"reflex {verb}" for verb in ("resume", "status", "history", "clean", "show", "diff")), _aliases),
+    "resume": _resumable,
 }
 VALUES: dict[str, Names] = {
     "-C": lambda _: [Item("", kind="dir")],
@@ -212,12 +242,13 @@ VALUES: dict[str, Names] = {
     "--agent": _agents,
     "--ai-cmd-alias": _agents,
     "--model": _models,
+    "--run": _runs,
     **dict.fromkeys(("--reason", "--iteration", "--since"), lambda _: []),
 }
 _SWITCHES = (
     *("-u", "--unlimited", "--preamble", "--no-preamble", "-d", "--dry-run", "--resume", "--fresh", "--worktree"),
     *("--detach", "--no-gates", "-v", "--verbose", "-q", "--quiet", "--json", "-y", "--yes", "--redo", "--stat"),
-    *("--name-only", "--watch", "--all", "--now", "-f", "--follow", "--wait", "--force"),
+    *("--name-only", "--watch", "--all", "--now", "-f", "--follow", "--wait", "--force", "--artifact"),
 )
 _FORMS: dict[str, Callable[[Item], str]] = {
     "bash": lambda item: f"{item.kind},{item.value}",

@@ -48,7 +48,7 @@ def undo(
     workspace = where(ctx).workspace
     repo = shared.repo_of(workspace)
     tips = shared.runs(repo, loop, run)
-    shared.require(tips, loop)
+    shared.require(where(ctx), tips, loop, run)
     _refuse_beside_a_loop(workspace)
     found = shared.run_with(repo, tips, number)
     held = _held(workspace, found.tip)
@@ -86,8 +86,16 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way
     saved, _ = taker.keep(seen, aim.standing, UNDO)
     restore.carry_out(repo, taker.index, plan)
     click.echo(f"The work tree is as it was {aim.what}. What it was until now is saved as {saved.ref}")
-    click.echo("Take this back with: rooda undo --redo")
+    click.echo(f"Take this back with: rooda undo --redo{_naming(repo, tip)}")
     return _code(plan)
+
+
+def _naming(repo: Repo, tip: Snapshot) -> str:
+    """What must be typed so that this run is meant: nothing, its loop, or itself."""
+    for words, loop in (("", None), (f" {tip.loop}", tip.loop)):
+        if shared.run_with(repo, shared.runs(repo, loop), None).tip.run == tip.run:
+            return words
+    return f" --run {tip.run}"
 
 
 def _aim(run: shared.Run, number: int | None, present: str) -> Aim:

@@ -1,14 +1,16 @@
 """`rooda usage [NAME]`: what the agents of this workspace used, and what it cost."""
 
 from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 import click
 
 from rooda.cli.names import require_known
-from rooda.cli.where import a_name, where
-from rooda.errors import OK, UsageProblem
+from rooda.cli.where import Where, a_name, where
+from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.model import Json, Usage
 from rooda.policy.durations import whole
+from rooda.policy.prices import Prices
 from rooda.policy.spending import Used, dollars, total
 from rooda.report.columns import columns
 from rooda.world import accounts, clock
@@ -35,9 +37,10 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     Cost is what the CLI reported, else tokens times the price of [prices], else unknown, which is not 0.
     """
     start = start_of(since) if since else ""
-    calls = list(accounts.used(where(ctx).workspace, a_name(name) if name else None, since=start))
+    here = where(ctx)
+    calls = list(accounts.used(here.workspace, a_name(name) if name else None, start, partial(_prices, here)))
     if name and not calls:
-        require_known(where(ctx), name)
+        require_known(here, name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
     if as_json:
         import json
@@ -56,6 +59,18 @@ def start_of(text: str) -> str:
     if found is None:
         raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00) or 7d.")
     return clock.rfc3339(found)
+
+
+@cache
+def _prices(here: Where) -> Prices:
+    """Unknown if the settings can't be read: what was used is told all the same."""
+    from rooda import settings
+    from rooda.settings.prices import prices_of
+
+    try:
+        return prices_of(settings.load(here.workspace, here.config))
+    except RoodaError:
+        return {}
 
 
 def _grouped(calls: Iterable[Used], key: Callable[[Used], str]) -> dict[str, list[Used]]:

@@ -45,8 +45,8 @@ class Snapshot(NamedTuple):
         return family(self.kind, self.loop)
 
     def is_of(self, name: str | None) -> bool:
-        """Does a person mean it by this name, of a loop or of a kind of loop? Without one all are meant."""
-        return name in (None, self.loop, self.family)
+        """Does a person mean it by this name, of a loop, a kind of loop or a run? Without one all are meant."""
+        return name in (None, self.loop, self.family, self.run)
 
 
 class Turn(NamedTuple):

@@ -28,6 +28,16 @@ def _fallback(look: Lookup) -> tuple[Agent, ...]:
     return tuple(restricted(look, agent)._replace(model=model_word(look.settings, agent.model)) for agent in named)
 
 
+def priced(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
+    """With the prices in force, and so are those it may switch to, if any of them tells tokens; `raw`: if none does."""
+    if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
+        return agent
+    from rooda.settings.prices import prices_of
+
+    table = prices_of(settings)
+    return agent._replace(prices=table, fallback=tuple(each._replace(prices=table) for each in agent.fallback))
+
+
 def agents(settings: Settings) -> list[str]:
     """Every name that --agent takes, sorted."""
     return sorted({*settings.table("agents"), *settings.table("ai_cmd_aliases")})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rooda.settings.agents import agent_of
+from rooda.settings.agents import agent_of, priced
 from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
@@ -20,10 +20,8 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setu
     """The shared settings of this kind of loop, and where to look for its own. `flags` is what was typed; it wins."""
     look = lookup_kind(settings, kind, flags)
     made = setup_of(settings, look)
-    if made.agent is not None and made.agent.output != "text":
-        from rooda.settings.prices import prices_of
-
-        made = made._replace(agent=made.agent._replace(prices=prices_of(settings)))
+    if made.agent is not None:  # the cost of a goal's raw command is estimated
+        made = made._replace(agent=priced(made.agent, settings, raw=kind == "goal"))
     return made, look
 
 

@@ -1,33 +1,40 @@
 """The books: what every agent call of a workspace used, read from the events of its runs."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from rooda.kernel import codec
 from rooda.kernel.loads import loads
 from rooda.model import Json, Usage
 from rooda.policy.spending import Used
-from rooda.terms import Budget
+from rooda.terms import Agent, Budget
 from rooda.world import files, runfolder
-from rooda.world.agents import reading
 from rooda.world.journal import NAME
 
 MOST = 1e15  # of anything that is counted
+_OPENING = ("run.started", "run.resumed")
+Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # asked only where a call was cut off
 
 
-def used(workspace: str, name: str | None = None, loop: str | None = None, since: str = "") -> Iterator[Used]:
-    """Every call, oldest first; of one loop if it is named, and not before `since` (as the events' `ts`)."""
+def used(workspace: str, name: str | None = None, since: str = "", prices: Pricing = dict) -> Iterator[Used]:
+    """Every call not before `since` (as the events' `ts`), oldest first; its `run` is the session that began it."""
+    begun: dict[tuple[str, str], str] = {}
     for path in runfolder.all_of(workspace, name):
-        for call in of_session(os.path.join(path, NAME)):
-            if call.ts[:19] >= since[:19] and loop in (None, call.loop):
-                yield call
+        events, run = os.path.join(path, NAME), os.path.basename(path)
+        opening = next(_records(events, *_OPENING), {})
+        loop = str(opening.get("loop", "")), runfolder.named(run)
+        if opening.get("event") == "run.started":
+            begun[loop] = run
+        for call in of_session(events, prices):
+            if call.ts[:19] >= since[:19]:
+                yield call._replace(run=begun.setdefault(loop, run))
 
 
-def of_run(workspace: str, name: str, loop: str) -> Iterator[Used]:
+def of_run(workspace: str, name: str, loop: str, prices: Pricing) -> Iterator[Used]:
     """Every call of a loop since it was last begun afresh."""
     found = sessions(workspace, name, loop)
-    return (call for session in found for call in of_session(session) if call.loop == loop)
+    return (call for session in found for call in of_session(session, prices) if call.loop == loop)
 
 
 def sessions(workspace: str, name: str, loop: str) -> list[str]:
@@ -52,21 +59,32 @@ def last_limits(workspace: str, name: str) -> Budget:
 
 def _began(path: str, loop: str) -> bool:
     """Is it the session in which a loop of this kind was begun, not one that went on with it?"""
-    opening = _records(path, "run.started", "run.resumed")
+    opening = _records(path, *_OPENING)
     return next((each["event"] == "run.started" for each in opening if each.get("loop") == loop), False)
 
 
-def of_session(path: str) -> Iterator[Used]:
+def of_session(path: str, prices: Pricing = dict) -> Iterator[Used]:
     """A call that was started and never ended was cut off by a crash; its transcript may still tell what it used."""
     started: dict[Any, Json] = {}
-    for record in _records(path, "agent.started", "agent.ended"):
-        if record["event"] == "agent.started":
-            started[record.get("transcript", "")] = record
-        elif call := entry(record, started.pop(record.get("transcript", ""), record)):
+    number: Json = {}
+    for record in _records(path, *_OPENING, "node.boundary", "agent.started", "agent.ended"):
+        event, record = record["event"], record | number
+        if event == "agent.started":
+            started[record["transcript"]] = record
+        elif event != "agent.ended":
+            number = _of_flow(record) or number
+        elif call := entry(record, started.pop(record["transcript"], record)):
             yield call
     for record in started.values():
-        if call := _cut_off(record):
+        if call := _cut_off(record, prices):
             yield call
+
+
+def _of_flow(record: Json) -> Json:
+    """The iteration at work of a flow's top node: calls say that of the node inside. {} where that can't be told."""
+    if record.get("loop") != "flow" or record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
+        return {}
+    return {"display": record["number"] + (record["event"] == "node.boundary")}
 
 
 def _records(path: str, *names: str) -> Iterator[Json]:
@@ -122,8 +140,11 @@ def _bounded(number: float) -> float:
     return number
 
 
-def _cut_off(started: Json) -> Used | None:
-    facts = reading.facts_of(str(started.get("output", "text")), str(started.get("transcript", "")))
+def _cut_off(started: Json, prices: Pricing) -> Used | None:
+    from rooda.world.agents.understanding import cut_off
+
     row = entry(started, started)
-    source = "unknown" if facts.cost is None else "reported"
-    return row and row._replace(usage=facts.usage, cost=facts.cost, model=facts.model, source=source)
+    tells = started.get("output", "text") != "text"
+    reply = cut_off(started, Agent("", "", prices=prices() if tells else {}))
+    source = reply.cost_source or "unknown"
+    return row and row._replace(usage=reply.usage, cost=reply.cost, model=reply.model, source=source)

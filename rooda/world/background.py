@@ -30,7 +30,7 @@ def leave(speak: Callable[[str, bool], object]) -> None:
     os.close(descriptor)
 
 
-def begun(run: str, folder: Callable[[], str]) -> None:
+def begun(run: str, folder: Callable[[], str], workspace: str) -> None:
     """The run has a folder: speak into that, and tell the starter. Nothing if nobody detached us."""
     global _teller  # noqa: PLW0603
     if _teller < 0:
@@ -47,7 +47,7 @@ def begun(run: str, folder: Callable[[], str]) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     try:
-        files.write_all(_teller, json.dumps({"run": run, "console": path}).encode() + b"\n")
+        files.write_all(_teller, json.dumps({"run": run, "console": path, "workspace": workspace}).encode() + b"\n")
     except OSError:
         pass  # the starter is gone; the loop goes on
     os.close(_teller)
@@ -60,10 +60,21 @@ def _wait(child: int, listen: int, speak: Callable[[str, bool], object]) -> int:
         line = file.readline()
     if line:
         told = json.loads(line)
-        speak(f"Started in the background: {told['run']}\nIt speaks to {told['console']}", False)
+        lines = [f"Started in the background: {told['run']}", f"It speaks to {told['console']}"]
+        speak("\n".join([*lines, *reached(told["workspace"])]), False)
         return 0
     _, status = os.waitpid(child, 0)
     speak(files.text(_console).rstrip("\n"), True)
     files.remove(_console)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def reached(workspace: str) -> list[str]:
+    """How to reach a run that works elsewhere, in a worktree or where -C led: a bare `rooda status` does not see it."""
+    import shlex
+
+    if os.path.samefile(workspace, os.curdir):
+        return []
+    there = shlex.quote(workspace)
+    return [f"Watch it: rooda status -C {there}", f"End it: rooda stop -C {there}"]

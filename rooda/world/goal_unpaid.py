@@ -4,16 +4,12 @@ import json
 import os
 from collections.abc import Iterator
 
-from rooda.model import Call, Json, Prompt
+from rooda.model import Json
 from rooda.policy.goal_effects import Told
 from rooda.terms import Agent
 from rooda.world import files, goal_reply, runfolder
-from rooda.world.agents import environment
-from rooda.world.agents.understanding import understood
+from rooda.world.agents.understanding import cut_off
 from rooda.world.journal import NAME
-from rooda.world.process import Done
-
-KILLED = Done(137, 0.0, "interrupted")
 
 
 def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
@@ -29,9 +25,7 @@ def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Tol
 
 def _told(agent: Agent, started: Json, per_call: float) -> Told:
     agent = agent._replace(output=started.get("output", agent.output))
-    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0))
-    reply = understood(call, KILLED, str(started.get("transcript", "")), environment.inherited())
-    return goal_reply.told(agent, reply, 0, per_call, {})
+    return goal_reply.told(agent, cut_off(started, agent), 0, per_call, {})
 
 
 def _records(path: str) -> Iterator[Json]:

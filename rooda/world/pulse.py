@@ -9,8 +9,8 @@ from rooda.model import Json
 from rooda.policy.spending import Spent, plus, total
 from rooda.world import accounts, clock, identity
 
-RECENT = 65_536  # bytes at the end that tell what it does now; of all before only the calls are read
-_CALLS = (b'"agent.started"', b'"agent.ended"')
+RECENT = 65_536  # bytes at the end that tell what it does now; of all before only calls and a flow's top node are read
+_ALWAYS = (b'"agent.started"', b'"agent.ended"', b'"level": 0')
 _PHASES = {"agent.started": "agent", "gate.started": "gate", "resting": "waiting", "iteration.started": "prompt"}
 _BETWEEN = ("agent.ended", "gate.ended", "rested")
 
@@ -49,7 +49,7 @@ class Pulse:
             self._forget()
         for line in whole_lines(self._path, self._offset):
             self._offset += len(line)
-            if not self.first or self._offset > size - RECENT or any(call in line for call in _CALLS):
+            if not self.first or self._offset > size - RECENT or any(each in line for each in _ALWAYS):
                 record = parsed(line)
                 if record:
                     self._take(record)
@@ -87,18 +87,26 @@ class Pulse:
 
 def _after(now: Now, record: Json) -> Now:
     event = record["event"]
-    now = now._replace(iteration=int(record.get("display", now.iteration)))
+    if record.get("loop") != "flow" or record.get("level") == 0 or event in ("run.started", "run.resumed"):
+        now = _counted(now, record)
     if phase := "question" if event == "question.asked" else _PHASES.get(event, ""):
         now = now._replace(phase=phase, since=record["ts"], account="", until="")
     elif event in _BETWEEN or event == "question.answered":
         now = now._replace(phase="between", since=record["ts"], account="", until="")
     if event == "resting":
         now = now._replace(account=str(record.get("account", "")), until=str(record["until"]))
-    if isinstance(most := record.get("max_iterations"), int):
-        now = now._replace(max_iterations=most)
     if "failure_threshold" in record:
         now = now._replace(failures=f"{record['consecutive_failures']}/{record['failure_threshold']}")
     return now._replace(ended=record if event == "run.ended" else None)
+
+
+def _counted(now: Now, record: Json) -> Now:
+    """The iteration at work and the limit. A flow's top node closes each with a boundary, and the next one begins."""
+    number = record.get("number" if record.get("loop") == "flow" else "display", now.iteration)
+    if record["event"] == "node.boundary" and record.get("status") == "running":
+        number += 1
+    most = record.get("max_iterations")
+    return now._replace(iteration=int(number), max_iterations=most if isinstance(most, int) else now.max_iterations)
 
 
 def whole_lines(path: str, offset: int) -> Iterator[bytes]:

@@ -121,6 +121,11 @@ def is_id(name: str) -> bool:
     return len(when) == 16 and bool(procedure) and pid.isdecimal() and name.isascii() and name.isprintable()
 
 
+def named(run: str) -> str:
+    """The procedure, or the loop of another kind, that the run is one of."""
+    return run[17:].rpartition("-")[0]
+
+
 def latest(workspace: str, name: str | None) -> str | None:
     """The newest run folder, of a procedure if one is named."""
     found = (path for path in reversed(all_of(workspace, name)) if os.path.exists(os.path.join(path, "events.jsonl")))
@@ -128,8 +133,8 @@ def latest(workspace: str, name: str | None) -> str | None:
 
 
 def all_of(workspace: str, name: str | None) -> list[str]:
-    """Every run folder, of a procedure if one is named, oldest first."""
-    wanted = [run for run in _runs(workspace) if name is None or run[17:].rpartition("-")[0] == name]
+    """Every run folder, oldest first: of a loop if one is named, that one if a run is."""
+    wanted = [run for run in _runs(workspace) if name in (None, named(run), run)]
     return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
 
 

@@ -55,7 +55,7 @@ class Session:
         memory.settle()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
-        background.begun(folder.run, folder.ready)
+        background.begun(folder.run, folder.ready, workspace)
         kinship.adopt_orphans()
         marked = kinship.mark(folder.run)
         workspaces.note(workspace)
@@ -80,7 +80,7 @@ class Session:
         self._prompt = KeptPrompt(folder)
         self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled)
         if tenant.resumed:
-            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop)
+            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.setup.agent)
         self.enough = self._turnstile.enough
         signals.when_abandoned = self._ledger.abandon
 
@@ -164,7 +164,7 @@ class Session:
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
             self.hide({**call.agent.env, **call.env})
-            about = {"agent": call.agent.name, "output": call.agent.output}
+            about = {"agent": call.agent.name, "output": call.agent.output, "model": call.agent.model}
             self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
         self._keep_the_lock()
         self._ledger.turn()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
-from rooda.world import guardian, kinship
+from rooda.world import clock, guardian, kinship
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -85,6 +85,12 @@ class Signals:
     def wait(self, seconds: float | None) -> None:
         """Sleep until a signal arrives, a child ends, or the time is over. No polling."""
         self._sleep(seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep so long, however many children end meanwhile, unless an ending signal or Ctrl+Z comes."""
+        last = clock.monotonic() + seconds
+        while not self.first and not self._suspend and (left := last - clock.monotonic()) > 0:
+            self.wait(left)
 
     def wait_for(self, reader: int, seconds: float | None) -> bool:
         """The same, or until there is something to read: then True."""

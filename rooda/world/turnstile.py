@@ -23,10 +23,10 @@ class Turnstile:
         self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
         self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
 
-    def count_earlier(self, workspace: str, name: str, loop: str) -> None:
-        """What the run used before this session."""
+    def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
+        """What the run used before this session; what a crash cut off at this agent's prices."""
         if any(self._budget):
-            self._spent = total(accounts.of_run(workspace, name, loop))
+            self._spent = total(accounts.of_run(workspace, name, loop, lambda: agent.prices if agent else {}))
             self._earlier = self._spent.seconds
 
     def enough(self) -> str:

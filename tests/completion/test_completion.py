@@ -11,6 +11,11 @@ import pytest
 from harness import Terminal, Workspace, until
 from needed import needs
 
+sys.path.extend(str(Path(__file__).resolve().parents[1] / each) for each in ("days", "safety"))
+
+from loops_kit import Loops
+from safety_kit import repository
+
 SHELLS = ("bash", "zsh", "fish")
 PACKAGE = "/usr/share/bash-completion/bash_completion"
 HEAVY = {"rich", "tiktoken", "yaml", "psutil", "asyncio", "click"}
@@ -49,7 +54,11 @@ def test_first_words(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rooda b", "rooda stop ", "rooda logs ", "rooda build --agent c", "rooda resume ", "rooda info a"]
+    "line",
+    [
+        *("rooda b", "rooda stop ", "rooda logs ", "rooda build --agent c", "rooda resume ", "rooda info a"),
+        *("rooda undo 1 ", "rooda diff --run ", "rooda flow resume ", "rooda reflex clean "),
+    ],
 )
 def test_tab_stays_cheap(ws: Workspace, line: str) -> None:
     """Names and agents need neither click nor anything heavier."""
@@ -79,6 +88,77 @@ def test_names_of_loops(ws: Workspace) -> None:
     assert values(ws, "rooda logs left ") == []
     run.signal(15)
     assert run.finish() == 143
+
+
+def test_a_flow_that_runs(bare: Workspace) -> None:
+    """stop offers it as long as it runs, also from a folder inside; its own verbs go on with that, on any branch."""
+    loops = Loops(bare)
+    run = loops.start("flow")
+    until(lambda: os.path.exists(f"{bare.fake}/here"))
+    (name,) = os.listdir(bare.file(".ai-loop/runs"))
+    assert values(bare, "rooda stop ") == values(bare, "rooda pause ") == [name]
+    run.signal(15)
+    assert run.finish() == 143
+    assert values(bare, "rooda stop ") == []
+    bare.git("checkout", "-q", "-f", "main")
+    shutil.rmtree(bare.file(".ai-loop/runs"))
+    for line in ("flow resume ", "flow status run", "flow log ", "flow run --resume ", "resume ", "status "):
+        assert values(bare, f"rooda {line}") == [name], line
+
+
+def test_a_flow_in_a_worktree(bare: Workspace) -> None:
+    """There its lock is where the line in `.git` leads."""
+    loops = Loops(bare)
+    loops.flow_ready("S1")
+    bare.git("worktree", "add", "-q", "tree", "-b", "other")
+    loops.flow_ready("S1").say("actuator-main", '!sh touch "$FAKE/here"; sleep 60\n')
+    run = bare.start("-C", "tree", "flow", "run", "do it")
+    until(lambda: os.path.exists(f"{bare.fake}/here"))
+    (name,) = os.listdir(bare.file("tree/.ai-loop/runs"))
+    assert values(bare, "rooda -C tree stop ") == [name] and values(bare, "rooda stop ") == []
+    run.signal(15)
+    assert run.finish() == 143
+
+
+def test_names_with_dots(ws: Workspace) -> None:
+    """A dot in a name is part of it, in what ran as in what runs."""
+    ws.config(ws.read("rooda.toml").replace("procedures.build", 'procedures."v1.2-check"'))
+    ws.side(1, "touch $FAKE/on; sleep 30 & wait")
+    run = ws.start("v1.2-check")
+    until(lambda: os.path.exists(f"{ws.fake}/on"))
+    assert values(ws, "rooda status v1") == values(ws, "rooda stop v1") == ["v1.2-check"]
+    run.signal(15)
+    assert run.finish() == 143
+    assert values(ws, "rooda status ") == values(ws, "rooda resume ") == ["v1.2-check"]
+
+
+def test_aliases_of_reflex_loops(ws: Workspace) -> None:
+    """Every verb of reflex that takes one offers them; stop takes a reason, and offers nothing."""
+    ws.write(".ai-factory/evolution/course/run.json", "{}")
+    ws.write(".ai-factory/evolution/page/run.json", "{}")
+    for verb in ("resume", "status", "history", "clean", "show", "diff"):
+        assert values(ws, f"rooda reflex {verb} ") == ["course", "page"]
+    assert values(ws, "rooda reflex clean --yes co") == values(ws, "rooda reflex status --artifact co") == ["course"]
+    assert values(ws, "rooda reflex stop ") == []
+
+
+def test_runs_that_have_snapshots(ws: Workspace) -> None:
+    """Behind --run stand the runs with snapshots, newest first, packed by git or not; behind a number the names."""
+    repository(ws, {"a": "1\n"})
+    ws.procedure("brew")
+    for words in (["build"], ["brew"], ["build"], ["brew", "--safety", "off"]):
+        assert ws.rooda(*words, "-n", "1").code == 0
+    *known, bare = sorted(os.listdir(ws.file(".rooda/runs")))
+    for verb in ("undo", "diff"):
+        assert values(ws, f"rooda {verb} 1 ") == values(ws, f"rooda {verb} ") == ["brew", "build"]
+        assert values(ws, f"rooda {verb} 1 build ") == []
+        assert values(ws, f"rooda {verb} --run ") == known[::-1] and bare not in known
+        assert values(ws, f"rooda {verb} 1 brew --run ") == [known[1]]
+        assert values(ws, f"rooda {verb} --run={known[0]}") == [f"--run={known[0]}"]
+    ws.git("pack-refs", "--all")
+    ws.git("worktree", "add", "-q", "tree")
+    assert values(ws, "rooda diff --run ") == known[::-1]
+    assert values(ws, "rooda -C tree diff --run ") == []
 
 
 @pytest.mark.parametrize(
@@ -166,15 +246,23 @@ def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["bootstrap", "claude"], done.stderr
 
 
-@pytest.mark.parametrize("shell", [pytest.param("bash", marks=needs(PACKAGE)), pytest.param("zsh", marks=needs("zsh"))])
-def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str) -> None:
-    """In a new shell `rooda boots` and TAB makes `rooda bootstrap`."""
+@pytest.mark.parametrize(
+    ("shell", "rc"),
+    [
+        ("bash", ""),
+        pytest.param("bash", f". {PACKAGE}\n", marks=needs(PACKAGE)),
+        pytest.param("zsh", "", marks=needs("zsh")),
+    ],
+    ids=["bash", "bash-with-its-package", "zsh"],
+)
+def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str, rc: str) -> None:
+    """In a new shell `rooda boots` and TAB makes `rooda bootstrap`: in a fresh home, and beside bash's own package."""
     program = shutil.which(shell)
     assert program, f"{shell} is needed"
     env = {"SHELL": program}
+    if rc:
+        Path(ws.home, f".{shell}rc").write_text(rc)
     assert ws.rooda("completion", "install", env=env).code == 0
-    if shell == "bash" and not Path(ws.home, ".bashrc").exists():  # the bash-completion package does it
-        Path(ws.home, ".bashrc").write_text(f". {PACKAGE}\n")
     with open(f"{ws.home}/.{shell}rc", "a") as file:
         file.write("PS1='ready> '\n")
     terminal = typed(ws, [program, "-i"], env)
@@ -195,7 +283,7 @@ def test_installed_never_twice(ws: Workspace, shell: str) -> None:
     again = ws.rooda("completion", "install", shell)
     assert again.code == 0 and "installed already" in again.out
     assert everything(ws.home) == kept
-    assert rc.read_text().startswith("alias mine=ls") and rc.read_text().count("# TAB for rooda") <= 1
+    assert rc.read_text().startswith("alias mine=ls") and rc.read_text().count("# TAB for rooda") == (shell != "fish")
     path = next(name for name, data in kept.items() if b"_ROODA_COMPLETE" in data)
     Path(path).write_text("an older one\n")
     assert ws.rooda("completion", "install", shell).code == 0

@@ -34,6 +34,29 @@ def test_detach_returns_at_once_and_the_loop_goes_on(ws: Workspace) -> None:
     assert "Reached max iterations: 1" in ws.read(f".rooda/runs/{run}/console.log")
 
 
+def test_a_run_elsewhere_says_how_it_is_reached(ws: Workspace) -> None:
+    """In a worktree, or where -C led: the lines that are printed show it and end it; one that works here has none."""
+    ws.write("agent.sh", STAYS.replace("<>pipe", "<>$FAKE/pipe"))
+    ws.git("init", "-q")
+    ws.git("add", "-A")
+    ws.git("commit", "-qm", "the beginning")
+    os.mkfifo(f"{ws.fake}/pipe")
+    start = ["build", "-n", "1", "--ai-cmd", "bash agent.sh", "--detach"]
+    there = ws.file(".rooda/worktrees/build-1")
+    elsewhere = ["--fresh", "-C", ws.path], ws.root, ws.path
+    for words, cwd, path in ((["--worktree"], ws.path, there), elsewhere, (["--fresh"], ws.path, "")):
+        ran = ws.rooda(*start, *words, cwd=cwd)
+        assert ran.code == 0, ran.both
+        wanted = [f"Watch it: rooda status -C {path}", f"End it: rooda stop -C {path}"] if path else []
+        assert ran.lines[2:] == wanted
+        typed = wanted or ["of it: rooda status", "of it: rooda stop"]
+        seen, ended = (ws.rooda(*line.partition(": rooda ")[2].split(), cwd=cwd) for line in typed)
+        assert seen.out.startswith("build: running (pid ") and ended.out.startswith("Stopped procedure 'build'")
+    said = ws.rooda("build", "-n", "1", "--ai-cmd", "true", "--worktree").err
+    there = ws.file(".rooda/worktrees/build-2")
+    assert f" Watch it: rooda status -C {there}\n" in said and f" End it: rooda stop -C {there}\n" in said
+
+
 def test_the_terminal_may_go(ws: Workspace) -> None:
     """Closing the terminal that it was started on, with a hang-up for everybody there, leaves the loop alone."""
     os.mkfifo(ws.file("pipe"))

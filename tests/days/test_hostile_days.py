@@ -4,7 +4,8 @@ import json
 import subprocess
 
 import pytest
-from days_kit import begin, detached, kill_all, let_go, prepare, rows
+from days_kit import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from flow_kit import Flow
 
 from harness import Workspace
 
@@ -58,9 +59,12 @@ def test_a_full_stderr_does_not_change_the_exit_code_into_one_of_pythons(ws: Wor
 
 def test_a_table_knows_the_iteration_of_a_flow_that_has_just_begun(ws: Workspace) -> None:
     """A flow counts from 0, which is not the same as unknown; table and detail agree."""
-    begin(ws, "flow")
+    flow = Flow(ws).scenario("S1")
+    flow.say("sensor-unit", f"!sh {HOLD}\n---\nsensor: unit\nstatus: fail\n---\n")
+    assert ws.rooda("flow", "run", "do it", "--detach").code == 0
+    began(ws)
     detail, wide = rows(ws)[0], rows(ws, "--all")[0]
-    assert (detail["display"], wide["display"]) == (0, 0)
+    assert (detail["iteration"], detail["display"], wide["iteration"], wide["display"]) == (0, 0, 0, 0)
     ws.rooda("stop")
 
 

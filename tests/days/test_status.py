@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import signal
+from itertools import pairwise
 
-from days_kit import detached, kill_all, let_go, rows
+from days_kit import HOLD, began, detached, kill_all, let_go, rows
+from flow_kit import Flow
 
 from harness import Terminal, Workspace, until
 
@@ -114,6 +116,49 @@ def test_watching_on_a_pipe(ws: Workspace) -> None:
     programs.signal(signal.SIGTERM)
     assert (plain.finish(), programs.finish()) == (0, 143)
     assert ws.rooda("stop").code == 0
+
+
+def test_a_watch_looks_once_a_second(ws: Workspace) -> None:
+    """A child of its own that ends, as git does at a look, brings no look forward; Ctrl+Z on a pipe is obeyed."""
+    detached(ws)
+    watch = ws.start("status", "--watch", "--json")
+    for looks in (1, 2, 3):
+        until(lambda: len(watch.lines) >= looks, what="a look")  # noqa: B023
+        watch.signal(signal.SIGCHLD)
+    ages = [json.loads(line)[0]["elapsed"] for line in watch.lines]
+    assert all(later - earlier > 0.9 for earlier, later in pairwise(ages)), ages
+    watch.signal(signal.SIGTSTP)
+    until(lambda: _stands_still(watch.pid), what="the sleep")
+    watch.signal(signal.SIGCONT)
+    watch.signal(signal.SIGINT)
+    assert watch.finish() == 0
+    assert ws.rooda("stop").code == 0
+
+
+def _stands_still(pid: int) -> bool:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def test_a_flow_s_row_is_that_of_its_top_node(ws: Workspace) -> None:
+    """Iteration and limit in each form, while an inner node counts for itself, and after a resume in its middle."""
+    flow = Flow(ws).scenario("S2")
+    flow.say("actuator-impl", f"!sh {HOLD}\n!edit src.txt one\n## What Was Done\n\none\n")
+    assert ws.rooda("flow", "run", "do it", "--detach").code == 0
+    began(ws)
+    for _ in range(2):
+        found = [row for words in ((), ("--all",), (flow.run_id,)) for row in rows(ws, *words)]
+        told = {(row["iteration"], row["display"], row["max_iterations"]) for row in found}
+        assert len(found) == 3 and told == {(1, 1, 3)} and found[0]["now"]["display"] == 1
+        assert ws.rooda("status", "--all").lines[2].split()[:3] == [flow.run_id, "flow", "1/3"]
+        assert ws.rooda("stop", flow.run_id).code == 0
+        os.remove(f"{ws.fake}/began")
+        assert ws.rooda("resume", flow.run_id, "--detach").code == 0
+        began(ws)
+    let_go(ws)
+    until(lambda: not rows(ws), what="the end")
+    for verb in ("stop", "pause", "continue", "attach"):
+        assert ws.rooda(verb, flow.run_id).out == f"Flow '{flow.run_id}' is not running.\n"
 
 
 def _pictures(terminal: Terminal) -> list[str]:

@@ -14,6 +14,9 @@ echo '{{"type":"result","is_error":false,"result":"Done.","total_cost_usd":0.5,"
 """
 
 
+BY_ITERATION = [("0", 1), ("1", 6), ("2", 1)]  # of the top node; 0 is its first measurement
+
+
 def paid(flow: Flow) -> Flow:
     """S2 with an agent that says what each call cost: half a dollar."""
     flow.scenario("S2")
@@ -38,6 +41,8 @@ def test_a_limit_of_cost_leaves_the_run_open(flow: Flow) -> None:
     ran = flow.ws.rooda("resume", flow.run_id, "--max-cost", "4", timeout=60)
     assert ran.code == 0, ran.both
     assert (flow.labels(), len(flow.calls)) == (["0", "1.0", "1.1", "1.2", "1", "2"], 8)
+    rows = json.loads(flow.ws.rooda("usage", "--by", "iteration", "--json").out)["rows"]
+    assert [(row["name"].split()[1], row["calls"]) for row in rows] == BY_ITERATION
 
 
 ENDS = {

@@ -78,6 +78,33 @@ def test_undo_can_be_undone(ws: Workspace) -> None:
     assert files_of(ws) == past
 
 
+def test_the_way_back_that_is_told_works(ws: Workspace) -> None:
+    """The command that an undo tells takes back that very undo, also if the snapshots of another run count as newer."""
+    repository(ws, {"a": "1\n"})
+    ws.procedure("brew")
+    ws.side(1, "echo 2 >a")
+    ws.side(2, "echo 3 >a")
+    ws.side(3, "echo 4 >a")
+    assert ws.rooda("brew", "-n", "1").code == 0
+    assert _back(ws, ("1", "brew"), "1\n", "2\n") == []
+    later = {"GIT_COMMITTER_DATE": "2099-01-01T00:00:00Z"}  # as of a clock that has been set back since
+    assert ws.rooda("build", "-n", "1", env=later).code == 0
+    assert _back(ws, ("1", "brew"), "1\n", "3\n") == ["brew"]
+    assert ws.rooda("brew", "-n", "1", env=later).code == 0
+    run = next(each for each in sorted(os.listdir(ws.file(".rooda/runs"))) if "-brew-" in each)
+    assert _back(ws, ("1", "--run", run), "1\n", "4\n") == ["--run", run]
+
+
+def _back(ws: Workspace, words: tuple[str, ...], undone: str, done: str) -> list[str]:
+    """Undo and take that back as told, each seen in the file; gives what the told command has behind --redo."""
+    said = ws.rooda("undo", *words, "--yes")
+    assert said.code == 0 and ws.read("a") == undone, said.both
+    told = said.lines[-1].removeprefix("Take this back with: rooda ").split()
+    back = ws.rooda(*told, "--yes")
+    assert back.code == 0 and ws.read("a") == done, back.both
+    return told[2:]
+
+
 def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
     """Without a number each undo takes one more iteration back; one that did nothing is passed over; then it's over."""
     worked(ws, "echo 2 >a", "echo 3 >a", "true", "echo 4 >a")
@@ -212,7 +239,13 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
     [
         (["diff", "9"], "There is no snapshot of iteration 9; the last one of 'build' here is 1."),
         (["undo", "9", "--yes"], "There is no snapshot of iteration 9"),
-        (["diff", "1", "nope"], "No snapshot of 'nope' is here."),
+        (["diff", "1", "nope"], "No snapshot of 'nope' is here.\nSee the names with: rooda list"),
+        (["diff", "1", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
+        (["undo", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
+        (["snapshots", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
+        (["diff", "bootstrap"], "No snapshot of 'bootstrap' is here.\nTake them with safety"),
+        (["undo", "reflex"], "No snapshot of 'reflex' is here.\nTake them with safety"),
+        (["diff", "--run", "another"], "No snapshot of the run 'another' is here.\nSee them with: rooda snapshots"),
         (["undo", "--redo", "--yes"], "There is no undo to take back"),
         (["diff", "1", "build", "more"], "One iteration and one name at most"),
         (["undo", "../x"], "is not the name of a procedure"),

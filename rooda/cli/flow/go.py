@@ -78,6 +78,7 @@ def _opening(here: Ready, state: dict[str, Any], done: list[Boundary]) -> Json:
         "active": state.get("active-node-path", root.path),
         "step": state.get(STEP, ""),
         "number": max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
+        "max_iterations": root.max_iterations,
     }
 
 

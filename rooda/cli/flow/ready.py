@@ -18,11 +18,9 @@ from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
-from rooda.world import files, flow_native, flow_repo, lock
+from rooda.world import files, flow_lock, flow_native, flow_repo, lock
 from rooda.world.flow_world import Ways
 from rooda.world.repo import Repo
-
-LOCK = os.path.join("rooda", "locks", "flow.lock")  # inside the work tree's git folder: one flow moves its branch
 
 
 class Ready(NamedTuple):
@@ -116,7 +114,7 @@ def require_commands(here: Ready) -> None:
 def locked(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
     """The work tree's lock. What git was doing when an earlier run was killed is undone."""
     path = lock_path(repo)
-    held = entrance.locked(path, "a flow", running_name(path) or "NAME", screen)
+    held = entrance.locked(path, "a flow", flow_lock.running_name(path) or "NAME", screen)
     if held and held.before.get("run"):
         for name in flow_repo.unlock(repo):
             entrance.warn(screen, f"The earlier run was killed while git worked; its {name} is removed.")
@@ -124,13 +122,7 @@ def locked(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
 
 
 def lock_path(repo: Repo) -> str:
-    return os.path.join(repo.folder, LOCK)
-
-
-def running_name(path: str) -> str:
-    """The run that the holder of the lock works at."""
-    run = lock.owner(path).get("run")
-    return run[17:].rpartition("-")[0] if isinstance(run, str) else ""
+    return flow_lock.path_in(repo.folder)
 
 
 def require_clean(here: Ready, allowed: bool) -> None:

@@ -1,13 +1,14 @@
 """What flows tell of their runs: see `cli/kinds.py`."""
 
 from rooda.cli import options
-from rooda.cli.flow.ready import lock_path, running_name
+from rooda.cli.flow.ready import lock_path
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.model import Json
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_repo, lock
+from rooda.world.flow_lock import running_name
 from rooda.world.repo import Repo
 
 

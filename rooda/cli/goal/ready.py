@@ -15,7 +15,6 @@ from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.settings.lookup import Lookup
-from rooda.settings.prices import prices_of
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
 
@@ -47,8 +46,7 @@ def ready(where: Where, typed: Json) -> Ready:
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)
-    agent = made.agent._replace(prices=prices_of(found))  # of a raw command too: then its cost is estimated
-    return Ready(made, look, agent, screen, asked)
+    return Ready(made, look, made.agent, screen, asked)
 
 
 def _look(made: Setup, look: Lookup, asked: Asked) -> Look:

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooda.model import Call, Facts, Reply, Usage
+from rooda.model import Call, Facts, Json, Prompt, Reply, Usage
 from rooda.policy import promise
+from rooda.terms import Agent
 from rooda.world import clock, files
+from rooda.world.agents.environment import inherited
 from rooda.world.process import Done
 
 if TYPE_CHECKING:
     from rooda.world.agents.gathered import Gathered
 
+KILLED = Done(137, 0.0, "interrupted")
 # What an exit code stands for where a CLI puts an HTTP status into one byte.
 STATUS_OF_EXIT = {"gemini": {41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503}}
 
@@ -45,6 +48,14 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
     if call.agent.output == "text":
         return reply._replace(promise=_promise_of_text(call, transcript))
     return _read(call, reply, env)
+
+
+def cut_off(started: Json, agent: Agent) -> Reply:
+    """Of a call whose end nobody lived to write down: what its transcript had told by then, at this agent's prices."""
+    output, model = str(started.get("output", agent.output)), str(started.get("model", agent.model))
+    agent = agent._replace(output=output, model=model)
+    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0))
+    return understood(call, KILLED, str(started.get("transcript", "")), inherited())
 
 
 def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:

@@ -1,0 +1,16 @@
+"""The lock of the flow that works in a work tree, and whose it is."""
+
+import os
+
+from rooda.world import lock, runfolder
+
+
+def path_in(git_folder: str) -> str:
+    """Inside the work tree's git folder: one flow moves its branch."""
+    return os.path.join(git_folder, "rooda", "locks", "flow.lock")
+
+
+def running_name(path: str) -> str:
+    """The run that the holder of the lock works at."""
+    run = lock.owner(path).get("run")
+    return runfolder.named(run) if isinstance(run, str) else ""
