@@ -74,6 +74,7 @@ class Reply(NamedTuple):
     seconds: float
     ended: str = "exit"  # exit | timeout | idle | interrupted | not-started
     transcript: str = ""  # path
+    output: str = "text"  # the form of it: of the agent that was asked, at a usage limit another one
     size: int = 0  # bytes of output
     promise: str = ""  # SUCCESS | FAILURE | "" ; both: FAILURE
     truncated: bool = False

@@ -18,8 +18,8 @@ TAIL = 65_536
 
 def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
     """All of it from the reply and its transcript."""
-    said = final.text(agent.output, reply.transcript)
-    answer = goal_answer.unwrapped(said) if agent.output == "text" else goal_answer.Answer(said)
+    said = final.text(reply.output, reply.transcript)
+    answer = goal_answer.unwrapped(said) if reply.output == "text" else goal_answer.Answer(said)
     cost, estimated = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
     return Told(

@@ -56,7 +56,7 @@ class Effects:
         self._watch.begin()
         self._began, self._since = clock.now(), clock.monotonic()
         reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
-        edits = self._edits(agent.output, reply.transcript) if kind == "step" else {}
+        edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
         clean = self._session.clean
         return told._replace(text=clean(told.text), error=clean(told.error))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loops_kit import Loops
+import tomli_w
+from loops_kit import CLAIM, Loops
 from test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
 from harness import Ran, Workspace, until
@@ -218,3 +219,17 @@ def test_a_success_signal_is_shown(ws: Workspace) -> None:
     ws.out(1, "working\n<promise>SUCCESS</promise>\n")
     assert ws.rooda("build", "-n", "5").code == 0
     assert [(row["decision"], row["line"]) for row in reasons(ws)[-2:]] == [("went on", 2), ("ended", 2)]
+
+
+def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
+    """The agent that meets a limit and the one that is switched to speak differently: the goal is still understood."""
+    said = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": CLAIM}}
+    bare.write("other.out", json.dumps(said) + '\n{"type":"turn.completed","usage":{}}\n')
+    bare.write("limited.out", LIMITED % 4_000_000_000)
+    agents = {
+        "limited": {"command": "cat limited.out", "output": "claude"},
+        "other": {"command": "sh -c 'touch made; cat other.out'", "output": "codex"},
+    }
+    head = 'agent = "limited"\non_limit = "switch"\nfallback = ["other"]'
+    ran = Loops(bare, "\n" + tomli_w.dumps({"agents": agents}), head).goal("--yes", "--headless")
+    assert ran.code == 0 and "<loop-complete>" in ran.out, ran.both

@@ -33,4 +33,4 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     if not reply.ok:
         why = reply.message or reply.note or f"exit code {reply.exit_code}"
         raise RoodaError(f"The agent could not draft the rules: {why}", "Use --template or --rules instead.")
-    return drafting.from_agent(final.text(agent.output, reply.transcript))
+    return drafting.from_agent(final.text(reply.output, reply.transcript))

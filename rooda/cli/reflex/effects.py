@@ -79,7 +79,7 @@ class Effects:
             self._end_if_signalled()
         replies = self._asked(queries, beside)
         self._retryable = any(reply.retryable for reply in replies)
-        answers = [_answer(reply, self._ready.agent.output) for reply in replies]
+        answers = [_answer(reply) for reply in replies]
         clean = self._session.clean
         return [each._replace(text=clean(each.text), problem=clean(each.problem)) for each in answers]
 
@@ -190,11 +190,11 @@ def compose(phase: str, values: Mapping[str, str]) -> str:
     return prompting.text(phase, template, values)
 
 
-def _answer(reply: Reply, output: str) -> Answer:
+def _answer(reply: Reply) -> Answer:
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        return Answer(final.text(output, reply.transcript))
+        return Answer(final.text(reply.output, reply.transcript))
     if reply.ended in ("timeout", "idle"):
         silent = " without output" if reply.ended == "idle" else ""
         return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")

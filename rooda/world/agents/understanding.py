@@ -35,6 +35,7 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
         seconds=done.seconds,
         ended=done.ended,
         transcript=transcript,
+        output=call.agent.output,
         size=done.size,
         truncated=done.size > call.bounds.max_output_buffer,
         note=done.note,
