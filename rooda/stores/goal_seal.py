@@ -19,16 +19,17 @@ class Seal:
         self.there = found is not None
 
     def vouch(self, data: bytes, there: Iterable[bytes]) -> None:
-        """`there`: what is on the disk now. OSError when the old seal stands in the way of the new one."""
+        """`there`: what is on the disk now. OSError where an old seal stays, by which `data` would not be ours."""
         proved = [files.sha256(each) for each in there]
-        self.hashes = list(dict.fromkeys([files.sha256(data), *(sha for sha in proved if sha in self.hashes)]))
+        hashes = list(dict.fromkeys([files.sha256(data), *(sha for sha in proved if sha in self.hashes)]))
         try:
             make_home(os.path.dirname(self._path))
-            files.replace(self._path, json.dumps({"ours": self.hashes}).encode())
-            self.there = True
+            files.replace(self._path, json.dumps({"ours": hashes}).encode())
         except OSError:
-            files.remove(self._path)  # nothing is proved from now on; all is written the same
-            self.there = False
+            if self.there:
+                raise
+            return  # where none can be kept nothing is proved; it is written all the same
+        self.hashes, self.there = hashes, True
 
     def proves(self, data: bytes) -> bool:
         """True also where nothing is known: somebody may have moved the folder."""
