@@ -73,6 +73,7 @@ def _line(text: str) -> str:
 
 def without(text: str) -> str:
     """The text without its status blocks: what is left may tell of an error."""
+    text = text.replace("\r\n", "\n")
     kept, place = "", 0
     for begin, end in _blocks(text):
         kept, place = kept + text[place : begin.start()], end.end()
