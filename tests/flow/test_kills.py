@@ -55,7 +55,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def ended_as(flow: Flow, expected: Any, code: int = 0) -> None:
     """Resume as often as it takes; the same log and tree, and nothing open."""
-    begun = os.path.isdir(flow.ws.file(".ai-loop/runs"))
+    runs = flow.ws.file(".ai-loop/runs")
+    begun = os.path.isdir(runs) and any(name.startswith("run_") for name in os.listdir(runs))
     ran = flow.resume()
     if ran.code == 2 and (not begun or flow.state["status"] != "complete"):
         ran = flow.run("--new", "do it")  # killed before there was a run
