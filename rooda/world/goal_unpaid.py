@@ -20,12 +20,7 @@ def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Tol
             calls = []
         elif record.get("event") == "agent.started":
             calls.append(record)
-    return [_told(agent, call, per_call) for call in calls]
-
-
-def _told(agent: Agent, started: Json, per_call: float) -> Told:
-    agent = agent._replace(output=started.get("output", agent.output))
-    return goal_reply.told(agent, cut_off(started, agent), 0, per_call, {})
+    return [goal_reply.told(agent, cut_off(call, agent), 0, per_call, {}) for call in calls]
 
 
 def _records(path: str) -> Iterator[Json]:

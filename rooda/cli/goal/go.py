@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.cli.goal.ready import Ready
 from rooda.cli.where import Where
-from rooda.errors import Interrupted, LimitReached, RoodaError, code_of_signal
+from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing_facts
@@ -85,28 +85,13 @@ def carried_out(
             run = Run(open_.store)
             ending = goal(run, begin(open_, run), open_.world)
         except Interrupted as cut:
-            code = code_of_signal(cut.number)
-            if open_.store.last is None:
-                note = "Interrupted before the goal began: nothing is there to go on with"
-                open_.session.tell("problem", text=note)
-                _unplanned(open_, "interrupted", note, code)
-            return code
+            return code_of_signal(cut.number)
         except LimitReached as limit:  # met while it was planned; the loop itself pauses
-            _unplanned(open_, "shared limit", limit.what, limit.code)
             raise LimitReached(limit.what, "Nothing was started. Run it again with a higher limit, or later.") from None
-        except RoodaError as problem:
-            _unplanned(open_, "unplanned", problem.what, problem.code)
-            raise
     if state := open_.store.last:
         summarized(place, state)
         _forgotten(place, state)
     return ending.code
-
-
-def _unplanned(open_: Opened, reason: str, note: str, code: int) -> None:
-    """An end before there is a goal, for its log, for hooks, and for `why`."""
-    if open_.store.last is None:
-        open_.session.tell("run.ended", status="failed", reason=reason, note=note, exit_code=code)
 
 
 def finished(place: Place) -> GoalState | None:

@@ -5,7 +5,7 @@ from rooda.cli.goal.go import Opened, carried_out
 from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
 from rooda.cli.where import Where
-from rooda.errors import StateDamaged, Undecided
+from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
@@ -17,6 +17,8 @@ from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
 from rooda.world import lock, person
+
+CUT_SHORT = "Interrupted before the goal began: nothing is there to go on with"
 
 
 def act(where: Where, typed: Json) -> int:
@@ -44,10 +46,24 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
         place = Place(where.workspace)
         goal_place.clear(place)
         goal_place.ready(place)
-        state = start(open_.world, wanted._replace(edits=open_.edits), open_.session.folder.run)
+        try:
+            state = start(open_.world, wanted._replace(edits=open_.edits), open_.session.folder.run)
+        except (Interrupted, RoodaError) as problem:
+            if isinstance(problem, Interrupted):
+                open_.session.tell("problem", text=CUT_SHORT)
+            open_.session.tell("run.ended", status="failed", **_unplanned(problem))
+            raise
         return announced(run, state, open_.world)
 
     return carried_out(made, where, held, "all" if typed["yes"] else "", begin)
+
+
+def _unplanned(problem: Interrupted | RoodaError) -> Json:
+    """An end before there is a goal: for its log, for hooks, and for `why`."""
+    if isinstance(problem, Interrupted):
+        return {"reason": "interrupted", "note": CUT_SHORT, "exit_code": code_of_signal(problem.number)}
+    reason = "shared limit" if isinstance(problem, LimitReached) else "unplanned"
+    return {"reason": reason, "note": problem.what, "exit_code": problem.code}
 
 
 def _goes_on(place: Place, typed: Json, screen: GoalScreen) -> bool:
