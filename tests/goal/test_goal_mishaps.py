@@ -192,7 +192,8 @@ def test_C_093_polling_where_there_is_no_inotify(g: Goals, times: int) -> None:
     g.write("no/ctypes.py", "raise ImportError\n")
     loop = " ".join(map(str, range(times)))
     wait = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.05; done"
-    g.side("step-1", f"for i in {loop}; do printf %$((i + 1))s >\"$FAKE/slow\"; mv \"$FAKE/slow\" slow.txt; {wait}; done")
+    write = 'printf %$((i + 1))s >"$FAKE/slow"; mv "$FAKE/slow" slow.txt'
+    g.side("step-1", f"for i in {loop}; do {write}; {wait}; done")
     ran = g.run("-n", "1", env={"PYTHONPATH": g.file("no")})
     assert "File edits are counted by: polling" in ran.lines
     assert ("Paused: same file edits 5x: slow.txt (5x)" in ran.out) == (times == 5), ran.both
