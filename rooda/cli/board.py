@@ -1,9 +1,12 @@
 """All runs of some workspaces, one row each, looked at again and again: what a look needs of the last one is kept."""
 
 import os
+from functools import partial
 
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
+from rooda.cli.pricing import prices
+from rooda.cli.where import Where
 from rooda.model import Json
 from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row
@@ -17,7 +20,8 @@ SELDOM = 10  # looks between two at those that do not run
 class Board:
     """The rows of these workspaces."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: Where) -> None:
+        self._here = here
         self._pulses: dict[str, Pulse] = {}
         self._closed: dict[str, tuple[Spent, float]] = {}  # what sessions that are over came to
         self._idle: dict[str, list[Row]] = {}
@@ -81,7 +85,8 @@ class Board:
             return Now(), Spent(), 0.0, ""
         newest, key = paths[-1], "\n".join((paths[0], paths[-1], str(running)))
         if key not in self._closed:
-            self._closed[key] = _closed(paths[:-1] if running else paths, kind)
+            there = self._here if workspace == self._here.workspace else Where(workspace)
+            self._closed[key] = _closed(paths[:-1] if running else paths, kind, partial(prices, there))
         spent, elapsed = self._closed[key]
         pulse = self._pulses.setdefault(newest, Pulse(newest)).look()
         if running:
@@ -100,9 +105,9 @@ def _facts(workspace: str, loop: Loop) -> Json:
     return {"name": loop.name, **(known[0] if known else {}), "running": True, "pid": pid}
 
 
-def _closed(paths: list[str], kind: str) -> tuple[Spent, float]:
+def _closed(paths: list[str], kind: str, pricing: accounts.Pricing) -> tuple[Spent, float]:
     """What sessions that are over came to."""
-    spent = total(call for path in paths for call in accounts.of_session(path) if call.loop == kind)
+    spent = total(call for path in paths for call in accounts.of_session(path, pricing) if call.loop == kind)
     return spent, sum(Pulse(path).look().elapsed(False) for path in paths)
 
 

@@ -41,7 +41,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         raise UsageProblem("NAME and --all are mutually exclusive.")
     here = where(ctx)
     asked = Asked(here, loop_of(here, name) if name else None, everywhere, everywhere or watch)
-    board = Board()
+    board = Board(here)
     if asked.name and not _detailed(asked, board):
         require_known(here, asked.name)
     if watch:

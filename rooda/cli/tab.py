@@ -29,6 +29,7 @@ class Found(NamedTuple):
     workspace: str
     config: str | None
     wants: str  # the option whose value is typed now, if it's one of VALUES
+    word: str  # what has been typed of the one at the cursor
 
 
 Names = Callable[[Found], Iterable[Item]]
@@ -78,9 +79,9 @@ def _split(text: str) -> list[str]:
 def _items(line: Line, shell: str) -> list[Item]:
     option, equals, value = line.word.partition("=")
     if equals and option in VALUES:
-        found = _read(line.words)
+        found = _read(line)
         return [item._replace(value=f"{option}={item.value}") for item in _begun(VALUES[option](found), value)]
-    found = _read(line.words)
+    found = _read(line)
     if found.wants:
         return _begun(VALUES[found.wants](found), line.word)
     if line.word[:1] == "-":
@@ -100,11 +101,11 @@ def _begun(items: Iterable[Item], word: str) -> list[Item]:
     return [item for item in items if item.kind != "plain" or item.value.startswith(word)]
 
 
-def _read(words: list[str]) -> Found:
+def _read(line: Line) -> Found:
     verbs: list[str] = []
     values = {"-C": os.getcwd(), "--config": ""}
     wants = ""
-    for word in words:
+    for word in line.words:
         if wants:
             values[wants] = word
             wants = ""
@@ -112,7 +113,8 @@ def _read(words: list[str]) -> Found:
             wants = word
         elif word[:1] != "-":
             verbs.append(word)
-    return Found(verbs, os.path.abspath(os.path.expanduser(values["-C"])), values["--config"] or None, wants)
+    workspace = os.path.abspath(os.path.expanduser(values["-C"]))
+    return Found(verbs, workspace, values["--config"] or None, wants, line.word)
 
 
 def _first(found: Found) -> list[Item]:
@@ -142,11 +144,12 @@ def _models(found: Found) -> list[Item]:
 
 
 def _loops(found: Found) -> list[Item]:
-    """Every loop that has left something here, of any kind."""
+    """Every loop that has left something here, of any kind; runs too, once the first digit is typed."""
     left = [name.rpartition(".") for name in _listed(found, ".rooda", "state")]
     states = [Item(name, "a procedure") for name, _, ending in left if ending in ("json", "lock")]
     goal = [Item("goal", "the goal")] if _listed(found, ".loop") else []
-    items = {item.value: item for item in (*_flows(found), *_aliases(found), *goal, *states)}
+    runs = [Item(run, "a run") for run in _listed(found, ".rooda", "runs") if found.word[:1].isdigit()]
+    items = {item.value: item for item in (*runs, *_flows(found), *_aliases(found), *goal, *states)}
     return [items[name] for name in sorted(items)]
 
 

@@ -1,16 +1,16 @@
 """`rooda usage [NAME]`: what the agents of this workspace used, and what it cost."""
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 
 import click
 
 from rooda.cli.names import require_known
-from rooda.cli.where import Where, a_name, where
-from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.cli.pricing import prices
+from rooda.cli.where import a_name, where
+from rooda.errors import OK, UsageProblem
 from rooda.model import Json, Usage
 from rooda.policy.durations import whole
-from rooda.policy.prices import Prices
 from rooda.policy.spending import Used, dollars, total
 from rooda.report.columns import columns
 from rooda.world import accounts, clock
@@ -38,7 +38,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     """
     start = start_of(since) if since else ""
     here = where(ctx)
-    calls = list(accounts.used(here.workspace, a_name(name) if name else None, start, partial(_prices, here)))
+    calls = list(accounts.used(here.workspace, a_name(name) if name else None, start, partial(prices, here)))
     if name and not calls:
         require_known(here, name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]
@@ -59,18 +59,6 @@ def start_of(text: str) -> str:
     if found is None:
         raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00) or 7d.")
     return clock.rfc3339(found)
-
-
-@cache
-def _prices(here: Where) -> Prices:
-    """Unknown if the settings can't be read: what was used is told all the same."""
-    from rooda import settings
-    from rooda.settings.prices import prices_of
-
-    try:
-        return prices_of(settings.load(here.workspace, here.config))
-    except RoodaError:
-        return {}
 
 
 def _grouped(calls: Iterable[Used], key: Callable[[Used], str]) -> dict[str, list[Used]]:

@@ -22,7 +22,7 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
     begun: dict[tuple[str, str], str] = {}
     for path in runfolder.all_of(workspace, name):
         events, run = os.path.join(path, NAME), os.path.basename(path)
-        opening = next(_records(events, *_OPENING), {})
+        opening = next(records(events, *_OPENING), {})
         loop = str(opening.get("loop", "")), runfolder.named(run)
         if opening.get("event") == "run.started":
             begun[loop] = run
@@ -59,15 +59,15 @@ def last_limits(workspace: str, name: str) -> Budget:
 
 def _began(path: str, loop: str) -> bool:
     """Is it the session in which a loop of this kind was begun, not one that went on with it?"""
-    opening = _records(path, *_OPENING)
+    opening = records(path, *_OPENING)
     return next((each["event"] == "run.started" for each in opening if each.get("loop") == loop), False)
 
 
-def of_session(path: str, prices: Pricing = dict) -> Iterator[Used]:
+def of_session(path: str, prices: Pricing) -> Iterator[Used]:
     """A call that was started and never ended was cut off by a crash; its transcript may still tell what it used."""
     started: dict[Any, Json] = {}
     number: Json = {}
-    for record in _records(path, *_OPENING, "node.boundary", "agent.started", "agent.ended"):
+    for record in records(path, *_OPENING, "node.boundary", "agent.started", "agent.ended"):
         event, record = record["event"], record | number
         if event == "agent.started":
             started[record["transcript"]] = record
@@ -87,7 +87,7 @@ def _of_flow(record: Json) -> Json:
     return {"display": record["number"] + (record["event"] == "node.boundary")}
 
 
-def _records(path: str, *names: str) -> Iterator[Json]:
+def records(path: str, *names: str) -> Iterator[Json]:
     """The events of these names."""
     said = [f'"{name}"'.encode() for name in names]
     try:

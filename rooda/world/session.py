@@ -9,7 +9,7 @@ from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
-from rooda.world import background, clock, hooks, kinship, memory, origin, process, workspaces
+from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
@@ -170,7 +170,7 @@ class Session:
         self._ledger.turn()
         agents, checks = ask.ready(calls, self.ground, self._ledger.enter), self._checker.ready(commands)
         specs, signals = [*agents.specs, *checks], self.ground.signals
-        ended = process.together(specs, signals, agents.tick, self.folder.make_spare, self._sync)
+        ended = process.together(specs, signals, agents.tick, self._ahead, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
@@ -244,6 +244,11 @@ class Session:
         """Interrupted when another run has taken our place; whatever state is on disk is its own."""
         if not self._ledger.renew():
             raise Interrupted(TERMINATED - 128)
+
+    def _ahead(self) -> None:
+        """What would make the time between two calls longer, done while one is made."""
+        self.folder.make_spare()
+        files.let_go()
 
     def _sync(self) -> None:
         """While agents work it costs nothing: the loop has to wait anyway."""

@@ -86,6 +86,8 @@ def test_names_of_loops(ws: Workspace) -> None:
         assert set(values(ws, f"rooda {verb} ")) == {"done", "left", "busy", "course", "20260206-fix", "goal"}
     assert values(ws, "rooda logs le") == ["left"]
     assert values(ws, "rooda logs left ") == []
+    runs = set(os.listdir(ws.file(".rooda/runs")))
+    assert len(runs) == 3 and set(values(ws, "rooda why 2")) == {*runs, "20260206-fix"}
     run.signal(15)
     assert run.finish() == 143
 

@@ -1,5 +1,6 @@
 """Tokens are paid for at the price of their model, whoever made the call and however it ended."""
 
+import json
 import os
 from typing import Any
 
@@ -66,6 +67,8 @@ def test_tokens_of_a_call_cut_off_by_a_crash_have_their_price(ws: Workspace) -> 
     running.finish()
     assert usage(ws)["total"]["cost_by_source"] == {"computed": 3.0}  # type: ignore[index]
     assert list(rows(ws, "agent")) == ["tokens"]
+    (seen,) = json.loads(ws.rooda("status", "build", "--json").out)
+    assert (seen["cost"], seen["calls_of_unknown_cost"]) == (3.0, 0)
     ran = ws.rooda("resume", "build", "--max-cost", "3")
     assert ran.code == 4 and calls(ws) == 0 and "Cost limit reached: $3.00 of $3.00" in ran.out
     ws.write("rooda.toml", "[")

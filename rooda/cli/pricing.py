@@ -1,0 +1,19 @@
+"""What calls cost that nobody lived to write down: the prices of the workspace that they were made in."""
+
+from functools import cache
+
+from rooda.cli.where import Where
+from rooda.errors import RoodaError
+from rooda.policy.prices import Prices
+
+
+@cache
+def prices(here: Where) -> Prices:
+    """{} if the settings can't be read: what was used is told all the same."""
+    from rooda import settings
+    from rooda.settings.prices import prices_of
+
+    try:
+        return prices_of(settings.load(here.workspace, here.config))
+    except RoodaError:
+        return {}

@@ -1,0 +1,42 @@
+"""A file that was replaced: its space is freed while an agent works, and never much of it is held."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rooda.world import files
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")
+def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
+    """A few at most, whatever is replaced how often; then none."""
+    files.let_go()
+    for number in range(3 * files.MOST_HELD):
+        files.replace(f"{tmp_path}/{number % 5}", b"%d" % number)
+        assert _gone(tmp_path) <= files.MOST_HELD
+    assert _gone(tmp_path)
+    files.let_go()
+    assert _gone(tmp_path) == 0
+    assert sorted(int(each.read_bytes()) for each in tmp_path.iterdir()) == [19, 20, 21, 22, 23]
+
+
+def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
+    """A link that an agent has put there is not followed."""
+    other = tmp_path / "other"
+    other.write_text("kept")
+    os.symlink(other, tmp_path / "state")
+    files.replace(f"{tmp_path}/state", b"new")
+    files.let_go()
+    assert (other.read_text(), (tmp_path / "state").read_text()) == ("kept", "new")
+    assert not (tmp_path / "state").is_symlink()
+
+
+def _gone(folder: Path) -> int:
+    """How many of its files we hold that have no name any more."""
+    held = (os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if _is_open(each))
+    return sum(path.startswith(f"{folder}/") and path.endswith(" (deleted)") for path in held)
+
+
+def _is_open(descriptor: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{descriptor}")
