@@ -7,7 +7,6 @@ from typing import Any
 from benchmarks import results
 from benchmarks.bench import ROOT
 from benchmarks.contenders import BASH, FLOOR, ROODA, UNSYNCED
-from benchmarks.faults.table import COLUMNS
 from benchmarks.faults.table import table as faults_table
 from benchmarks.measure import Failed
 
@@ -54,13 +53,9 @@ def goals(found: Found, folder: str) -> str:
 
 
 def faults_told(folder: str) -> list[str]:
-    faults = results.read(folder, "kills.json").get("faults", {})
-    loops = [counts for sort in faults.values() for counts in sort.values()]
-    if not loops:
-        return []
-    total = {name: sum(counts[name] for counts in loops) for name in COLUMNS}
-    words = ", ".join(f"{total[name]:,} {name}" for name in COLUMNS[1:])
-    return [f"{total['faults']:,} faults in loops of all four kinds (`python -m benchmarks.kills`): {words}.", ""]
+    """In short, all kinds of loops together."""
+    told = faults_table(os.path.join(folder, "kills.json"), by_loop=False)
+    return ["Faults in loops of all four kinds (`python -m benchmarks.kills`):", "", told] if told else []
 
 
 def soak_told(folder: str) -> list[str]:

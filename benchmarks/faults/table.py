@@ -1,9 +1,11 @@
-"""What the faults have cost, as a table for the README."""
+"""What the faults have cost, as tables for documents."""
 
-import json
 import os
+from collections.abc import Iterable, Mapping
 
-RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results", "kills.json")
+from benchmarks import results
+
+RESULTS = os.path.join(results.FOLDER, "kills.json")
 WORDS = {
     "random": "SIGKILL at a random moment: loop, guardian, both, their group, everybody",
     "steps": "SIGKILL at each call that changes a file",
@@ -14,16 +16,22 @@ WORDS = {
 COLUMNS = ("faults", "lost", "corrupted", "doubled", "orphaned", "failed")
 
 
-def table(path: str = RESULTS) -> str:
-    """A line for each sort of faults and kind of loop; nothing when nothing was tried."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file).get("faults", {})
-    except FileNotFoundError:
-        return ""
-    rows = ["| fault | loop | tried | lost | corrupted | doubled | orphaned | failed |", "|---|---" + "|---:" * 6 + "|"]
-    for sort, loops in found.items():
-        for loop, counts in loops.items():
-            told = " | ".join(f"{counts[name]:,}" for name in COLUMNS)
-            rows.append(f"| {WORDS[sort]} | {loop} | {told} |")
-    return "\n".join(rows) + "\n" if len(rows) > 2 else ""
+def table(path: str = RESULTS, by_loop: bool = True) -> str:
+    """A line for each sort of faults, and for each kind of loop if wanted; nothing when nothing was tried."""
+    faults = results.read(*os.path.split(path)).get("faults", {})
+    head = ("fault", *(("loop",) if by_loop else ()), "tried", *COLUMNS[1:])
+    rows = [f"| {' | '.join(head)} |", "|---" * (len(head) - len(COLUMNS)) + "|---:" * len(COLUMNS) + "|"]
+    for sort, loops in faults.items():
+        if by_loop:
+            rows += [_row(f"{WORDS[sort]} | {loop}", [counts]) for loop, counts in loops.items()]
+        else:
+            rows.append(_row(WORDS[sort], loops.values()))
+    if not by_loop:
+        rows.append(_row("all", [counts for loops in faults.values() for counts in loops.values()]))
+    return "\n".join(rows) + "\n" if faults else ""
+
+
+def _row(what: str, loops: Iterable[Mapping[str, int]]) -> str:
+    loops = list(loops)
+    sums = (sum(counts[name] for counts in loops) for name in COLUMNS)
+    return f"| {what} | {' | '.join(f'{each:,}' for each in sums)} |"

@@ -1,6 +1,7 @@
 """The only reader of clocks."""
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ def local(seconds: float) -> time.struct_time:
 
 def rfc3339_milli(seconds: float) -> str:
     """UTC with milliseconds, the form of events."""
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1000):03d}Z"
+    return f"{_whole(int(seconds))}.{int(seconds % 1 * 1000):03d}Z"
+
+
+@lru_cache(1)
+def _whole(seconds: int) -> str:
+    """Between two agent calls stand seven events of one second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def compact(seconds: float) -> str:

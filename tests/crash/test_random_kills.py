@@ -53,6 +53,7 @@ def test_the_table_has_a_line_for_each_sort_and_kind(tmp_path: Path) -> None:
     campaign.save(path, again)
     rows = table(path).splitlines()[2:]
     assert [row.split(" | ")[1:4] for row in rows] == [["flow", "1,200", "0"], ["goal", "1,200", "2"]]
+    assert table(path, by_loop=False).splitlines()[-1] == "| all | 2,400 | 2 | 0 | 0 | 0 | 0 |"
     assert again["kills"] == 1200 and again["lost"] == 0
     assert campaign.harmless(again["faults"]["random"]["flow"])
     assert not campaign.harmless(again["faults"]["steps"]["goal"])
