@@ -18,8 +18,9 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 AGENTS = ("world/agents/demo_agent.py", "world/agents/demo_flow.py")  # programs of their own; no door is for them
 SERVER = "modelserver/"  # another one; it is started, never imported
 DOORS = {
-    "subprocess": {"world/process.py", "world/tree.py"},
-    "signal": {"world/signals.py", "world/guardian.py", "world/process.py", "world/tree.py", "world/agents/ask.py",
+    "subprocess": {"world/process.py", "world/helper.py", "world/tree.py"},
+    "signal": {"world/signals.py", "world/guardian.py", "world/process.py", "world/helper.py", "world/tree.py",
+               "world/agents/ask.py",
                "world/agents/conformance.py"},
     "time": {"world/clock.py"},
     "datetime": {"world/clock.py"},

@@ -105,7 +105,7 @@ def test(ctx: click.Context, name: str) -> int:
 def _tried(name: str, table: dict[str, Any]) -> int:
     import tempfile
 
-    from rooda.world import kinship, process
+    from rooda.world import helper, kinship, process
     from rooda.world.agents import conformance
     from rooda.world.signals import Signals
 
@@ -127,5 +127,5 @@ def _tried(name: str, table: dict[str, Any]) -> int:
     if failed:
         click.echo(f"What it did is in {folder}", err=True)
         return FAILED
-    process.capture(["rm", "-rf", folder])
+    helper.capture(["rm", "-rf", folder])
     return OK

@@ -65,7 +65,7 @@ def scaffold(folder: str) -> None:
 
 def commit(folder: str) -> str:
     """Put the project under git; a sentence that says how that went. The demo runs without git as well."""
-    from rooda.world.process import capture
+    from rooda.world.helper import capture
 
     for step in STEPS:
         done = capture([*GIT, *step], cwd=folder)

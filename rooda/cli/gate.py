@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from rooda.errors import FAILED, INTERRUPTED, RoodaError, Undecided
+from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
 
 
 def guarded(words: Sequence[str]) -> int:
@@ -27,6 +27,9 @@ def guarded(words: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         _say("Interrupted.")
         return INTERRUPTED
+    except Interrupted as cut:
+        _say("Interrupted.")
+        return code_of_signal(cut.number)
     except Undecided as problem:
         _say(f"WARNING: {problem}")
         return problem.code

@@ -11,12 +11,13 @@ from rooda.cli import kinds, options
 from rooda.cli.board import name_of
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
-from rooda.errors import FAILED, OK, UNDECIDED, RoodaError
+from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.model import Json
 from rooda.policy.cut_off import cut_off
-from rooda.world import accounts, files, lock, orders, origin, process, workspaces
+from rooda.world import accounts, files, helper, lock, orders, origin, workspaces
 from rooda.world.agents.environment import MANAGER
 from rooda.world.pulse import RECENT, parsed
+from rooda.world.signals import Haste
 
 PATIENCE = 120.0  # seconds in which a run must have begun
 
@@ -30,8 +31,15 @@ class CutOff(NamedTuple):
 
 
 def resume_all(here: Where) -> tuple[int, list[CutOff]]:
-    """The exit code, and those that go on now."""
-    codes = {each: _goes_on(each) for workspace in _everywhere(here) for each in _of(workspace)}
+    """The exit code, and those that go on now. After a signal no further one is begun."""
+    codes: dict[CutOff, int] = {}
+    haste = Haste(0)
+    try:
+        for each in (each for workspace in _everywhere(here) for each in _of(workspace)):
+            codes[each] = FAILED
+            codes[each] = _goes_on(each, haste)
+    except Interrupted:
+        click.echo(f"Interrupted before {each.loop.name} in {each.workspace} could go on; the rest waits.", err=True)
     if not codes:
         click.echo("No run was cut off; there is nothing to resume.")
     good = all(code in (OK, UNDECIDED) for code in codes.values())
@@ -75,11 +83,13 @@ def _is_cut_off(folder: str) -> bool:
     return not origin.of(folder).get("inside") and cut_off(events, orders.of(folder).get("order", ""))
 
 
-def _goes_on(each: CutOff) -> int:
+def _goes_on(each: CutOff, haste: Haste) -> int:
     """Resumed as it was started, in the background: OK; UNDECIDED where somebody else has just done so; else FAILED."""
+    if haste.signal:
+        raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach", *_as_started(each)]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER}
-    done = process.capture([sys.executable, "-m", "rooda", *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    done = helper.capture([sys.executable, "-m", "rooda", *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
     if done.code == OK:
         click.echo(f"Resumed {who}")

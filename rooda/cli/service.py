@@ -9,7 +9,7 @@ import click
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.policy import service_text
 from rooda.policy.service_text import LABEL, Facts
-from rooda.world import files, process
+from rooda.world import files, helper
 
 HELP = {"help_option_names": ["-h", "--help"]}
 UNIT = "rooda.service"
@@ -81,7 +81,7 @@ def status() -> int:
     how = f"as written{current}" if _untouched(before) else "changed by a person"
     click.echo(f"Installed: {manager.path}, {how}")
     for command in manager.ask:
-        said = process.capture(command)
+        said = helper.capture(command)
         words = files.to_text(said.out or said.err).strip().splitlines()
         click.echo(f"{' '.join(command)}: {words[0] if words else f'exit {said.code}'}")
     return OK
@@ -160,7 +160,7 @@ def _may_replace(path: str, before: str | None, force: bool) -> None:
 def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:
     """Where the manager can't be reached, the commands are told instead."""
     for place, command in enumerate(commands):
-        said = process.capture(command)
+        said = helper.capture(command)
         if said.code:
             why = files.to_text(said.err).strip().splitlines()
             if by_hand:

@@ -73,7 +73,7 @@ def _answered(record: Json, seen: Seen) -> Iterator[Reason]:
 
 def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
     word = f"Paused: {record['note']}" if record["status"] == "paused" else record["status"]
-    word += f": {record['note']}" if record["status"] == "failed" else ""
+    word += f": {record['note']}" if record["status"] in ("failed", "in_progress") else ""
     reason = record["reason"]
     rule = limits(record) if reason == "shared limit" else _RULES.get(reason, "")
     text = "; ".join(filter(None, (word, stopped(record), rule)))
@@ -89,6 +89,7 @@ def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
 
 _RULES = {
     "unplanned": "without a plan nothing begins",
+    "files": "its own files can't be read or written; what is on the disk stays as it is",
     "completed": "every criterion was verified by rooda, and completion was signalled",
     "stuck": "a set of unmet criteria that stays the same is no progress",
     "error": "the same error again and again is no progress",

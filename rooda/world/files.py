@@ -29,9 +29,14 @@ def create_output(path: str) -> int:
     return _fresh(path, os.O_APPEND, 0o666)
 
 
+def has_room(place: int | str) -> bool:
+    """Has the disk of this open file, or of this path, room left?"""
+    return os.statvfs(place).f_bavail > 0
+
+
 def with_room(descriptor: int) -> int:
     """The open file, if its disk has room left: a full one takes an empty file, and then not a byte more."""
-    if os.fstatvfs(descriptor).f_bavail:
+    if has_room(descriptor):
         return descriptor
     os.close(descriptor)
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

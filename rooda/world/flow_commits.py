@@ -9,7 +9,7 @@ from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import NodeFailed
 from rooda.world import files, git
 from rooda.world.flow_repo import marks, unstage
-from rooda.world.process import Captured
+from rooda.world.helper import Captured
 from rooda.world.repo import PATIENCE, Repo
 
 PAGE = 500  # commits asked for at once

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from rooda.world.process import Captured, capture
+from rooda.world.helper import Captured, capture
 
 SETTINGS = (
     "core.quotepath=false",
@@ -41,7 +41,10 @@ def run(
     literal: bool = True,
     timeout: float = 120.0,
 ) -> Captured:
-    """One git command in `cwd`. `index` names another index file; paths are taken literally; 127 if there is no git."""
+    """One git command in `cwd`. `index` names another index file; paths are taken literally; 127 if there is no git.
+
+    Interrupted if a person sends a second signal; with hooks, which may take any time, at the first.
+    """
     inherited = os.environ if env is None else env
     mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK}
     mine |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
@@ -50,7 +53,7 @@ def run(
     if not literal:
         del mine["GIT_LITERAL_PATHSPECS"]
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
-    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=mine, cwd=cwd, timeout=timeout)
+    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=mine, cwd=cwd, timeout=timeout, brief=not hooks)
 
 
 def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rooda.errors import Interrupted
 from rooda.model import Tell
 from rooda.policy.snapshots import due, family
 from rooda.world.repo import GitProblem, around
@@ -45,6 +46,8 @@ class Keeper:
             self._useless = self._taker is None
             rest = "; the loop goes on without snapshots" if self._useless else ""
             self._say(f"No snapshot: {problem.what}{rest}")
+        except Interrupted:
+            self._say("No snapshot: a signal ended git")
         except OSError as problem:
             self._say(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 

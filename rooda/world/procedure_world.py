@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from rooda.errors import PromptProblem
 from rooda.model import Prompt, World
 from rooda.terms import Procedure
 from rooda.world import clock, compose
@@ -21,7 +22,11 @@ class Composer:
         same, self._marks = bool(marks) and marks == self._marks, marks
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
         text = partial(compose.text, procedure, iteration + 1)
-        return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+        try:
+            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+        except OSError as problem:
+            where = problem.filename or self._session.folder.ready()
+            raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
 
 
 def world_of(session: Session, procedure: Procedure) -> World:

@@ -49,14 +49,6 @@ class Done(NamedTuple):
     errno: int = 0  # of what kept it from being started
 
 
-class Captured(NamedTuple):
-    """What a short helper program said."""
-
-    code: int
-    out: bytes
-    err: bytes
-
-
 class Tick(NamedTuple):
     """Something to do every so often while a process runs. Without one there are no wake-ups at all."""
 
@@ -269,31 +261,3 @@ def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
 
     tree.end_all(living, grace, signals.wait, lambda: signals.count > 1)
     return len(ended)
-
-
-def capture(
-    argv: Sequence[str],
-    *,
-    stdin: bytes = b"",
-    timeout: float = 30.0,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-) -> Captured:
-    """A short helper program (git, a token count): its exit code and what it said. 127 if it can't be run."""
-    pipe = subprocess.PIPE
-    try:
-        child = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
-        )
-    except OSError as problem:
-        return Captured(NOT_FOUND, b"", str(problem).encode())
-    with child:
-        try:
-            out, err = child.communicate(stdin, timeout)
-        except subprocess.TimeoutExpired as late:
-            tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
-            return Captured(124, late.stdout or b"", f"no answer within {timeout:g}s".encode())
-        except BaseException:
-            tree.signal_group(child.pid, signal.SIGKILL)
-            raise
-    return Captured(child.returncode, out, err)

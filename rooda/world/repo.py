@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.errors import RoodaError
 from rooda.world import files, git
-from rooda.world.process import Captured
+from rooda.world.helper import Captured
 
 PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
 PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")

@@ -6,6 +6,7 @@ from rooda.world import clock, files
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
+MEMORY = "/dev/shm"  # where a machine whose one disk is full still has room
 
 
 class RunFolder:
@@ -40,14 +41,17 @@ class RunFolder:
         return path
 
     def output(self, name: str) -> tuple[str, int]:
-        """An empty file for a process to write to: its path, and it open for that."""
+        """An empty file for a process to write to: its path, and it open for that. -1: no disk took it just now."""
         path = os.path.join(self.ready(), name)
         try:
             return path, files.with_room(self._renamed(path) or files.create_output(path))
         except OSError as problem:
             self._move(problem)
-            path = os.path.join(self._path, name)
+        path = os.path.join(self._path, name)
+        try:
             return path, files.create_output(path)
+        except OSError:
+            return path, -1
 
     def make_spare(self) -> None:
         """Make the next output while a process works. Between two calls it can cost more than all the rest.
@@ -90,11 +94,20 @@ class RunFolder:
         return problem
 
     def _move(self, problem: OSError) -> None:
+        """To a place that has room, if there is one."""
         import tempfile
 
         self.close()
-        refused, self._path = self._path, tempfile.mkdtemp(prefix="rooda-")
-        self.problem = f"{refused} can't be written ({problem.strerror}); notes of this run go to {self._path}"
+        refused = f"{self._path} can't be written ({problem.strerror})"
+        self.problem = f"{refused}, nor can any other place"
+        for parent in (None, MEMORY):
+            try:
+                path = tempfile.mkdtemp(prefix="rooda-", dir=parent)
+                if files.has_room(path):
+                    self._path, self.problem = path, f"{refused}; notes of this run go to {path}"
+                    return
+            except OSError:
+                continue
 
 
 def make_home(path: str) -> None:

@@ -4,7 +4,8 @@ import re
 import sys
 import warnings
 
-from rooda.world import process
+from rooda.errors import Interrupted
+from rooda.world import helper
 
 PATIENCE = 20.0  # seconds
 SHORT = 10_000  # characters that one repeat can't take long for
@@ -18,7 +19,7 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
 
 
 def search(pattern: str, text: str, timeout: float) -> str:
-    """found, missing, or timed out. What is no regular expression is missing."""
+    """found, missing, or timed out; Interrupted at a signal. What is no regular expression is missing."""
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern, re.MULTILINE)
@@ -29,10 +30,13 @@ def search(pattern: str, text: str, timeout: float) -> str:
         return "found" if compiled.search(text) else "missing"
     given, searched = (each.encode("utf-8", "surrogatepass") for each in (pattern, text))
     data = b"%d\n%s%s" % (len(given), given, searched)
-    done = process.capture([sys.executable, "-ISB", "-c", _CHILD], stdin=data, timeout=timeout or 86_400.0)
+    done = helper.capture([sys.executable, "-ISB", "-c", _CHILD], stdin=data, timeout=timeout or 86_400.0, brief=False)
     return "timed out" if done.code == 124 else "found" if done.code == 0 else "missing"
 
 
 def finds(pattern: str, text: str) -> bool:
-    """Is it there? One that can't be found in time is not."""
-    return search(pattern, text, PATIENCE) == "found"
+    """Is it there? One that can't be found in time, or before a signal, is not."""
+    try:
+        return search(pattern, text, PATIENCE) == "found"
+    except Interrupted:
+        return False

@@ -21,6 +21,7 @@ class Ears(Protocol):
     def take_suspend(self) -> bool: ...
 
 
+open_blocks: list["Signals"] = []  # in which signals are noted just now
 LONGEST = 86_400.0  # seconds of one sleep: whoever waits longer asks again
 
 
@@ -71,11 +72,13 @@ class Signals:
             kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes us from a Ctrl+Z
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
         self._old[guardian.TOLD] = signal.signal(guardian.TOLD, self._note_told)
+        open_blocks.append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        open_blocks.remove(self)
         for number, handler in self._old.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         signal.set_wakeup_fd(self._old_wakeup)
@@ -152,6 +155,20 @@ class Signals:
         for number in numbers:
             self._first = self._first or number
             self._passed[number] = self._passed.get(number, 0) + 1
+
+
+class Haste:
+    """Does a person want an end of something that begins now? After so many signals, if one of them has come since."""
+
+    def __init__(self, spared: int) -> None:
+        self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0
+
+    @property
+    def signal(self) -> int:
+        """The signal that came first, if so; else 0."""
+        ears = open_blocks[-1] if open_blocks else None
+        count = ears.count if ears else 0
+        return ears.first if ears and count > max(self._before, self._spared) else 0
 
 
 class Later:

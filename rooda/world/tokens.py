@@ -86,15 +86,20 @@ def _entry(key: str, number: int) -> bytes:
 
 
 def _counted(data: bytes, encoding: str) -> int | None:
-    """tiktoken's count, or None when it can't be had: not installed, too slow, or beaten by the text."""
+    """tiktoken's count, or None when it can't be had: not installed, too slow, beaten by the text, or by a signal."""
     import sys
 
-    from rooda.world import process
+    from rooda.errors import Interrupted
+    from rooda.world import helper
 
     if encoding not in ENCODINGS or not sys.executable:
         return None
     flags = ["-ISB"] if sys.dont_write_bytecode else ["-IS"]
     # Our own sys.path leads the child to the same rooda and tiktoken, however they are installed.
     folders = [os.path.abspath(folder) for folder in sys.path]
-    answer = process.capture([sys.executable, *flags, "-c", CHILD, encoding, *folders], stdin=data, timeout=TIMEOUT)
+    words = [sys.executable, *flags, "-c", CHILD, encoding, *folders]
+    try:
+        answer = helper.capture(words, stdin=data, timeout=TIMEOUT, brief=False)
+    except Interrupted:
+        return None
     return int(answer.out) if answer.code == 0 and answer.out.isdigit() else None

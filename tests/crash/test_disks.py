@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ PLACES: dict[str, Callable[[Four], str]] = {
     "temporary": lambda four: four.ws.env["TMPDIR"],
     "personal": lambda four: four.ws.home,
 }
+DISKS = str(Path(__file__).resolve().parents[1])
 TROUBLES = {"full": Disk.full, "read-only": Disk.read_only}
 MOMENTS = ("start", "middle")
 ALL = [
@@ -133,3 +135,34 @@ def test_every_disk_in_trouble(
 ) -> None:
     """Every place of every kind, full and read-only, at the start and in the middle."""
     one_trouble(*disk_of(kind, place), trouble, moment)
+
+
+ONE_DISK = """
+mount -t tmpfs none /mnt
+mkdir /mnt/disk /mnt/code
+mount -t tmpfs -o size=3000000 none /mnt/disk
+for path in $CODE; do mkdir -p "/mnt/code$path"; mount --bind "$path" "/mnt/code$path"; done
+mount --bind /mnt/disk /tmp
+mount --bind /mnt/disk /var/tmp
+for path in $CODE; do mkdir -p "$path"; mount --bind "/mnt/code$path" "$path"; done
+mkdir -p "$HOME"
+cd /tmp
+echo '[loop]' >rooda.toml
+echo 'ai_cmd = "sh agent.sh"' >>rooda.toml
+printf '[procedures.p]\nobserve = "a"\norient = "b"\ndecide = "c"\nact = "d"\n' >>rooda.toml
+echo 'cat >/dev/null; dd if=/dev/zero of=fill bs=4k; echo done >>fill; exit 0' >agent.sh
+exec "$PYTHON" -m rooda p -n 3 --verbose
+"""
+
+
+def test_a_machine_whose_one_disk_is_full(tmp_path: Path) -> None:
+    """Workspace, home and all temporary folders on one disk, which the agent fills: the loop goes on, in memory."""
+    code = sorted({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(DISKS))})
+    env = {"PATH": os.environ["PATH"], "HOME": "/tmp/home", "PYTHON": sys.executable, "CODE": " ".join(code)}
+    words = ["unshare", "-m", "sh", "-euc", ONE_DISK]
+    ran = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
+    moved = re.search(r"notes of this run go to (/dev/shm/rooda-\S+)", ran.stdout + ran.stderr)
+    assert moved, ran.stdout + ran.stderr
+    shutil.rmtree(moved[1])
+    assert ran.returncode == 0 and "Traceback" not in ran.stderr
+    assert re.search(r"Reached max iterations: 3 \(total: ", ran.stdout), ran.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from harness import Workspace, until
 from processes import alive
-from rooda.world import process
+from rooda.world import helper
 
 KEY = "sk-ant-0123456789abcdefWXYZ"
 
@@ -65,7 +65,7 @@ def test_a_version_that_tells_a_key_is_shown_without_it(ws: Workspace) -> None:
 
 def test_a_helper_without_an_answer_leaves_nobody_behind() -> None:
     """A program that is asked for its version and does not answer is ended with all that it started."""
-    done = process.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
+    done = helper.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
     assert done.code == 124
     until(lambda: not alive(int(done.out)), what="its child's end")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from flow_kit import Flow
 
-from harness import Workspace
+from harness import Workspace, until
+from processes import alive
 
 
 def refused(flow: Flow, code: int, *said: str) -> None:
@@ -211,6 +213,36 @@ def test_hooks_run_and_may_refuse(flow: Flow) -> None:
     assert flow.resume(flow.run_id).code == 0
     assert flow.labels() == ["0", "1", "2"]
     assert flow.clean()
+
+
+def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
+    """Ctrl+C while git waits for a hook: the hook is ended at once, the run stays open, and goes on when asked."""
+    flow.scenario("S1")
+    hook(flow, "pre-commit", f"echo $$ >{flow.ws.fake}/at; sleep 1000 & wait")
+    run = flow.ws.start("flow", "run", "make it two")
+    until(lambda: flow.ws.exists(f"{flow.ws.fake}/at") and Path(flow.ws.fake, "at").read_text().strip(), what="hook")
+    run.signal(signal.SIGINT)
+    assert run.finish() == 130
+    assert "Interrupted" in run.both and "refused" not in run.both and flow.labels() == []
+    assert not alive(int(Path(flow.ws.fake, "at").read_text())) and flow.ws.leftovers() == []
+    os.remove(flow.ws.file(".git/hooks/pre-commit"))
+    assert flow.resume(flow.run_id).code == 0
+    assert flow.labels() == ["0", "1", "2"]
+
+
+def test_a_second_signal_ends_git(flow: Flow) -> None:
+    """git that takes for ever: one Ctrl+C lets it finish, with the second one nobody waits."""
+    real = subprocess.run(["sh", "-c", "command -v git"], capture_output=True, text=True, check=True).stdout.strip()
+    flow.scenario("S1")
+    slow = f'case " $* " in *" add "*) echo $$ >"$FAKE/at"; sleep 1000 & wait ;; esac\nexec {real} "$@"'
+    flow.ws.write(f"{flow.ws.root}/bin/git", f"#!/bin/sh\n{slow}\n", 0o755)
+    at = Path(flow.ws.fake, "at")
+    run = flow.ws.start("flow", "run", "make it two", env={"PATH": f"{flow.ws.root}/bin:{flow.ws.env['PATH']}"})
+    until(lambda: at.exists() and at.read_text().strip(), what="git to begin")
+    run.signal(signal.SIGINT)
+    run.signal(signal.SIGTERM)
+    assert run.finish() == 130
+    assert not alive(int(at.read_text())) and flow.ws.leftovers() == []
 
 
 def test_hooks_may_change_files(flow: Flow) -> None:

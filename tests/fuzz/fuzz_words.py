@@ -21,7 +21,7 @@ from rooda.world import clock, files, flow_commits, flow_repo
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, final, reading, sessions
 from rooda.world.goal_reply import stream_edits
-from rooda.world.process import Captured
+from rooda.world.helper import Captured
 from rooda.world.repo import Repo
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")

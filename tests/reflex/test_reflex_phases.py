@@ -1,6 +1,7 @@
 """R-110 to R-158: order and parallelism, and the contract of each phase."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -453,6 +454,24 @@ def test_R_135_a_search_has_one_too(kit: Kit) -> None:
     kit.answer("PREPARE.A.1", checks(content(ENDPOINTS, "^(.*a+)+(a+)+$"), content(NAMING, "NAMING")))
     assert kit.new(1, "--check-timeout", "0.5").code == 4
     assert "timed out" in _evaluation(kit)["failed"][0]["message"]
+
+
+def test_a_signal_ends_a_search_without_a_limit(kit: Kit) -> None:
+    """check_timeout = 0 is no limit; Ctrl+C ends the search all the same, and its verdict is not kept."""
+    kit.answer("PRODUCE.1", "NAMING ENDPOINTS " + "a" * 60 + "!")
+    kit.answer("PREPARE.A.1", checks(content(ENDPOINTS, "^(.*a+)+(a+)+$"), content(NAMING, "NAMING")))
+    run = kit.start(1, "--check-timeout", "0")
+    until(lambda: any(_searches(pid) for pid in kit.ws.leftovers()), what="the search to begin")
+    run.signal(signal.SIGINT)
+    assert run.finish() == 130
+    assert kit.run["current_step"] == "EVALUATE" and kit.run["evaluation"] is None and kit.ws.leftovers() == []
+
+
+def _searches(pid: int) -> bool:
+    try:
+        return b"re.search" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def test_R_136_R_146_R_138_without_checks_rules_are_judged_inline(kit: Kit) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.cli.goal.ready import Ready
 from rooda.cli.where import Where
-from rooda.errors import Interrupted, LimitReached, code_of_signal
+from rooda.errors import FAILED, Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing_facts
@@ -86,6 +86,10 @@ def carried_out(
             ending = goal(run, begin(open_, run), open_.world)
         except Interrupted as cut:
             return code_of_signal(cut.number)
+        except OSError as problem:
+            note = f"{problem.filename or place.folder}: {problem.strerror or problem}"
+            open_.session.tell("run.ended", reason="files", note=note, status="in_progress", exit_code=FAILED)
+            raise
         except LimitReached as limit:  # met while it was planned; the loop itself pauses
             raise LimitReached(limit.what, "Nothing was started. Run it again with a higher limit, or later.") from None
     if state := open_.store.last:

@@ -16,7 +16,7 @@ from rooda.report.goal_table import facts, table
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
 from rooda.world import files, lock
-from rooda.world.process import capture
+from rooda.world.helper import capture
 from rooda.world.search import finds
 
 NO_LIMIT = 1e6

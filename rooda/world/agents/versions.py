@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from rooda.policy import secrets
-from rooda.world import cache, files, process
+from rooda.world import cache, files, helper
 
 PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
 _NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
@@ -27,7 +27,7 @@ def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
-    done = process.capture([program, *option.split()], env=env, timeout=PATIENCE)
+    done = helper.capture([program, *option.split()], env=env, timeout=PATIENCE)
     if done.code:
         return ""
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
