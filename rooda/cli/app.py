@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,7 @@ class App(click.Group):
             module, _, attribute = WORDS[name].target.partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            return command if name in PLACELESS else _with_place(command)
+            return command if name == "completion" else _careful(command if name in PLACELESS else _with_place(command))
         return _procedure(name, _where(ctx), ("-C",))
 
     def resolve_command(
@@ -87,6 +88,24 @@ def _with_place(command: click.Command) -> click.Command:
         ]
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _with_place(inner)
+    return command
+
+
+def _careful(command: click.Command) -> click.Command:
+    """Refuses to work where a procedure bears the name of a command. A shell's start-up is spared (completion)."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _careful(inner)
+    elif work := command.callback:
+
+        @wraps(work)
+        def careful(*words: Any, **options: Any) -> Any:
+            from rooda.settings.tiers import refuse_reserved
+
+            refuse_reserved(*_where(click.get_current_context()))
+            return work(*words, **options)
+
+        command.callback = careful
     return command
 
 

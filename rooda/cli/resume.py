@@ -51,11 +51,18 @@ def _named(here: Where, name: str) -> Loop:
 
 def _only_candidate(here: Where) -> Loop:
     """The one loop that can be resumed."""
-    found = [*kinds.resumable(here.workspace)]
+    found = [*kinds.resumable(here.workspace)] or _damaged(here)
     if not found:
         raise UsageProblem("Nothing to resume here.", "Start with `rooda build`, or see `rooda list`.")
     idle = [loop for loop in found if not _runs(here, loop)]
     return _one(idle or found)
+
+
+def _damaged(here: Where) -> list[Loop]:
+    """They can't go on; their own resume says why."""
+    from rooda.cli.resume_all import damaged
+
+    return [Loop(kind, name) for kind in kinds.KINDS for name in damaged(here.workspace, kind)]
 
 
 def _runs(here: Where, loop: Loop) -> bool:

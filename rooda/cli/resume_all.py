@@ -56,7 +56,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
     """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
     for kind in kinds.KINDS:
         try:
-            names = [*kinds.tenant(kind).resumable(workspace), *_damaged(workspace, kind)]
+            names = [*kinds.tenant(kind).resumable(workspace), *damaged(workspace, kind)]
             paths = kinds.tenant(kind).locks(workspace)
         except (RoodaError, OSError) as problem:
             click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
@@ -68,7 +68,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
                 yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), os.path.dirname(sessions[-1]))
 
 
-def _damaged(workspace: str, kind: str) -> list[str]:
+def damaged(workspace: str, kind: str) -> list[str]:
     """They can't go on; their own resume says why."""
     return [name_of(each) for each in kinds.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
 

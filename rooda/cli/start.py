@@ -18,7 +18,7 @@ from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
 from rooda.terms import Gate, Procedure
-from rooda.world import clock, compose, files, lock, person
+from rooda.world import clock, compose, lock, person
 from rooda.world.procedure_world import world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
@@ -38,6 +38,7 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, asked:
     if way == "ask":
         assert state is not None
         way = _ask(state)
+    _warned(state if way == "resume" else None, screen)
     return go(procedure, where, screen, held, state if way == "resume" else None, asked)
 
 
@@ -58,9 +59,14 @@ def resume(name: str, where: Where, asked: Asked) -> int:
     procedure, screen = ready(found, procedure, where, asked)
     held = locked(place, screen)
     state = require_saved(place)
-    if state.status == ooda.RUNNING:
-        entrance.warn(screen, f"The last run of '{name}' did not end cleanly; resuming it.")
+    _warned(state, screen)
     return go(procedure, where, screen, held, state, asked)
+
+
+def _warned(state: OodaState | None, screen: Screen) -> None:
+    """Before a crash is resumed."""
+    if state and state.status == ooda.RUNNING:
+        entrance.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
 def ready(
@@ -84,8 +90,8 @@ def ready(
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     try:
-        text = files.text(f"{workspace}/AGENTS.md")
-    except OSError:
+        text = compose.ordinary(f"{workspace}/AGENTS.md")
+    except (OSError, ValueError):
         return ()
     return agents_md.gates(text) or (agents_md.commands(text) if commands else ())
 
@@ -174,7 +180,8 @@ def go(
             screen.close()
             session.close()
     if state is not None and 0 < began.max_iterations <= state.iteration:
-        hint = f"The limit is reached already. Raise it: rooda resume {procedure.name} --max-iterations N"
+        hint = f"The limit was reached already, so the run is over. With a higher one: rooda {procedure.name}"
+        hint += " --max-iterations N"
         screen.line(Line("warn", hint, aside=True))
     if ending.kind == "limit":
         screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {procedure.name}")

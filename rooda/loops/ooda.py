@@ -12,14 +12,14 @@ from rooda.policy.patience import backoff
 from rooda.policy.statistics import timing
 from rooda.terms import Procedure
 
-RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED = "running", "paused", "completed", "aborted", "interrupted"
+RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
 STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,
     "failures": ABORTED,
     "prompt": ABORTED,
     "agent": ABORTED,
-    "limit": PAUSED,
+    "limit": INTERRUPTED,
     "signal": INTERRUPTED,
 }
 

@@ -49,7 +49,7 @@ def commands(text: str) -> tuple[Gate, ...]:
 def _spoken(text: str) -> Iterator[str]:
     """The lines that mean something: not those of code fences and of comments, which are examples or switched off."""
     fence, comment = "", False
-    for line in text.splitlines():
+    for line in text.removeprefix("\ufeff").splitlines():
         if len(line) > LONGEST:
             continue
         mark = line.lstrip()[:3]

@@ -10,7 +10,7 @@ from rooda.settings.check import dotted, faults_of, modernised
 from rooda.settings.environment import environment
 from rooda.settings.kinds import Fault
 from rooda.settings.lines import Lines, Path, Tree, line_of, parse
-from rooda.settings.schema import flag_of, variable_of
+from rooda.settings.schema import RESERVED, flag_of, variable_of
 from rooda.settings.sources import BUILT_IN, ENVIRONMENT, FLAG, Source
 from rooda.world import files
 
@@ -102,6 +102,23 @@ def load(workspace: str, config: str | None = None, environ: Mapping[str, str] |
     if problems:
         raise ConfigProblem("\n".join(problems))
     return Settings(workspace, tuple(layers), tuple(warnings))
+
+
+def refuse_reserved(workspace: str, config: str | None = None) -> None:
+    """ConfigProblem where a procedure bears the name of a command. All other faults wait for who needs the settings."""
+    found = sources.find(os.path.abspath(workspace), config, os.environ)
+    if any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN):
+        load(workspace, config)
+
+
+def _has_reserved(path: str) -> bool:
+    try:
+        data = files.read(path)
+        tree = parse(data.decode().removeprefix("\ufeff"))[0] if b"procedures" in data else {}
+    except (OSError, ValueError):
+        return False
+    names = tree.get("procedures")
+    return isinstance(names, dict) and not RESERVED.isdisjoint(names)
 
 
 def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:

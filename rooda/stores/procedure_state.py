@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from typing import Any, NamedTuple
 
 from rooda.errors import StateDamaged
@@ -17,6 +18,7 @@ STATUSES = ("running", "paused", COMPLETED, "aborted", "interrupted")
 
 
 _json = json.JSONEncoder().encode
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class Place(NamedTuple):
@@ -49,6 +51,7 @@ class ProcedureStore:
         self._place, self._tell = place, tell
         self._written: OodaState | None = None
         self._durations = bytearray()
+        self._complained = -1
 
     def load(self, scope: Scope) -> Saved:
         try:
@@ -71,9 +74,11 @@ class ProcedureStore:
             self._save(state)
         except OSError as problem:
             self._written = None
-            self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
+            if state.iteration != self._complained:  # an iteration may end with two writes; one word is enough
+                self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
+            self._complained = state.iteration
             return state
-        self._written = state
+        self._written, self._complained = state, -1
         self._tell("state.saved", phase="persist", elapsed=round(clock.monotonic() - began, 6))
         return state
 
@@ -135,10 +140,10 @@ def look(place: Place) -> OodaState | None:
 
 
 def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
-    """Shapes other writers use: no time of the last iteration at all, or Go's zero time."""
+    """Shapes other writers use before an iteration has ended: no time of the last one at all, or Go's zero time."""
     if str(data.get("last_iteration_at") or "").startswith("0001-01-01"):
         return {**data, "last_iteration_at": None}
-    return {"last_iteration_at": None, **data}
+    return {"last_iteration_at": None, **data} if data.get("iteration") == 0 else data
 
 
 def _checked(state: OodaState) -> OodaState:
@@ -148,10 +153,11 @@ def _checked(state: OodaState) -> OodaState:
         if getattr(state, key) < least:
             raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key in ("started_at", "last_iteration_at"):
-        if not (getattr(state, key) or "").isprintable():
-            raise codec.Mismatch(f"{key} is not a time")
+        if (text := getattr(state, key)) is not None and not _TIME.fullmatch(text):
+            raise codec.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
-        seconds(duration)
+        if seconds(duration) < 0:
+            raise codec.Mismatch(f"elapsed_per_iteration: {duration!r} is less than nothing")
     return state
 
 

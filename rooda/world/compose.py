@@ -1,5 +1,6 @@
 """Reads the pieces of a procedure's prompt afresh and puts them together."""
 
+import errno
 import os
 import stat
 
@@ -51,17 +52,22 @@ def _context(item: Context) -> str:
 
 
 def _read(path: str, shown: str, what: str, hint: str) -> str:
-    """The text of an ordinary file. Anything else (a pipe would block for ever) is refused in words."""
+    """The text of an ordinary file. Anything else is refused in words."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            return files.to_text(files.read_open(descriptor))
-        os.close(descriptor)
-        reason = "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file"
+        return ordinary(path)
     except OSError as problem:
         reason = problem.strerror or str(problem)
     except ValueError:
         reason = "the name holds a NUL character"
     place = f" ({path})" if shown and shown != path else ""
     raise PromptProblem(f"{what} {shown or path} can't be read: {reason}{place}", hint)
+
+
+def ordinary(path: str) -> str:
+    """The text of an ordinary file; OSError for anything else: a pipe would block for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return files.to_text(files.read_open(descriptor))
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file", path)

@@ -61,6 +61,7 @@ def test_O_082_an_interruption_says_that_nothing_was_saved(ws: Workspace) -> Non
     ran = ws.rooda("build", "--max-iterations", "3")
     assert ran.code == 130
     assert masked(ran.lines)[-1] == "[T] Interrupted. State could not be saved."
+    assert ran.err.count("State could not be saved to ") == 3  # at the start, and once per iteration
 
 
 @pytest.mark.parametrize("folder", [".", ".rooda", ".rooda/state", ".rooda/runs"])

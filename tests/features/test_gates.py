@@ -178,3 +178,17 @@ def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:
     bare.procedure("harden", loop={"gates_from_commands": True})
     assert bare.rooda("harden", "-n", "1").code == 0
     assert bare.read("ran") == "own\n"
+
+
+def test_an_agents_md_that_is_a_pipe(bare: Workspace) -> None:
+    """Nobody waits for its other end; it names no gates."""
+    bare.procedure("build")
+    os.mkfifo(bare.file("AGENTS.md"))
+    assert bare.rooda("build", "-n", "1").code == 0
+
+
+def test_an_agents_md_with_a_byte_order_mark(bare: Workspace) -> None:
+    """Its first line counts all the same."""
+    bare.procedure("build")
+    bare.write("AGENTS.md", "\ufeff## Quality Gates\n\n- own: `echo own >>ran`\n")
+    assert bare.rooda("build", "-n", "1").code == 0 and bare.read("ran") == "own\n"

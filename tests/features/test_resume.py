@@ -1,7 +1,9 @@
 """Going on with an earlier run: after a signal, a crash, a reboot; offered, refused, or begun anew."""
 
+import json
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -85,6 +87,49 @@ def test_OA_05_paused_is_never_written(ws: Workspace) -> None:
     assert ws.rooda("resume", "build").code == 130
     assert ws.copies[1]["status"] == "running"
     assert ws.state()["status"] == "interrupted"
+
+
+def test_OA_05_nor_at_a_limit(ws: Workspace) -> None:
+    """What may not go on for its cost, its tokens or its time waits as interrupted."""
+    assert ws.rooda("build", "--max-duration", "0.001").code == 4
+    assert ws.state()["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("words", [("resume", "build"), ("build", "--resume")], ids=" ".join)
+def test_OA_03_a_crash_is_said_before_it_is_resumed(ws: Workspace, words: tuple[str, ...]) -> None:
+    """Whichever way it is asked for."""
+    ws.put_state(status="running")
+    ran = ws.rooda(*words)
+    assert ran.code == 0 and "WARNING: The last run of 'build' did not end cleanly; resuming it." in ran.err
+
+
+@pytest.mark.parametrize("words", [("resume",), ("resume", "build")], ids=" ".join)
+def test_a_damaged_state_is_kept_at_a_resume(ws: Workspace, words: tuple[str, ...]) -> None:
+    """Its bytes lie beside it, exit 2, whether or not it was named."""
+    ws.write(".rooda/state/build.json", "{broken")
+    ran = ws.rooda(*words)
+    assert ran.code == 2 and "damaged" in ran.err and "build.json.corrupt" in ran.err
+    assert ws.read(".rooda/state/build.json.corrupt") == "{broken" and not ws.exists(".rooda/state/build.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"started_at": "yesterday"},
+        {"last_iteration_at": "12:00"},
+        {"elapsed_per_iteration": ["-9s"]},
+        *({key: None} for key in ("iteration", "last_iteration_at", "procedure_name")),
+    ],
+    ids=str,
+)
+def test_O_032_a_state_that_cannot_be(ws: Workspace, change: dict[str, Any]) -> None:
+    """No times, negative ones, or a key that is not there (None): nothing is resumed from it."""
+    ws.put_state(**change)
+    state = ws.json(".rooda/state/build.json")
+    kept = {key: value for key, value in state.items() if key not in change or change[key]}
+    ws.write(".rooda/state/build.json", json.dumps(kept))
+    ran = ws.rooda("resume", "build")
+    assert (ran.code, ws.calls) == (2, []) and "damaged" in ran.err
 
 
 @pytest.mark.parametrize("way", ["piped yes", "terminal Enter", "--resume", "setting"])

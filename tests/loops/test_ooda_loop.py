@@ -208,12 +208,12 @@ def test_a_usage_limit_is_neither_an_iteration_nor_a_failure() -> None:
 
 
 def test_a_limit_pauses_before_the_next_turn() -> None:
-    """The turn that passed it is closed, no other is begun, and the state waits as paused."""
+    """The turn that passed it is closed, no other is begun, and the state waits as interrupted."""
     script = Script([good(), good(), good()])
     script.poor = 1
     assert play(script) == Ending("limit", 4, note="Cost limit reached")
     assert [step for step in script.trace if step.startswith("ask")] == ["ask 1", "ask 2"]
-    assert (script.states[-1].status, script.states[-1].iteration) == ("paused", 2)
+    assert (script.states[-1].status, script.states[-1].iteration) == ("interrupted", 2)
     assert script.told[-1][0] == "run.ended"
 
 

@@ -43,7 +43,7 @@ def test_a_cost_limit_stops_before_the_next_call(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "9", "--max-cost", "2")
     assert ran.code == 4 and calls(ws) == 3
     assert "WARNING: Cost limit reached: $2.25 of $2.00 (3 iterations completed, total: 0s)" in ran.lines[-1]
-    assert ws.state()["status"] == "paused" and ran.err == ""
+    assert ws.state()["status"] == "interrupted" and ran.err == ""
 
 
 def test_a_resume_keeps_the_limit_it_was_started_with(ws: Workspace) -> None:

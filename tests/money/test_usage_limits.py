@@ -41,7 +41,7 @@ def test_stop(ws: Workspace) -> None:
     assert ran.code == 4 and calls(ws) == ["first"]
     assert "WARNING: Usage limit of first" in ran.lines[-1] and "2096-10-02" in ran.lines[-1]
     state = ws.state()
-    assert (state["iteration"], state["consecutive_failures"], state["status"]) == (0, 0, "paused")
+    assert (state["iteration"], state["consecutive_failures"], state["status"]) == (0, 0, "interrupted")
 
 
 def test_switch(ws: Workspace) -> None:

@@ -89,9 +89,10 @@ def test_settled_11_prompt_as_argument(ws: Workspace) -> None:
         assert shown.startswith("[DRY RUN] Would execute with: ") and "{prompt}" in shown
 
 
-def test_settled_11_prompt_as_file(ws: Workspace) -> None:
-    """`prompt = "file"` hands over the path of a file that holds exactly the prompt; stdin is empty."""
-    agent(ws, f'command = "{FAKE_AI} --file {{prompt}}"\nprompt = "file"')
+@pytest.mark.parametrize("end", [" {prompt}", ""])
+def test_settled_11_prompt_as_file(ws: Workspace, end: str) -> None:
+    """`prompt = "file"` hands over the path of a file that holds exactly the prompt, at the end if nowhere else."""
+    agent(ws, f'command = "{FAKE_AI} --file{end}"\nprompt = "file"')
     ws.side(1, 'cp "$2" "$FAKE/seen"')
     assert ws.rooda("build", "-n", "1").code == 0
     call = ws.calls[0]

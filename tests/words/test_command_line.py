@@ -175,8 +175,10 @@ def test_OU_20_run_is_a_synonym(ws: Workspace) -> None:
 def test_OA_41_reserved_names(bare: Workspace, name: str) -> None:
     """A procedure that is called like a command is a settings error for every command, exit 2, with file and line."""
     bare.procedure(name)
-    for words in (("list",), ("build", "--dry-run"), ("info", "build"), ("config", "show")):
-        ran = bare.rooda(*words)
+    starts = ("list", "build --dry-run", "info build", "config show", "resume", "flow check", "goal status")
+    looks = ("status", "stop", "logs", "events", "usage", "why", "tokens rooda.toml", "version", "doctor", "pause")
+    for words in (*starts, *looks):
+        ran = bare.rooda(*words.split())
         assert ran.code == 2, words
         assert f"rooda.toml:4: procedures.{name}: '{name}' is a command of rooda" in ran.err
 

@@ -130,7 +130,8 @@ def test_OA_22_limits_on_resume(ws: Workspace) -> None:
         "[T] Previous session: 3 iterations completed in D",
         "[T] Reached max iterations: 3 (total: D)",
     ]
-    assert "rooda resume build --max-iterations N" in ran.err
+    assert "With a higher one: rooda build --max-iterations N" in ran.err
+    assert ws.rooda("build", "--max-iterations", "4").code == 0 and len(ws.calls) == 4
 
 
 def test_status_of_a_live_run(ws: Workspace) -> None:

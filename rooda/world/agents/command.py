@@ -20,7 +20,7 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
             _leave_out(words, word)
         else:
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or "", word))
-    if prompt is not None and agent.prompt == "argument" and "{prompt}" not in agent.command:
+    if prompt is not None and "{prompt}" not in agent.command:
         words.append(prompt)
     return words + _own_cap(agent)
 
@@ -35,7 +35,7 @@ def _own_cap(agent: Agent) -> list[str]:
 
 def describe(agent: Agent) -> str:
     """The command line for people; {prompt} stays as it is."""
-    if not _PLACEHOLDER.search(agent.command) and agent.prompt != "argument" and not _own_cap(agent):
+    if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _own_cap(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
     return " ".join(word if word == "{prompt}" else shlex.quote(word) for word in words)
