@@ -196,10 +196,9 @@ def _running(found: Found) -> list[Item]:
 
 
 def _listed(found: Found, *path: str) -> list[str]:
-    try:
-        return sorted(os.listdir(os.path.join(found.workspace, *path)))
-    except OSError:
-        return []
+    from rooda.world import files
+
+    return sorted(files.entries(os.path.join(found.workspace, *path)))
 
 
 def _folders(found: Found, *path: str) -> list[str]:

@@ -53,10 +53,7 @@ def known(repo: Repo) -> list[Known]:
 
 
 def _folders(repo: Repo) -> list[str]:
-    try:
-        return os.listdir(os.path.join(repo.workspace, RUNS))
-    except OSError:
-        return []
+    return files.entries(os.path.join(repo.workspace, RUNS))
 
 
 def _ids(names: Sequence[str]) -> list[str]:

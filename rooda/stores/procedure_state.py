@@ -175,8 +175,5 @@ def locks(workspace: str) -> list[str]:
 
 
 def _stems(workspace: str, ending: str) -> list[str]:
-    try:
-        entries = os.listdir(Place(workspace, "").folder)
-    except OSError:
-        return []
+    entries = files.entries(Place(workspace, "").folder)
     return sorted(entry.removesuffix(ending) for entry in entries if entry.endswith(ending))

@@ -9,7 +9,7 @@ from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
-from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, workspaces
+from rooda.world import background, clock, hooks, kinship, memory, origin, process, replaced, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
@@ -248,7 +248,7 @@ class Session:
     def _ahead(self) -> None:
         """What would make the time between two calls longer, done while one is made."""
         self.folder.make_spare()
-        files.let_go()
+        replaced.let_go()
 
     def _sync(self) -> None:
         """While agents work it costs nothing: the loop has to wait anyway."""
