@@ -6,7 +6,7 @@ import pytest
 from kit import A, B, Goals, plan
 
 from harness import FAKE_AI
-from rooda.report.goal_box import width
+from rooda.report.columns import width
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
 
