@@ -14,7 +14,7 @@ from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, RoodaError
 from rooda.model import Json
 from rooda.policy.cut_off import cut_off
-from rooda.world import accounts, files, lock, orders, origin, process, workspaces
+from rooda.world import accounts, files, journal, lock, orders, origin, process, workspaces
 from rooda.world.agents.environment import MANAGER
 from rooda.world.pulse import RECENT, parsed
 
@@ -68,7 +68,7 @@ def _damaged(workspace: str, kind: str) -> list[str]:
 def _is_cut_off(folder: str) -> bool:
     """A run inside another one is that one's business."""
     try:
-        lines = files.tail(os.path.join(folder, "events.jsonl"), RECENT).split(b"\n")
+        lines = files.tail(os.path.join(folder, journal.NAME), RECENT).split(b"\n")
     except OSError:
         return False
     events = (record for line in lines if (record := parsed(line)))

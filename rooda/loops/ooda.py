@@ -13,6 +13,7 @@ from rooda.policy.statistics import timing
 from rooda.terms import Procedure
 
 RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED = "running", "paused", "completed", "aborted", "interrupted"
+STATUSES = (RUNNING, PAUSED, COMPLETED, ABORTED, INTERRUPTED)
 STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,

@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
-from rooda.loops.ooda import COMPLETED, OodaState
+from rooda.loops.ooda import COMPLETED, STATUSES, OodaState
 from rooda.model import Tell
 from rooda.policy.durations import seconds
 from rooda.world import clock, files
 from rooda.world.runfolder import make_home
-
-STATUSES = ("running", "paused", COMPLETED, "aborted", "interrupted")
-
 
 _json = json.JSONEncoder().encode
 

@@ -14,10 +14,10 @@ from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
-from rooda.world.kept import KeptPrompt, Measure
 from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
+from rooda.world.prompt_file import KeptPrompt, Measure
 from rooda.world.runfolder import RunFolder, new_id
 from rooda.world.signals import Signals
 from rooda.world.turnstile import Turnstile

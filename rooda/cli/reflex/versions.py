@@ -8,6 +8,7 @@ from rooda.model import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files
+from rooda.world.runfolder import RUNS
 
 
 class Version(NamedTuple):
@@ -43,7 +44,7 @@ def text_of(place: Place, digest: str) -> str | None:
     now = reflex_files.read_artifact(place)
     if now is not None and files.sha256(now) == digest:
         return files.to_text(now)
-    runs = os.path.join(place.workspace, ".rooda", "runs")
+    runs = os.path.join(place.workspace, RUNS)
     for run in sorted(files.entries(runs), reverse=True):
         if f"-{place.alias}-" not in run:
             continue
