@@ -84,6 +84,14 @@ def _checked(text: str | None) -> dict[str, Any]:
     return state if whole and state["status"] in STATUSES else {}
 
 
+def named(runs: Sequence[Known], name: str) -> Known:
+    found = next((run for run in runs if run.id == name), None)
+    if found is None:
+        rows = ", ".join(run.id for run in runs[:5]) or "none"
+        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+    return found
+
+
 def running(runs: Sequence[Known]) -> list[Known]:
     return [run for run in runs if run.status == RUNNING]
 
