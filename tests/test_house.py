@@ -35,8 +35,9 @@ DOORS = {
     "multiprocessing": set(),
 }
 WRITERS = {"world/files.py"}
-WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate",
-           "ftruncate", "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
+WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
+           "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
+           "chown", "utime"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
 STARTERS = {"world/process.py", "world/guardian.py", "world/background.py"}
 SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py")

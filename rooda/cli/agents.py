@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from rooda import settings
+from rooda.cli.group import DASH_H
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.model import Json
@@ -13,11 +14,10 @@ from rooda.settings.kinds import nearest
 from rooda.terms import Agent
 from rooda.world.agents import preflight
 
-HELP = {"help_option_names": ["-h", "--help"]}
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
 
-@click.group(invoke_without_command=True, context_settings=HELP, short_help="The agent CLIs, installed or not.")
+@click.group(invoke_without_command=True, context_settings=DASH_H, short_help="The agent CLIs, installed or not.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:

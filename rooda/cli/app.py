@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.cli import version_text
+from rooda.cli.group import DASH_H
 from rooda.cli.where import Where
 from rooda.cli.words import OPTIONS, WORDS, help_text
 from rooda.errors import UsageProblem
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 PLACELESS = ("tokens", "completion", "version")  # these do not care where they are
-HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class App(click.Group):
@@ -128,7 +128,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
         ctx.exit(0)
 
 
-@click.group(cls=App, context_settings=HELP, no_args_is_help=False, help=OPTIONS)
+@click.group(cls=App, context_settings=DASH_H, no_args_is_help=False, help=OPTIONS)
 @click.option("-C", "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option("--config", metavar="FILE", type=click.Path())
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)

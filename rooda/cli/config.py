@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.where import where
+from rooda.cli.where import warned, where
 
 
 @click.group("config", invoke_without_command=True)
@@ -48,9 +48,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.policy import secrets
 
     place = where(ctx)
-    found = settings.load(place.workspace, place.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
+    found = warned(settings.load(place.workspace, place.config))
     rows = [
         row for row in settings.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]

@@ -36,18 +36,14 @@ MADE = (
     (".gitignore", "__pycache__/\n", "what git should not keep"),
 )
 
-GIT = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.invalid", "-c", "commit.gpgsign=false")
-STEPS = (
-    ("-c", "init.defaultBranch=main", "init", "-q", "--template="),
-    ("add", "."),
-    ("commit", "-q", "-m", "A small library with three mistakes"),
-)
+SUBJECT = "A small library with three mistakes"
+SOMEBODY = {"NAME": "demo", "EMAIL": "demo@example.invalid"}
 
 
 def scaffold(folder: str) -> None:
     """Make the demo project in `folder`, which must be absent or empty."""
     try:
-        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        if taken(folder):
             raise UsageProblem(
                 f"{folder} is there already and is not an empty folder.",
                 "Name a new one: rooda init --demo my-demo",
@@ -63,15 +59,19 @@ def scaffold(folder: str) -> None:
     show(folder, commit(folder))
 
 
+def taken(folder: str) -> bool:
+    """Is something there, other than an empty folder?"""
+    return os.path.lexists(folder) and (not os.path.isdir(folder) or bool(os.listdir(folder)))
+
+
 def commit(folder: str) -> str:
     """Put the project under git; a sentence that says how that went. The demo runs without git as well."""
-    from rooda.world.helper import capture
+    from rooda.world import git
 
-    for step in STEPS:
-        done = capture([*GIT, *step], cwd=folder)
-        if done.code:
-            why = done.err.decode(errors="replace").strip().splitlines() or [f"exit {done.code}"]
-            return f"Without git, since `git {step[-1] if step[0] == 'add' else step[0]}` failed: {why[-1]}"
+    names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in SOMEBODY.items()}
+    failed, why = git.first_commit(folder, SUBJECT, {**names, **os.environ})
+    if failed:
+        return f"Without git, since `git {failed}` failed: {why}"
     return "All of it is in a first git commit, so `git diff` shows what the agent changes."
 
 

@@ -17,7 +17,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy import secrets
 from rooda.report.lines import LEVELS
-from rooda.world import files, lock, runfolder
+from rooda.world import files, journal, lock, runfolder
 from rooda.world.pulse import parsed
 
 
@@ -110,5 +110,5 @@ def _transcript(output: str, path: str) -> Iterator[str]:
 
 def events(folder: str) -> list[Json]:
     """The events; a torn last line is passed over."""
-    with open(os.path.join(folder, "events.jsonl"), "rb") as file:
+    with open(os.path.join(folder, journal.NAME), "rb") as file:
         return [record for line in file if (record := parsed(line))]

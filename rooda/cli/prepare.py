@@ -1,10 +1,9 @@
 """What every run and dry-run begins with: the settings in force, and the procedure that they make."""
 
-import click
 
 from rooda import settings
 from rooda.cli.options import Asked
-from rooda.cli.where import Where
+from rooda.cli.where import Where, warned
 from rooda.terms import Procedure
 
 
@@ -12,7 +11,5 @@ def prepared(
     name: str, where: Where, asked: Asked, found: "settings.Settings | None" = None
 ) -> tuple["settings.Settings", Procedure]:
     """`found`: the settings of `where`, if they are loaded already."""
-    found = found or settings.load(where.workspace, where.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
+    found = warned(found or settings.load(where.workspace, where.config))
     return found, settings.resolve.procedure(found, name, asked.flags)

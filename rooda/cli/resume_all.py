@@ -14,7 +14,7 @@ from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.model import Json
 from rooda.policy.cut_off import cut_off
-from rooda.world import accounts, files, helper, lock, orders, origin, workspaces
+from rooda.world import accounts, files, helper, journal, lock, orders, origin, workspaces
 from rooda.world.agents.environment import MANAGER
 from rooda.world.pulse import RECENT, parsed
 from rooda.world.signals import Haste
@@ -76,7 +76,7 @@ def damaged(workspace: str, kind: str) -> list[str]:
 def _is_cut_off(folder: str) -> bool:
     """A run inside another one is that one's business."""
     try:
-        lines = files.tail(os.path.join(folder, "events.jsonl"), RECENT).split(b"\n")
+        lines = files.tail(os.path.join(folder, journal.NAME), RECENT).split(b"\n")
     except OSError:
         return False
     events = (record for line in lines if (record := parsed(line)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.cli import options
+from rooda.cli.group import DASH_H
 from rooda.cli.where import Where
 from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
@@ -32,7 +33,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
         params=options.for_start(),
         callback=lambda **typed: begin(name, where, typed, found),
         help=f"{summary or f'Run the procedure {name}.'}\n\nWhat it is made of: rooda info {name}",
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=DASH_H,
     )
 
 

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import click
 
+from rooda.cli.group import DASH_H
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.policy import service_text
 from rooda.policy.service_text import LABEL, Facts
 from rooda.world import files, helper
 
-HELP = {"help_option_names": ["-h", "--help"]}
 UNIT = "rooda.service"
 _force = click.option("--force", is_flag=True, help="Also if a person has changed the file.")
 
 
-@click.group(context_settings=HELP, short_help="Let loops go on after a reboot: install, uninstall, status.")
+@click.group(context_settings=DASH_H, short_help="Let loops go on after a reboot: install, uninstall, status.")
 def service() -> None:
     """A service of your own user, not of the system: at boot or login it runs `rooda resume --all`.
 

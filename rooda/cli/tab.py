@@ -145,10 +145,12 @@ def _models(found: Found) -> list[Item]:
 
 def _loops(found: Found) -> list[Item]:
     """Every loop that has left something here, of any kind; runs too, once the first digit is typed."""
+    from rooda.world import runfolder
+
     left = [name.rpartition(".") for name in _listed(found, ".rooda", "state")]
     states = [Item(name, "a procedure") for name, _, ending in left if ending in ("json", "lock")]
     goal = [Item("goal", "the goal")] if _listed(found, ".loop") else []
-    runs = [Item(run, "a run") for run in _listed(found, ".rooda", "runs") if found.word[:1].isdigit()]
+    runs = [Item(run, "a run") for run in _listed(found, runfolder.RUNS) if found.word[:1].isdigit()]
     items = {item.value: item for item in (*runs, *_flows(found), *_aliases(found), *goal, *states)}
     return [items[name] for name in sorted(items)]
 
@@ -162,7 +164,7 @@ def _flows(found: Found) -> list[Item]:
     from rooda.policy.flow_labels import RUN_ID
     from rooda.world import runfolder
 
-    ran = filter(RUN_ID.fullmatch, map(runfolder.named, _listed(found, ".rooda", "runs")))
+    ran = filter(RUN_ID.fullmatch, map(runfolder.named, _listed(found, runfolder.RUNS)))
     return [Item(name, "a flow run") for name in sorted({*_folders(found, ".ai-loop", "runs"), *ran})]
 
 
@@ -172,7 +174,7 @@ def _runs(found: Found) -> list[Item]:
     from rooda.world import gitfolder, runfolder
 
     names = [word for word in found.verbs[1:] if not word.isdecimal()]
-    runs = [run for run in _listed(found, ".rooda", "runs") if not names or runfolder.named(run) in names]
+    runs = [run for run in _listed(found, runfolder.RUNS) if not names or runfolder.named(run) in names]
     saved = gitfolder.with_refs(gitfolder.around(found.workspace), [ref(run, "") for run in runs])
     return [Item(run) for run in reversed(runs) if ref(run, "") in saved]
 
@@ -196,10 +198,9 @@ def _running(found: Found) -> list[Item]:
 
 
 def _listed(found: Found, *path: str) -> list[str]:
-    try:
-        return sorted(os.listdir(os.path.join(found.workspace, *path)))
-    except OSError:
-        return []
+    from rooda.world import files
+
+    return sorted(files.entries(os.path.join(found.workspace, *path)))
 
 
 def _folders(found: Found, *path: str) -> list[str]:

@@ -13,6 +13,7 @@ from rooda.policy.statistics import timing
 from rooda.terms import Procedure
 
 RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
+STATUSES = (RUNNING, COMPLETED, ABORTED, INTERRUPTED, "paused")  # the last one is read and never written
 STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,

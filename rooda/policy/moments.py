@@ -3,6 +3,7 @@
 from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
 from rooda.model import Json
 
+OF_ACCOUNT = "Usage limit of "  # how the note begins when an account's limit ended a run
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
 _STUCK = {  # ends without progress, by kind of loop
     "ooda": ("failures",),
@@ -40,4 +41,4 @@ def moments(record: Json) -> list[str]:
 
 def of_account(note: str) -> bool:
     """Is it the usage limit of an account, none that a person has set?"""
-    return note.startswith("Usage limit of ")
+    return note.startswith(OF_ACCOUNT)

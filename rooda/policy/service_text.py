@@ -21,7 +21,6 @@ def unit(facts: Facts, hashed: Callable[[bytes], str]) -> str:
     """For systemd. Only the main process gets SIGTERM: it passes it on to the loops, and they to their agents."""
     rest = f"""[Unit]
 Description=rooda: loops that were cut off go on
-Documentation=man:systemd.service(5)
 
 [Service]
 Type=notify

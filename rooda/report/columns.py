@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Sequence
 
-from rooda.report.goal_box import padded, width
-
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """`right`: the columns that end at the same place, as numbers should."""
@@ -24,3 +22,20 @@ def cut(line: str, room: int) -> str:
     while width(line) >= max(room, 1):
         line = line[:-1]
     return f"{line}…"
+
+
+def padded(text: str, room: int) -> str:
+    return text + " " * (room - width(text))
+
+
+def width(text: str) -> int:
+    """Columns on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(sign: str) -> int:
+    import unicodedata
+
+    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Cf", "Me", "Mn"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1

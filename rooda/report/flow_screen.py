@@ -5,9 +5,10 @@ from typing import TextIO
 
 from rooda.model import Json
 from rooda.policy.durations import whole
+from rooda.report.columns import cut, padded
 from rooda.report.live import Live
-from rooda.report.live import _width as width
 from rooda.report.screen import Look, Screen
+from rooda.report.window import size
 from rooda.world import clock
 
 
@@ -40,8 +41,8 @@ class FlowLive(Live):
         self.clear()
         if not self._where:
             return
-        columns = width(self._stream) - 1
-        rows = [self._row(path, facts)[:columns] for path, facts in self._nodes.items()]
+        room = size(self._stream)[0] - 1
+        rows = [cut(self._row(path, facts), room) for path, facts in self._nodes.items()]
         self._write("\n".join(rows))
         self._rows, self._shown = len(rows), True
 
@@ -54,7 +55,7 @@ class FlowLive(Live):
     def _row(self, path: str, facts: Json) -> str:
         depth = path.count("/")
         name = f"{'  ' * depth}{'└ ' if depth else ''}{path.rpartition('/')[2]}"
-        parts = [f"{name:<24}"]
+        parts = [padded(name, 24)]
         if facts:
             parts.append(f"{facts['label']}/{facts['max_iterations']}")
             parts.append(", ".join(f"{each}: {status}" for each, status in facts["sensors"].items()))

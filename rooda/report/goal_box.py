@@ -1,8 +1,7 @@
 """The verdict box: 38 columns, padded and wrapped by display width."""
 
-import unicodedata
-
 from rooda.model import Json
+from rooda.report.columns import padded, width
 
 INSIDE = 36
 MARKS = {"SHIP": "🟢", "MONITOR": "🟡", "RESEARCH": "🔴"}
@@ -43,10 +42,6 @@ def framed(text: str) -> list[str]:
     return [f"│ {padded(line, INSIDE - 1)}│" for line in wrapped(text, INSIDE - 1)]
 
 
-def padded(text: str, room: int) -> str:
-    return text + " " * (room - width(text))
-
-
 def wrapped(text: str, room: int) -> list[str]:
     lines, line = [], ""
     for word in text.split(" "):
@@ -66,14 +61,3 @@ def _fitting(text: str, room: int) -> str:
     while width(text) > room:
         text = text[:-1]
     return text
-
-
-def width(text: str) -> int:
-    """Columns on a terminal."""
-    return sum(_columns(sign) for sign in text)
-
-
-def _columns(sign: str) -> int:
-    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Cf", "Me", "Mn"):
-        return 0
-    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
 from rooda.policy import goal_fit
-from rooda.report.goal_box import padded, width
+from rooda.report.columns import columns
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
@@ -80,8 +80,7 @@ def table(criteria: Sequence[Json]) -> list[str]:
         since = f"iteration {each['since']}" if each["since"] else "-"
         name = each["criterion"] + (" (holdout)" if each["holdout"] else "")
         rows.append((name, each["type"], "yes" if each["met"] else "no", each["evidence"] or "-", since))
-    widths = [max(width(row[column]) for row in rows) for column in range(5)]
-    return ["  ".join(padded(*pair) for pair in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return columns(rows)
 
 
 def summary(state: GoalState, box: Sequence[str]) -> str:

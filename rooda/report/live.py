@@ -1,10 +1,11 @@
 """The live status line below the lines on a terminal. It is erased before any line is written."""
 
-import os
 from typing import TextIO
 
 from rooda.model import Json
 from rooda.policy.durations import whole
+from rooda.report.columns import cut
+from rooda.report.window import size
 from rooda.world import clock
 
 _CLEAR = "\r\x1b[K"
@@ -48,7 +49,7 @@ class Live:
             self.clear()
             return
         text = " · ".join(part for part in parts if part)
-        self._write(f"{_CLEAR}{text[: _width(self._stream) - 1]}")
+        self._write(f"{_CLEAR}{cut(text, size(self._stream)[0] - 1)}")
         self._shown = True
 
     def clear(self) -> None:
@@ -62,10 +63,3 @@ class Live:
             self._stream.flush()
         except (OSError, ValueError):
             self._where = ""
-
-
-def _width(stream: TextIO) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80

@@ -1,10 +1,10 @@
 """One picture after the other at the same place of a terminal: nothing scrolls or flickers, the cursor comes back."""
 
-import os
 from collections.abc import Sequence
 from typing import TextIO
 
 from rooda.report.columns import cut
+from rooda.report.window import size
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a page of its own, and back
 _TOP, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -34,7 +34,7 @@ class Repaint:
 
     def paint(self, lines: Sequence[str]) -> None:
         self._last = lines
-        columns, rows = _size(self._stream)
+        columns, rows = size(self._stream)
         shown = [*lines]
         if len(shown) > rows:
             shown = [*lines[: rows - 1], f"… {len(lines) - rows + 1} more lines"]
@@ -46,11 +46,3 @@ class Repaint:
             self._stream.flush()
         except OSError:
             pass  # the terminal is gone; the signal that says so is on its way
-
-
-def _size(stream: TextIO) -> tuple[int, int]:
-    try:
-        size = os.get_terminal_size(stream.fileno())
-    except (OSError, ValueError):
-        return 80, 24
-    return size.columns or 80, size.lines or 24

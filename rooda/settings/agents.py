@@ -57,14 +57,16 @@ def model_word(settings: Settings, word: str) -> str:
     return str(settings.table("models").get(word, word))
 
 
-def no_agent_text(settings: Settings) -> str:
+def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
+    """`table`: where the settings of the loop alone stand."""
+    own = f'{table} agent = "NAME"'
     return "\n".join(
         (
             "no AI command configured",
             "Set one via:",
             "  --agent NAME",
             '  --ai-cmd "COMMAND"                (any command that reads the prompt on stdin)',
-            '  [procedures.P] agent = "NAME"     in rooda.toml (or ai_cmd = "COMMAND")',
+            f'  {own:<34}in rooda.toml (or ai_cmd = "COMMAND")',
             '  [loop] agent = "NAME"             in rooda.toml (or ai_cmd = "COMMAND")',
             "  ROODA_LOOP_AGENT=NAME             in the environment (or ROODA_LOOP_AI_CMD)",
             "  rooda init                        writes a rooda.toml with the agent found on this machine",

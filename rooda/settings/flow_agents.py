@@ -5,7 +5,7 @@ from typing import Any
 
 from rooda.settings.agents import model_word
 from rooda.settings.lookup import Lookup
-from rooda.settings.restrictions import _option as option_words
+from rooda.settings.restrictions import option_words
 from rooda.terms import Agent
 
 SHELL = {"copilot": ("shell",), "qwen": ("run_shell_command",)}  # what others call it; else the words of Claude Code

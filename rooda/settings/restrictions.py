@@ -18,7 +18,7 @@ def restricted(look: Lookup, agent: Agent) -> Agent:
         command = _known(found, agent, table, "read_only")
     for setting, key in _OPTIONS.items():
         if found := _set(look, setting):
-            command += f" {_option(_known(found, agent, table, key), found.value)}"
+            command += f" {option_words(_known(found, agent, table, key), found.value)}"
     if found := _set(look, "call_budget"):
         _known(found, agent, table, "budget")
         agent = agent._replace(cap=float(found.value))
@@ -42,7 +42,7 @@ def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
     )
 
 
-def _option(template: str, tools: list[str]) -> str:
+def option_words(template: str, tools: list[str]) -> str:
     """{tools} is all of them with commas between; with {tool} the option is repeated."""
     if "{tool}" in template:
         return " ".join(template.replace("{tool}", shlex.quote(tool)) for tool in tools)

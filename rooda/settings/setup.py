@@ -1,4 +1,4 @@
-"""From settings to what a reflex, flow or goal loop is run with."""
+"""From settings to what a loop of any kind is run with."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -53,10 +53,7 @@ def known(repo: Repo) -> list[Known]:
 
 
 def _folders(repo: Repo) -> list[str]:
-    try:
-        return os.listdir(os.path.join(repo.workspace, RUNS))
-    except OSError:
-        return []
+    return files.entries(os.path.join(repo.workspace, RUNS))
 
 
 def _ids(names: Sequence[str]) -> list[str]:
@@ -85,6 +82,14 @@ def _checked(text: str | None) -> dict[str, Any]:
         and state["execution-stack"]
     )
     return state if whole and state["status"] in STATUSES else {}
+
+
+def named(runs: Sequence[Known], name: str) -> Known:
+    found = next((run for run in runs if run.id == name), None)
+    if found is None:
+        rows = ", ".join(run.id for run in runs[:5]) or "none"
+        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+    return found
 
 
 def running(runs: Sequence[Known]) -> list[Known]:

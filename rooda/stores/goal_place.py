@@ -85,7 +85,7 @@ def forget(place: Place) -> None:
 
 def tidy(place: Place) -> None:
     """What a replacing that was killed has left goes."""
-    for name in _entries(place.folder):
+    for name in files.entries(place.folder):
         if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 
@@ -95,12 +95,5 @@ def clear(place: Place) -> None:
     forget(place)
     for name in ("summary.md", "precheck.md", "intent.md"):
         files.remove(place.file(name))
-    for name in _entries(place.file("evidence")):
+    for name in files.entries(place.file("evidence")):
         files.remove(place.file(os.path.join("evidence", name)))
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
-from rooda.loops.ooda import COMPLETED, OodaState
+from rooda.loops.ooda import COMPLETED, STATUSES, OodaState
 from rooda.model import Tell
 from rooda.policy.durations import seconds
 from rooda.world import clock, files
 from rooda.world.runfolder import make_home
-
-STATUSES = ("running", "paused", COMPLETED, "aborted", "interrupted")
-
 
 _json = json.JSONEncoder().encode
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -181,8 +178,5 @@ def locks(workspace: str) -> list[str]:
 
 
 def _stems(workspace: str, ending: str) -> list[str]:
-    try:
-        entries = os.listdir(Place(workspace, "").folder)
-    except OSError:
-        return []
+    entries = files.entries(Place(workspace, "").folder)
     return sorted(entry.removesuffix(ending) for entry in entries if entry.endswith(ending))

@@ -72,11 +72,8 @@ def aliases(workspace: str) -> list[str]:
 
 def folders(workspace: str) -> list[Place]:
     """Every folder that can be a loop's."""
-    try:
-        entries = sorted(os.listdir(os.path.join(workspace, HOME)))
-    except OSError:
-        return []
-    places = [Place(workspace, entry) for entry in entries if is_alias(entry)]
+    entries = files.entries(os.path.join(workspace, HOME))
+    places = [Place(workspace, entry) for entry in sorted(entries) if is_alias(entry)]
     return [place for place in places if os.path.isdir(place.folder)]
 
 

@@ -177,16 +177,12 @@ def removed(place: Place) -> list[str]:
             files.remove(path)
         left = sorted(os.listdir(place.folder))
         if not left:
-            os.removedirs(place.folder)
+            files.prune(place.folder)
     return left
 
 
 def _leftovers(folder: str, starts: tuple[str, ...]) -> list[str]:
-    try:
-        entries = os.listdir(folder)
-    except OSError:
-        return []
-    return [entry for entry in entries if entry.startswith(starts) and entry.endswith(".tmp")]
+    return [entry for entry in files.entries(folder) if entry.startswith(starts) and entry.endswith(".tmp")]
 
 
 def _repair(place: Place, found: reflex_files.Found) -> None:

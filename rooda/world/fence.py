@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from rooda.world import clock, descent, files
+from rooda.world import clock, descent, files, tree
 
 LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
 BUSY = 0.02  # share of a processor that counts as work
@@ -16,7 +16,6 @@ class Fence:
 
     def __init__(
         self,
-        pid: int,
         output: str,
         timeout: float,
         idle: float,
@@ -24,7 +23,7 @@ class Fence:
         exit_grace: float,
         finished: Callable[[], bool] | None,
     ) -> None:
-        self._pid, self._output, self._idle, self._cap = pid, output, idle, cap
+        self._output, self._idle, self._cap = output, idle, cap
         self._finished, self._exit_grace = finished, exit_grace if finished else 0.0
         now = clock.monotonic()
         self._end = now + timeout if timeout else None
@@ -70,7 +69,7 @@ class Fence:
             self._size, self._grown = size, now
             self._drop()
         if self._idle:
-            cpu = descent.cpu_seconds([self._pid, *descent.descendants(os.getpid())])
+            cpu = descent.cpu_seconds(descent.descendants(os.getpid(), tree.spared))  # a hook's work is not its own
             passed = max(now - self._looked, 0.01)
             if cpu - self._cpu > max(BUSY * passed, min(LEAST, passed / 20)):
                 self._worked = now

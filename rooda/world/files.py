@@ -6,9 +6,9 @@ import stat
 import sys
 from collections.abc import Iterator
 
+from rooda.world import replaced
+
 _SHA256 = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
-MOST_HELD = 8
-_outdated: list[int] = []  # files without a name, not yet freed: see `let_go`
 
 
 def read(path: str) -> bytes:
@@ -133,29 +133,12 @@ def replace(path: str, data: bytes, mode: int = 0o666) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        _hold(path)
+        replaced.hold(path)
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)
         raise _about(path, problem) from None
     sync_folder(os.path.dirname(path) or ".")
-
-
-def _hold(path: str) -> None:
-    """Keep what is about to be replaced until `let_go`, where that can be had without opening it for reading."""
-    if how := getattr(os, "O_PATH", 0):
-        if len(_outdated) >= MOST_HELD:
-            let_go()
-        try:
-            _outdated.append(os.open(path, how | os.O_NOFOLLOW | os.O_CLOEXEC))
-        except OSError:
-            pass  # there is none, or it can't be held: then its space is freed with its name
-
-
-def let_go() -> None:
-    """Free the space of what was replaced. That can take longer than the replacing: done while an agent works."""
-    while _outdated:
-        os.close(_outdated.pop())
 
 
 def _about(path: str, problem: OSError) -> OSError:
@@ -246,6 +229,24 @@ def move(old: str, new: str) -> None:
 def rename(old: str, new: str) -> None:
     os.rename(old, new)
     sync_folder(os.path.dirname(new) or ".")
+
+
+def prune(path: str) -> None:
+    """An empty folder is gone, and those above it that are empty then."""
+    os.removedirs(path)
+
+
+def date(path: str, like: os.stat_result) -> None:
+    """It gets that file's times."""
+    os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+
+def entries(path: str) -> list[str]:
+    """What is in a folder: nothing, if it can't be looked into."""
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
 
 
 def mark(path: str) -> tuple[int, ...]:

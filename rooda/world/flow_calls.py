@@ -16,7 +16,7 @@ from rooda.world import files
 from rooda.world.agents import final
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard
-from rooda.world.kept import Measure
+from rooda.world.prompt_file import Measure
 from rooda.world.session import Session
 
 ESTIMATED = ""  # no vocabulary: a quarter of the characters

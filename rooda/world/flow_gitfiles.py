@@ -45,7 +45,7 @@ def put_index_back(repo: Repo, before: Kept) -> None:
     if before.listed is None or before.staged is None or _facts(_index(repo)) == _of(before.staged):
         return
     files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
-    os.utime(_index(repo), ns=(before.staged.st_atime_ns, before.staged.st_mtime_ns))
+    files.date(_index(repo), before.staged)
 
 
 def _index(repo: Repo) -> str:

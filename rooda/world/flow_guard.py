@@ -53,10 +53,10 @@ class Guard:
         meddled = flow_gitfiles.put_back(self._repo, before.git)
         flow_repo.unlock(self._repo)
         links = self._real_folders()
-        moved = self._put_head_back(before)
+        moved, left = self._put_head_back(before.head)
         flow_gitfiles.put_index_back(self._repo, before.git)
         now = self._snapshot()
-        base = self._switched(before, now) if moved else before.tree
+        base = self._base_of(before, left) if moved else before.tree
         touched = self._touched(base, now)
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
         strays = sorted({*self._touched(before.tree, now)} - {*touched}) if base != before.tree else []
@@ -137,15 +137,15 @@ class Guard:
         else:
             self._repo.ask("clean", "-ffdxq", "--", path)
 
-    def _put_head_back(self, before: "Before") -> str:
-        """The branch and its tip are ours alone. What an agent committed stays as a change; says what it did."""
-        repo, old = self._repo, before.head
+    def _put_head_back(self, old: Position) -> tuple[str, Position]:
+        """The branch and its tip are ours alone. What an agent committed stays as a change; what it did, and left."""
+        repo = self._repo
         if self._marks and self._marks == flow_repo.marks(repo, old.branch):
-            return flow_repo.end_unfinished(repo)
-        self._left = now = position(repo)
+            return flow_repo.end_unfinished(repo), old
+        now = position(repo)
         if now == old:
             self._marks = flow_repo.marks(repo, old.branch)
-            return flow_repo.end_unfinished(repo)
+            return flow_repo.end_unfinished(repo), old
         if now.branch != old.branch:
             if old.branch:
                 repo.must("symbolic-ref", "-m", "rooda: back to the run", "HEAD", f"refs/heads/{old.branch}")
@@ -154,16 +154,17 @@ class Guard:
         flow_repo.end_unfinished(repo)
         repo.must("reset", "-q", old.commit)
         self._marks = flow_repo.marks(repo, old.branch)
-        if now.branch != old.branch:
-            return f"switched to {now.branch or now.commit or 'nothing'}; the branch {old.branch} is checked out again"
-        return "moved the branch's tip (committed?); the commit is taken back, its changes stay"
+        if now.branch == old.branch:
+            return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
+        there = now.branch or now.commit or "nothing"
+        return f"switched to {there}; the branch {old.branch} is checked out again", now
 
-    def _switched(self, before: "Before", now: str) -> str:
+    def _base_of(self, before: "Before", left: Position) -> str:
         """The tree that the call's own changes count from: where it went, if that is no continuation of ours."""
-        left, old = self._left.commit, before.head.commit
-        if not left or self._repo.ask("merge-base", "--is-ancestor", old, left).code == 0:
+        went, old = left.commit, before.head.commit
+        if went in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, went).code == 0:
             return before.tree
-        return self._repo.text("rev-parse", f"{left}^{{tree}}")
+        return self._repo.text("rev-parse", f"{went}^{{tree}}")
 
     def _bytes(self) -> dict[str, bytes]:
         """The run's own files and the flow's."""

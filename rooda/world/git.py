@@ -62,6 +62,16 @@ def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
     return {**env} if known else {**NOBODY, **env}
 
 
+def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """The folder is a repository, with all that is in it committed; else git's command that failed, and why."""
+    begin = ["-c", "init.defaultBranch=main", "init", "-q", "--template="]
+    for word, args in (("init", begin), ("add", ["add", "-A"]), ("commit", ["commit", "-q", "-m", subject])):
+        done = run(args, folder, env=env)
+        if done.code:
+            return word, said(done)
+    return "", ""
+
+
 def said(done: Captured) -> str:
     """git's own last words, for a sentence."""
     rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]

@@ -13,7 +13,7 @@ from rooda.policy.goal_types import Criterion
 from rooda.terms import Agent, Setup
 from rooda.world import clock, files, goal_prints, goal_reply, person, refs
 from rooda.world.goal_asking import Asker
-from rooda.world.kept import Measure
+from rooda.world.prompt_file import Measure
 from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.shipped import shipped

@@ -76,6 +76,6 @@ def copy(old: str, new: str) -> None:
     try:
         facts = os.stat(old)
         files.write(new, files.read(old))
-        os.utime(new, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        files.date(new, facts)
     except OSError:
         files.remove(new)  # git makes an empty one

@@ -6,7 +6,7 @@ from rooda.errors import PromptProblem
 from rooda.model import Prompt, World
 from rooda.terms import Procedure
 from rooda.world import clock, compose
-from rooda.world.kept import Measure
+from rooda.world.prompt_file import Measure
 from rooda.world.session import Session
 
 

@@ -98,9 +98,7 @@ class _Task:
             return
         self.pid = self.child.pid
         self._began = clock.monotonic()
-        self.fence = Fence(
-            self.pid, spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished
-        )
+        self.fence = Fence(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
         """Up the ladder: its own stop signal, TERM where that was another, KILL."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rooda.model import Json
 from rooda.policy.patience import free_at
 from rooda.terms import Agent
-from rooda.world import clock, files, identity
+from rooda.world import cache, clock, files, identity
 from rooda.world.agents import preflight
 
 
@@ -66,8 +66,4 @@ def note(who: str, met: Limit, message: str) -> None:
 
 
 def _path(who: str) -> str:
-    for variable, below in (("ROODA_STATE_HOME", ""), ("XDG_STATE_HOME", "rooda"), ("HOME", ".local/state/rooda")):
-        home = os.environ.get(variable, "")
-        if os.path.isabs(home):
-            return os.path.join(home, below, "limits", f"{files.sha256(who.encode())[:16]}.json")
-    return ""
+    return cache.state("limits", f"{files.sha256(who.encode())[:16]}.json")

@@ -34,14 +34,19 @@ def plan(repo: Repo, present: str, target: str, stays: Callable[[str], bool] = l
     """From the present tree to the target. `present` is what the work tree holds, but for ignored files."""
     rows = changes(repo, present, target)
     foreign = [row for row in rows if stays(row.path)]
-    rows = [row for row in rows if row not in foreign]
+    rows = _but(rows, foreign)
     nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
-    rows = [row for row in rows if row not in nested]
+    rows = _but(rows, nested)
     spared = [*_in_the_way(repo, rows), *_ignored_then(repo, rows, target)]
     kept = [*foreign, *nested, *spared]
     wanted = _without(repo, target, kept) if kept else target
-    done = tuple(row for row in rows if row not in spared)
+    done = tuple(_but(rows, spared))
     return Plan(present, wanted, done, *(tuple(row.path for row in each) for each in (spared, nested, foreign)))
+
+
+def _but(rows: list[Change], some: list[Change]) -> list[Change]:
+    gone = set(some)  # of a list every row would be looked for in every other
+    return [row for row in rows if row not in gone]
 
 
 def carry_out(repo: Repo, index: str, plan: Plan) -> None:

@@ -152,7 +152,4 @@ def all_of(workspace: str, name: str | None) -> list[str]:
 
 
 def _runs(workspace: str) -> list[str]:
-    try:
-        return os.listdir(os.path.join(workspace, RUNS))
-    except OSError:
-        return []
+    return files.entries(os.path.join(workspace, RUNS))

@@ -9,15 +9,15 @@ from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
-from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, workspaces
+from rooda.world import background, clock, hooks, kinship, memory, origin, process, replaced, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
-from rooda.world.kept import KeptPrompt, Measure
 from rooda.world.ledger import Ledger
 from rooda.world.lock import Lock
 from rooda.world.process import Tick
+from rooda.world.prompt_file import KeptPrompt, Measure
 from rooda.world.runfolder import RunFolder, new_id
 from rooda.world.signals import Signals
 from rooda.world.turnstile import Turnstile
@@ -248,7 +248,7 @@ class Session:
     def _ahead(self) -> None:
         """What would make the time between two calls longer, done while one is made."""
         self.folder.make_spare()
-        files.let_go()
+        replaced.let_go()
 
     def _sync(self) -> None:
         """While agents work it costs nothing: the loop has to wait anyway."""

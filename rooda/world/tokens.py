@@ -6,7 +6,7 @@ A child, because the vocabulary takes about 80 MB that the loop would keep for a
 import os
 
 from rooda.prompting.vocabulary import ENCODINGS
-from rooda.world import files
+from rooda.world import cache, files
 
 TIMEOUT = 15.0
 CHILD = """\
@@ -35,7 +35,7 @@ def _recalled(text: str, encoding: str) -> tuple[int, bool]:
         return 0, True
     data = _bytes(text)
     key = files.sha256(data)
-    slot = _slot(encoding, key)
+    slot = cache.place("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)
@@ -50,15 +50,6 @@ def _bytes(text: str) -> bytes:
         return files.to_bytes(text)
     except UnicodeEncodeError:  # surrogates that never were bytes of a file
         return text.encode("utf-8", "surrogatepass")
-
-
-def _slot(encoding: str, key: str) -> str:
-    """Where this count may lie: 4096 files per encoding, each with the latest count that fell to it."""
-    for variable, below in (("ROODA_CACHE_HOME", ""), ("XDG_CACHE_HOME", "rooda"), ("HOME", ".cache/rooda")):
-        home = os.environ.get(variable, "")
-        if os.path.isabs(home):
-            return os.path.join(home, below, "tokens", encoding, key[:3])
-    return ""
 
 
 def _read(slot: str, key: str, size: int) -> int | None:

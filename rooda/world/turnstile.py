@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rooda.errors import LimitReached
 from rooda.model import Call, Reply
+from rooda.policy.moments import OF_ACCOUNT
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, enough, total, with_reply
@@ -81,6 +82,6 @@ def _agents(agent: Agent) -> tuple[Agent, ...]:
 
 def _stopped(who: str, free_at: float) -> LimitReached:
     return LimitReached(
-        f"Usage limit of {who} until {clock.rfc3339_local(free_at)}",
+        f"{OF_ACCOUNT}{who} until {clock.rfc3339_local(free_at)}",
         "No further agent is started. Resume then, or with another --agent.",
     )

@@ -16,7 +16,7 @@ SKIPPED = {
 }
 LOOK = 0.25  # seconds between two looks
 MOST = 50_000  # folders or files watched
-_CLOSE_WRITE, _MOVED_TO, _CREATE, _IS_FOLDER, _OVERFLOW = 0x8, 0x80, 0x100, 0x40000000, 0x4000
+_CLOSE_WRITE, _MOVED_TO, _CREATE, _IS_FOLDER = 0x8, 0x80, 0x100, 0x40000000
 _FLAGS = 0o2000000 | os.O_NONBLOCK  # IN_CLOEXEC
 
 

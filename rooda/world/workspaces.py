@@ -25,12 +25,8 @@ def note(workspace: str) -> None:
 def known() -> list[str]:
     """All that still exist; those that are gone are forgotten."""
     home = cache.state("workspaces")
-    try:
-        names = os.listdir(home) if home else []
-    except OSError:
-        return []
     found = []
-    for name in names:
+    for name in files.entries(home) if home else ():
         path = os.path.join(home, name)
         workspace = _read(path) if name.endswith(".json") else ""
         if workspace and os.path.isdir(workspace):

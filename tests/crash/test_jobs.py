@@ -197,7 +197,7 @@ def at_start_up(ws: Workspace, delay: float) -> None:
 @pytest.mark.parametrize("place", range(8))
 def test_O_051_a_signal_at_start_up(ws: Workspace, place: int) -> None:
     """Somewhere in the first quarter of a second."""
-    at_start_up(ws, (place + random.random()) * 0.03)
+    at_start_up(ws, (place + random.Random(place).random()) * 0.03)
 
 
 @pytest.mark.long

@@ -234,6 +234,17 @@ def test_a_hook_outlives_calls(bare: Workspace) -> None:
     assert Path(bare.fake, "whole").exists()
 
 
+def test_a_hooks_work_is_not_the_agents(bare: Workspace) -> None:
+    """An agent that sleeps is idle, however busy a hook is beside it."""
+    hook = """until grep -qs '"agent.ended"' ".rooda/runs/$ROODA_RUN/events.jsonl"; do :; done"""
+    loops = waiting(bare, {"command": hook, "timeout": 60})
+    loops.more = loops.more.replace("cat said.out", "sleep 1000")
+    loops.agent += "\nidle_timeout = 0.6\nkill_grace = 0.2\niteration_timeout = 10"
+    ran = loops.ooda("-n", "1", "--fresh")
+    assert "timed out after 0.6s without output" in ran.out, ran.both
+    assert ran.err.count("hook") == 0, ran.err
+
+
 def test_a_goal_that_was_refused_while_it_was_planned_has_an_end(bare: Workspace) -> None:
     """Its log says how it ended, and `why` repeats it: nobody killed it."""
     assert planned(bare, REFUSED).code == 1

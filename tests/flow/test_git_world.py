@@ -358,7 +358,10 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
     "a hook that refuses": ("echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "pre-commit"),
     "a sparse work tree": ("git sparse-checkout set none; echo one > src.txt", "put back"),
     "deletes the branch": ("git checkout -q --detach; git branch -q -D ai-loop/do-it", "switched to"),
-    "half a merge": ("git merge -q --no-commit --no-ff main~1 2>/dev/null; true", ""),
+    "half a merge": (
+        'git merge -q --no-commit --no-ff "$(git commit-tree -p main~1 -m side "main~1^{tree}")"',
+        "left a merge half done; it is ended",
+    ),
 }
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from kit import A, B, Goals, plan
 
-from rooda.report.goal_box import width
+from harness import FAKE_AI
+from rooda.report.columns import width
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
 
@@ -197,6 +198,22 @@ def test_verify_gives_a_criterion_a_command(g: Goals) -> None:
     shown = g.rooda("goal", "verify", "good", "--command", "echo 5", "--expect", "< 9")
     assert shown.code == 0 and "measurement" in shown.out
     assert g.go_on().code == 0 and len(g.calls) == 4
+
+
+def test_verify_ends_a_command_that_takes_too_long(g: Goals) -> None:
+    """The limit of the loop's own verification holds here too; of a long output the end is looked at."""
+    words = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo 5"
+    commands = {"hangs": "sleep 1000 & sleep 1001", "floods": words}
+    more = [{"name": name, "verification": "execution output", "command": each} for name, each in commands.items()]
+    g.planned(criteria=[*plan()["criteria"], *more])
+    g.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\nverify_timeout = 0.3\nkill_grace = 0.2\n")
+    assert g.run("-n", "1").code == 4
+    rows = json.loads(g.rooda("goal", "verify", "hangs", "--json").out)
+    assert [(row["met"], row["evidence"]) for row in rows] == [(False, "now: timeout")]
+    g.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\nmax_output_buffer = 4096\n")
+    shown = g.rooda("goal", "verify", "floods", "--command", words, "--expect", "== 5", "--json")
+    assert json.loads(shown.out)[0]["met"] is True
+    assert not g.leftovers()
 
 
 def test_rollback_restores_a_checkpoint(g: Goals) -> None:

@@ -10,6 +10,8 @@ from reflex_kit import ALIAS, Kit, words
 from scenarios import by_iteration, play, script
 
 from harness import until
+from rooda.cli.reflex.stop import end
+from rooda.stores.reflex_files import Place
 
 MODES = ("new", "resume", "status", "stop", "list", "history", "clean")
 
@@ -104,6 +106,16 @@ def test_R_008_R_046_R_183_R_209_R_212_stop_from_another_shell(kit: Kit) -> None
     assert kit.checksums() == before
     assert "stop_reason: user_stop" in running.lines
     assert kit.counts() == {"PLAN": 1}
+
+
+def test_R_008_a_loop_that_ended_just_before_is_not_stopped(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was active when it was looked for, and is over when it is to be ended: said, and no error."""
+    kit.kill_in("PLAN.1", "x")
+    assert kit.reflex("stop", "enough").code == 0
+    before = kit.checksums()
+    assert end(Place(kit.ws.path, ALIAS), "late") == 0
+    assert "has ended meanwhile; nothing to stop." in capsys.readouterr().out
+    assert kit.checksums() == before
 
 
 def test_R_008_R_209_stop_shows_the_artifact(kit: Kit) -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from harness import Workspace, masked, until
+from rooda.report.columns import width
 
 ERASED = b"\r\x1b[K"
 STATUS = re.compile(rb"Iteration \d+(?:/\d+)? \xc2\xb7 [0-9hms]+")
@@ -95,6 +96,17 @@ def test_a_narrow_window(ws: Workspace) -> None:
     terminal.resize(24, 12)
     until(lambda: len(terminal.screen[-1]) <= 11, what="the status to be cut again")
     release(ws, 1)
+    assert terminal.finish() == 0
+
+
+def test_wide_letters_in_a_narrow_window(ws: Workspace) -> None:
+    """What takes two columns counts two, else the end of the status would stand on a line that nobody erases."""
+    ws.procedure("build", gates={"検" * 30: "until [ -e go ]; do sleep 0.02; done"})
+    terminal = ws.terminal("build", "-n", "1", columns=40)
+    until(lambda: "gate 検" in terminal.raw.decode(errors="ignore"), what="the gate")
+    shown = [line.decode() for line in terminal.raw.split(ERASED) if b"gate" in line and STATUS.match(line)]
+    assert shown and all(width(line) <= 39 and line.endswith("…") for line in shown)
+    ws.write("go", "")
     assert terminal.finish() == 0
 
 

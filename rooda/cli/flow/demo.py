@@ -5,6 +5,7 @@ import shlex
 
 import click
 
+from rooda.cli.demo import SOMEBODY, SUBJECT, taken
 from rooda.cli.flow import setup_text
 from rooda.cli.flow.setup_text import Plan, Probe
 from rooda.errors import OK, RoodaError, UsageProblem
@@ -21,16 +22,11 @@ PLAN = Plan(
     [Probe("tests", "python3 -m unittest -v")],
     [Probe("suite", "python3 -m unittest -q")],
 )
-STEPS = (
-    ["-c", "init.defaultBranch=main", "init", "-q", "--template="],
-    ["add", "-A"],
-    ["commit", "-q", "-m", "A small library with three mistakes"],
-)
 
 
 def scaffold(folder: str) -> int:
     """Make it in `folder`, which must be absent or empty."""
-    if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+    if taken(folder):
         raise UsageProblem(f"{folder} is there already and is not an empty folder.", "Name a new one.")
     own = (
         ("textkit.py", PROGRAM),
@@ -54,10 +50,9 @@ def scaffold(folder: str) -> int:
 
 def _commit(folder: str) -> None:
     env = git.with_identity(folder, os.environ)
-    for step in STEPS:
-        done = git.run(step, folder, env=env)
-        if done.code:
-            raise RoodaError(f"git {step[0]} failed in {folder}: {git.said(done)}", "A flow needs git.")
+    failed, why = git.first_commit(folder, SUBJECT, env)
+    if failed:
+        raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
     if env.get("GIT_AUTHOR_NAME") == git.NOBODY["GIT_AUTHOR_NAME"]:  # the flow's own commits need a name too
-        git.run(["config", "user.name", "demo"], folder)
-        git.run(["config", "user.email", "demo@example.invalid"], folder)
+        for key, value in SOMEBODY.items():
+            git.run(["config", f"user.{key.lower()}", value], folder)

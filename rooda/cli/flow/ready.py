@@ -9,7 +9,7 @@ import click
 from rooda import settings
 from rooda.cli import entrance
 from rooda.cli.options import Asked
-from rooda.cli.where import Where
+from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.policy.flow_labels import chain
 from rooda.report.flow_screen import FlowScreen
@@ -64,9 +64,7 @@ class Ground(NamedTuple):
 
 def ground(where: Where, asked: Asked) -> Ground:
     """Settings and repository."""
-    found = settings.load(where.workspace, where.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
+    found = warned(settings.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
     return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(entrance.look(made, asked)))
 
@@ -87,8 +85,7 @@ def ready(under: Ground) -> Ready:
     for warning in topology.warnings:
         entrance.warn(screen, warning)
     if agent is None:
-        text = settings.resolve.no_agent_text(under.found)
-        raise ConfigProblem(text.replace("[procedures.P]", "[flow]         "))
+        raise ConfigProblem(settings.resolve.no_agent_text(under.found, "[flow]"))
     program = entrance.checked(agent, under.where.workspace, "")
     entrance.announced(agent, program, screen)
     flow_repo.require_ready(under.repo)

@@ -47,10 +47,7 @@ def chosen(runs: Sequence[Known], name: str | None) -> Known:
 
 def named(runs: Sequence[Known], name: str) -> Known:
     """A run that can go on; UsageProblem says why one can't."""
-    found = next((run for run in runs if run.id == name), None)
-    if found is None:
-        rows = ", ".join(run.id for run in runs[:5]) or "none"
-        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+    found = flow_runs.named(runs, name)
     if found.status not in (RUNNING, ERROR):
         raise UsageProblem(f"{name} has ended: {found.status}.", 'Start a new run: rooda flow run "TASK"')
     return found

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE
 from rooda.policy.flow_yaml import quoted
-from rooda.prompting.flow_prompts import filled
+from rooda.prompting.flow_prompts import TARGET, filled
 from rooda.world.flow_world import prompt_text
 
 AGENTS = ".claude/agents"
-TARGET = "status is `pass` (the command exits with 0)"
 
 
 class Probe(NamedTuple):

@@ -7,7 +7,7 @@ import click
 
 from rooda.cli.flow import tenant
 from rooda.cli.where import where
-from rooda.errors import OK, UsageProblem
+from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
@@ -47,16 +47,9 @@ def asked_for(ctx: click.Context, name: str | None) -> tuple[Repo, Known | None]
     """The repository, and the run RUN of it; without RUN the one that is open, or the newest; None: none at all."""
     repo = flow_repo.found(where(ctx).workspace)
     runs = flow_runs.known(repo)
-    return repo, chosen(runs, name) if runs or name else None
-
-
-def chosen(runs: list[Known], name: str | None) -> Known:
-    if name is None:
-        return next(iter([*flow_runs.running(runs), *runs]))
-    found = next((run for run in runs if run.id == name), None)
-    if found is None:
-        raise UsageProblem(f"There is no run {name} here.", f"Runs: {', '.join(run.id for run in runs[:5]) or 'none'}")
-    return found
+    if name is not None:
+        return repo, flow_runs.named(runs, name)
+    return repo, next(iter([*flow_runs.running(runs), *runs]), None)
 
 
 def of_run(repo: Repo, run: Known, pid: int | None) -> Json:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from rooda.cli import options
+from rooda.cli.group import DASH_H, InOrder
 from rooda.cli.where import relocated, where
 
 
@@ -130,16 +131,9 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
 }  # fmt: skip
 
 
-class _Words(click.Group):
-    """In the order of their use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-goal = _Words(
+goal = InOrder(
     "goal",
     commands=[_verb(name, module, about, *params()) for name, (module, about, params) in VERBS.items()],
     help="Work on a specification until its criteria hold, with evidence.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=DASH_H,
 )

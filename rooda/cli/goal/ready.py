@@ -3,12 +3,10 @@
 import os
 from typing import NamedTuple
 
-import click
-
 from rooda import settings
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
-from rooda.cli.where import Where
+from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.model import Json
 from rooda.policy import prices
@@ -37,12 +35,10 @@ class Ready(NamedTuple):
 
 def ready(where: Where, typed: Json) -> Ready:
     asked = options.asked(typed)
-    found = settings.load(where.workspace, where.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
+    found = warned(settings.load(where.workspace, where.config))
     made, look = setup(found, "goal", asked.flags)
     if made.agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found).replace("[procedures.P]", "[goal]         "))
+        raise ConfigProblem(settings.resolve.no_agent_text(found, "[goal]"))
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)

@@ -2,24 +2,27 @@
 
 import json
 import os
+import tempfile
 
 import click
 
+from rooda import settings
 from rooda.cli.where import Where
-from rooda.errors import OK, Undecided, UsageProblem
+from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
 from rooda.loops.goal_state import GoalState
 from rooda.model import Json
 from rooda.policy import goal_expect
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
 from rooda.report.goal_table import facts, table
+from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
 from rooda.world import files, lock
-from rooda.world.helper import capture
+from rooda.world.goal_world import OUTPUT
+from rooda.world.process import Spec, run
 from rooda.world.search import finds
-
-NO_LIMIT = 1e6
+from rooda.world.signals import Signals
 
 
 def act(where: Where, typed: Json) -> int:
@@ -80,13 +83,33 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
 
 def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
     """The commands' results as they are at this moment; the state is not changed by them."""
+    look = lookup_kind(settings.load(where.workspace, where.config), "goal", {})
     rows = facts(state, False, None)["criteria"]
-    for row, criterion in zip(rows, state.brief.criteria, strict=True):
-        if criterion.kind in RUN and name in (None, criterion.name):
-            done = capture(["/bin/sh", "-c", criterion.command], cwd=where.workspace, timeout=NO_LIMIT)
-            output = (done.out + done.err).decode("utf-8", "surrogateescape")
-            row["met"] = done.code == 0 and goal_expect.holds(criterion.expect, output, finds)
-            row["evidence"] = f"now: exit {done.code}"
+    with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+        for row, criterion in zip(rows, state.brief.criteria, strict=True):
+            if criterion.kind in RUN and name in (None, criterion.name):
+                spec = _spec(where, look, criterion.command, os.path.join(folder, "output"))
+                done = run(spec, signals)
+                if signals.count:
+                    click.echo("Interrupted.", err=True)
+                    return code_of_signal(signals.first)
+                output = files.to_text(files.tail(spec.output, OUTPUT))
+                met = done.ended == "exit" and done.code == 0
+                row["met"] = met and goal_expect.holds(criterion.expect, output, finds)
+                row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
     click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(table(wanted)))
     return OK
+
+
+def _spec(where: Where, look: Lookup, command: str, output: str) -> Spec:
+    """As the loop runs it, within the same limits."""
+    return Spec(
+        argv=("/bin/sh", "-c", command),
+        cwd=where.workspace,
+        env=os.environ,
+        output=output,
+        timeout=float(look.value("verify_timeout", 0)),
+        grace=float(look.value("kill_grace", 5)),
+        cap=int(look.value("max_output_buffer", 0)),
+    )

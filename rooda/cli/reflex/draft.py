@@ -10,7 +10,7 @@ from rooda.prompting.substitute import substitute
 from rooda.terms import Setup
 from rooda.world import files
 from rooda.world.agents import final
-from rooda.world.kept import Measure
+from rooda.world.prompt_file import Measure
 from rooda.world.session import Session, Tenant
 from rooda.world.shipped import shipped
 from rooda.world.signals import Signals

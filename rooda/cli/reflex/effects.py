@@ -20,7 +20,7 @@ from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import files, reflex_effects
 from rooda.world.agents import final
-from rooda.world.kept import Measure
+from rooda.world.prompt_file import Measure
 from rooda.world.reflex_effects import Guarded
 from rooda.world.session import NOT_ASKED, Session
 from rooda.world.shipped import shipped

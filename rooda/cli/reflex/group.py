@@ -1,7 +1,6 @@
 """The words behind `rooda reflex`."""
 
-import click
-
+from rooda.cli.group import DASH_H, InOrder
 from rooda.cli.reflex.clean import clean
 from rooda.cli.reflex.diff import diff
 from rooda.cli.reflex.history import history
@@ -19,17 +18,10 @@ rules and the number of iterations before the first. All state is in .ai-factory
 """
 
 
-class _Modes(click.Group):
-    """In the order in which they were added, which is the order of their use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-reflex = _Modes(
+reflex = InOrder(
     "reflex",
     commands=[new, resume, status, stop, list_, history, clean, show, diff],
     help=HELP,
     short_help="An artifact refined until its rules hold.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=DASH_H,
 )

@@ -2,12 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import click
-
 from rooda import settings
 from rooda.cli import entrance
 from rooda.cli.options import Asked
-from rooda.cli.where import Where
+from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.model import Json
 from rooda.report.reflex_screen import ReflexScreen
@@ -35,15 +33,13 @@ class Ready(NamedTuple):
 
 def ready(where: Where, asked: Asked, own: Json) -> Ready:
     """`own`: what was typed of this kind's own settings."""
-    found = settings.load(where.workspace, where.config)
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
+    found = warned(settings.load(where.workspace, where.config))
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _only_reads(found, look, made.agent):
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found).replace("[procedures.P]", "[reflex]       "))
+        raise ConfigProblem(settings.resolve.no_agent_text(found, "[reflex]"))
     screen = ReflexScreen(entrance.look(made, asked))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen)

@@ -38,7 +38,9 @@ def close(place: Place, reason: str) -> State | None:
 
 def end(place: Place, reason: str) -> int:
     state = close(place, reason)
-    assert state is not None
+    if state is None:
+        click.echo(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
+        return OK
     click.echo("\n".join(reflex_lines.summary(summary(place, state))))
     data = reflex_files.read_artifact(place)
     if data is not None:

@@ -8,6 +8,7 @@ from rooda.model import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files
+from rooda.world.runfolder import RUNS
 
 
 class Version(NamedTuple):
@@ -43,23 +44,16 @@ def text_of(place: Place, digest: str) -> str | None:
     now = reflex_files.read_artifact(place)
     if now is not None and files.sha256(now) == digest:
         return files.to_text(now)
-    runs = os.path.join(place.workspace, ".rooda", "runs")
-    for run in sorted(_entries(runs), reverse=True):
+    runs = os.path.join(place.workspace, RUNS)
+    for run in sorted(files.entries(runs), reverse=True):
         if f"-{place.alias}-" not in run:
             continue
-        for name in sorted(_entries(os.path.join(runs, run))):
+        for name in sorted(files.entries(os.path.join(runs, run))):
             if name.startswith("artifact-") and digest[:16] in name:
                 data = _read(os.path.join(runs, run, name))
                 if data is not None and files.sha256(data) == digest:
                     return files.to_text(data)
     return None
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _read(path: str) -> bytes | None:

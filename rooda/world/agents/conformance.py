@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rooda.errors import RoodaError
 from rooda.model import Json
-from rooda.world import clock, descent, files, process, tree
+from rooda.world import clock, descent, files, journal, process, runfolder, tree
 from rooda.world.process import Done, Spec, Tick
 from rooda.world.signals import Signals
 
@@ -104,7 +104,7 @@ class Bench:
         """The last event of this name; {} if there is none."""
         found: Json = {}
         for folder in self._runs():
-            for line in files.lines(os.path.join(folder, "events.jsonl"), 1 << 24, 1 << 20):
+            for line in files.lines(os.path.join(folder, journal.NAME), 1 << 24, 1 << 20):
                 record = json.loads(line)
                 found = record if record["event"] == name else found
         return found
@@ -120,8 +120,7 @@ class Bench:
         return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
 
     def _runs(self) -> list[str]:
-        place = os.path.join(self.work, ".rooda", "runs")
-        return [os.path.join(place, name) for name in sorted(os.listdir(place))] if os.path.isdir(place) else []
+        return runfolder.all_of(self.work, None)
 
 
 def examine(name: str, table: Mapping[str, Any], folder: str, signals: Signals) -> Iterator[Check]:

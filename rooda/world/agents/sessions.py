@@ -67,10 +67,7 @@ def _matching(folder: str, parts: list[str]) -> Iterator[str]:
     first, rest = parts[0], parts[1:]
     names = [first]
     if first == NEWEST or "*" in first:
-        try:
-            names = sorted(os.listdir(folder), reverse=True)
-        except OSError:
-            return
+        names = sorted(files.entries(folder), reverse=True)
         names = names[:2] if first == NEWEST else fnmatch.filter(names, first)
     for name in names:
         yield from _matching(os.path.join(folder, name), rest)

@@ -1,0 +1,13 @@
+"""How large the terminal is."""
+
+import os
+from typing import TextIO
+
+
+def size(stream: TextIO) -> tuple[int, int]:
+    """Columns and rows; the usual ones where nobody knows."""
+    try:
+        found = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return found.columns or 80, found.lines or 24
