@@ -1,8 +1,14 @@
 """Where a specification comes from, and what is said if the agent that is to read it fails."""
 
+import json
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 from kit import SPEC, Goals
 
+ROOT = Path(__file__).parents[2]
 FAILING = "echo 'Error: no key' >&2; exit 7"
 
 
@@ -12,6 +18,19 @@ def test_a_specification_of_any_bytes_from_stdin(g: Goals) -> None:
     spec = SPEC.encode() + b" \xff\xfe"
     ran = g.rooda("goal", "run", "--file", "-", stdin=spec, env={"PYTHONIOENCODING": "utf-8:strict"})
     assert ran.code == 0 and spec in g.calls[0].prompt, ran.both
+
+
+@pytest.mark.parametrize("path", ["prompts/goal/plan.md", "docs/goal.md"])
+def test_the_example_of_what_must_not_be_is_true_only_then(g: Goals, path: str) -> None:
+    """Outside of git as well, and whether or not the agent has committed."""
+    shown = re.findall(r"```json\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+    (entry,) = json.loads(shown[0])["mustNot"]
+    verdicts = []
+    for text in (None, "dependencies = []\n", 'dependencies = ["requests"]\n'):
+        if text is not None:
+            g.write("pyproject.toml", text)
+        verdicts.append(subprocess.run(entry["violated_if"], shell=True, cwd=g.path, capture_output=True).returncode)
+    assert verdicts[0] and verdicts[1] and verdicts[2] == 0
 
 
 @pytest.mark.parametrize("word", ["score", "shape", "run"])
