@@ -63,6 +63,11 @@ class Agent(NamedTuple):
     on_limit: str = "wait"  # wait | stop | switch, at a usage limit
     fallback: tuple["Agent", ...] = ()  # whom to switch to
 
+    @property
+    def choices(self) -> tuple["Agent", ...]:
+        """Who may be asked, the first one first."""
+        return (self, *self.fallback) if self.on_limit == "switch" else (self,)
+
 
 class Budget(NamedTuple):
     """What a run may use over all its sessions; 0 = any."""

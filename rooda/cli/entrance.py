@@ -14,10 +14,12 @@ from rooda.world.runfolder import make_home
 
 
 def checked(agent: Agent, workspace: str, prompt: str) -> str:
-    """Where the agent's program lies. Raises what can be found wrong before anything is written or paid for."""
-    program = preflight.require(agent, workspace)
+    """Where the agent's program lies. Raises what can be found wrong with it, and with those it may be switched to."""
+    programs = [preflight.require(each, workspace) for each in agent.choices]
     preflight.check(agent, prompt)
-    return program
+    for other in agent.choices[1:]:
+        preflight.check(other, "")
+    return programs[0]
 
 
 def look(setup: Setup, asked: Asked) -> Look:

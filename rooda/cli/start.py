@@ -82,8 +82,6 @@ def ready(
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(entrance.look(procedure.setup, asked))
-    for other in agent.fallback if agent.on_limit == "switch" else ():
-        entrance.checked(other, where.workspace, "")
     entrance.announced(agent, program, screen)
     return procedure, screen
 

@@ -56,7 +56,7 @@ def tokens(names: tuple[str, ...], encoding: str, as_json: bool, verbose: bool) 
 
 def _text(name: str) -> str:
     if name == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        return files.to_text(sys.stdin.buffer.read())
     return files.text(name)
 
 

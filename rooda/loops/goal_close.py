@@ -92,7 +92,7 @@ def observed(
             continue
         how = run.step(f"OBSERVE {name} {final}", partial(seen, state, world, claim, name))
         note = f"observed: {how or 'no'}\n"
-        path = run.step(f"KEEP {name} {final}", partial(world.keep, f"{iteration}-{name}", note))
+        path = run.step(f"NOTE {name} {final}", partial(world.keep, f"{iteration}-{name}", note))
         state = _with(state, name, bool(how), OBSERVATION, path, iteration)
     return state
 
@@ -118,8 +118,8 @@ def _with(state: GoalState, name: str, met: bool, achieved: str, evidence: str, 
 def judged(run: Run, state: GoalState, world: GoalWorld, criteria: list[Criterion], iteration: int) -> GoalState:
     """One call for each: another agent looks at the change, and its quotation must occur there."""
     for criterion in criteria:
-        diff = run.step(f"DIFF {criterion.name}", partial(world.diff, state.brief.base))
-        values = {"criterion": criterion.name, "diff": prompts.quoted(diff)}
+        diff = run.step(f"DIFF {criterion.name}", partial(change_of, state, world, criterion.name))
+        values = {"criterion": criterion.name, "diff": prompts.change(diff)}
         prompt = prompts.filled(world.template, "judge", values)
         told: Told = run.step(f"JUDGE {criterion.name}", partial(world.ask, "judge", iteration, prompt))
         state = paid(state, told)
@@ -133,6 +133,14 @@ def judged(run: Run, state: GoalState, world: GoalWorld, criteria: list[Criterio
     return state
 
 
+def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
+    """The whole change; a person is told where a judge sees only a part of it."""
+    diff = world.diff(state.brief.base)
+    if more := prompts.unseen(diff):
+        world.tell("problem", text=f"The judge of {of} is not shown all of the change: {more} characters are cut.")
+    return diff
+
+
 def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> tuple[GoalState, list[str]]:
     """mustNot entries that have come true: by their commands, and if so set by a judge."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
@@ -140,9 +148,9 @@ def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> t
     plain = [each.text for each in state.brief.mustNot if not each.violated_if]
     if hurt or not plain or not state.brief.must_not_judge:
         return state, hurt
-    diff = run.step("DIFF mustNot", partial(world.diff, state.brief.base))
-    values = {"entries": prompts.bullets(plain), "diff": prompts.quoted(diff)}
+    diff = run.step("MUSTNOT DIFF", partial(change_of, state, world, "mustNot"))
+    values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
-    told: Told = run.step("JUDGE mustNot", partial(world.ask, "judge", iteration, prompt))
+    told: Told = run.step("MUSTNOT JUDGE", partial(world.ask, "judge", iteration, prompt))
     named = (goal_answer.found(told.text) or {}).get("violated")
     return paid(state, told), [text for text in plain if isinstance(named, list) and text in named]

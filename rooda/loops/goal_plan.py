@@ -88,6 +88,8 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
             break
         how = "" if told.ok else f" (the AI command: {told.how})"
         world.tell("problem", text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}")
+    if problems and not told.ok and not (plan.criteria or plan.steps):
+        raise failed(told, "Nothing was started.")
     return complete(plan, "plan", calls, clarified)
 
 
@@ -104,6 +106,12 @@ def asked(world: GoalWorld, kind: str, number: int, prompt: str) -> Told:
         world.rest(until_reset(told.reset_at, world.seconds()))
         if world.signalled():
             raise Interrupted(world.signalled())
+
+
+def failed(told: Told, left: str) -> RoodaError:
+    """A command that failed and gave no plan says nothing of the specification."""
+    why = ": ".join(text for text in (told.how, told.error) if text)
+    return RoodaError(f"The plan call failed: {why}", f"{left} What the agent printed: rooda logs goal")
 
 
 def plan_prompt(world: GoalWorld, wish: Wish, workflow: str, clarified: str, problems: list[str]) -> str:

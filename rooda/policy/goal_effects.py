@@ -75,4 +75,4 @@ class GoalWorld(NamedTuple):
     prints: Callable[[], tuple[Print, ...]]
     changed: Callable[[Sequence[Print]], tuple[str, ...]]
     shape: Callable[[], tuple[str, str]]  # SHAPE.md: its text and its hash; "" without one
-    newer: Callable[[Sequence[str]], tuple[str, ...]]  # files written since the call began
+    newer: Callable[[Sequence[str]], tuple[str, ...]]  # files written since the step's call began

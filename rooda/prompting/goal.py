@@ -8,6 +8,7 @@ from rooda.prompting.substitute import substitute
 
 Template = Callable[[str], str]
 LONGEST_TAIL = 4000
+LONGEST_CHANGE = 100_000
 
 
 def filled(template: Template, name: str, values: Mapping[str, str]) -> str:
@@ -40,6 +41,17 @@ def quoted(text: str) -> str:
     while fence in text:
         fence += "`"
     return f"{fence}\n{text.strip(chr(10))}\n{fence}"
+
+
+def change(diff: str) -> str:
+    """What a judge is shown of a change: the beginning of a long one, and how much is missing."""
+    more = unseen(diff)
+    return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
+
+
+def unseen(diff: str) -> int:
+    """How many characters of it no judge is shown."""
+    return max(0, len(diff) - LONGEST_CHANGE)
 
 
 def shown(criteria: Sequence[Criterion]) -> list[Criterion]:

@@ -18,7 +18,8 @@ def agent_for(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any], word:
     found = look.find("model")
     own = found is not None and found.path[0] != "loop"
     model = agent.model if own else model_word(look.settings, word)
-    return _with_tools(look, agent, kind, keys)._replace(model=model)
+    fallback = tuple(_with_tools(look, each, kind, keys) for each in agent.fallback)
+    return _with_tools(look, agent, kind, keys)._replace(model=model, fallback=fallback)
 
 
 def _with_tools(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any]) -> Agent:
@@ -49,12 +50,13 @@ def _names(value: object) -> list[str]:
 
 
 def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
-    """What a flow can't have with this agent."""
-    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    """What a flow can't have with this agent, and with those it may be switched to."""
+    tables = look.settings.table("agents")
     found = []
-    if "deny" not in table and agent.name not in HARMLESS:
-        who = agent.name or "the AI command"
-        found.append(f"{who} has no option to take tools away: that the actuator runs no commands is only asked for")
+    for each in agent.choices:
+        if "deny" not in tables.get(each.name, {}) and each.name not in HARMLESS:
+            who, lack = each.name or "the AI command", "has no option to take tools away"
+            found.append(f"{who} {lack}: that the actuator runs no commands is only asked for")
     known = look.settings.table("models")
     foreign = agent.name and agent.output != "text" and not _speaks_claude(agent)
     if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):

@@ -85,9 +85,9 @@ def _next(moment: "resets.Moment", present: float) -> float | None:
             shown = shown.replace(year=moment.year or today.year, month=moment.month, day=moment.day)
         if moment.month and not moment.year and shown.timestamp() < present - 86_400:
             shown = shown.replace(year=today.year + 1)  # no 29th of February there: nothing is known
+        if not moment.month:  # in autumn an hour comes twice; the present minute is the one that is meant
+            choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
+            shown = next(each for each in choices if each.timestamp() + 60 > present)
+        return shown.timestamp()  # the year 1 is too early for it
     except (ValueError, OSError, OverflowError, LookupError):
         return None
-    if not moment.month:  # in autumn an hour comes twice; the present minute is the one that is meant
-        choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
-        shown = next(each for each in choices if each.timestamp() + 60 > present)
-    return shown.timestamp()

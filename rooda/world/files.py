@@ -172,6 +172,12 @@ def write(path: str, data: bytes, mode: int = 0o666) -> None:
     create(path, data, mode)
 
 
+def link(path: str, target: str) -> None:
+    """A symbolic link. What has the name now is removed."""
+    remove(path)
+    os.symlink(target, path)
+
+
 def swap(path: str, data: bytes) -> None:
     """Whole or not at all when we are killed, but not synced: for files that nothing relies on after a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"

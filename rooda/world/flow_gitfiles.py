@@ -10,10 +10,18 @@ from rooda.world.repo import Repo
 Facts = tuple[int, ...]
 
 
+class Own(NamedTuple):
+    """A file of git's, or a link in its place: people link hooks, and git follows."""
+
+    data: bytes = b""
+    mode: int = 0
+    target: str = ""  # of a link
+
+
 class Kept(NamedTuple):
     """What was there before a call."""
 
-    own: dict[str, tuple[bytes, int]]  # settings and hooks: bytes and mode
+    own: dict[str, Own]  # settings and hooks
     listed: bytes | None  # the index
     staged: os.stat_result | None
 
@@ -32,12 +40,19 @@ def put_back(repo: Repo, before: Kept) -> str:
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
     for path in changed:
         if path in before.own:
-            files.folder(os.path.dirname(path))
-            files.write(path, *before.own[path])
+            _put(path, before.own[path])
         else:
             files.remove(path)
     listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
     return f"has changed git's own files; put back: {listed}" if changed else ""
+
+
+def _put(path: str, own: Own) -> None:
+    files.folder(os.path.dirname(path))
+    if own.target:
+        files.link(path, own.target)
+    else:
+        files.write(path, own.data, own.mode)
 
 
 def put_index_back(repo: Repo, before: Kept) -> None:
@@ -63,11 +78,14 @@ def _of(facts: os.stat_result) -> Facts:
     return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
-def _own(repo: Repo) -> dict[str, tuple[bytes, int]]:
+def _own(repo: Repo) -> dict[str, Own]:
     found = {}
     for path in _names(repo):
         try:
-            found[path] = (files.read_ours(path), os.stat(path).st_mode & 0o777)
+            if os.path.islink(path):
+                found[path] = Own(target=os.readlink(path))
+            else:
+                found[path] = Own(files.read_ours(path), os.stat(path).st_mode & 0o777)
         except OSError:
             continue
     return found
@@ -76,9 +94,11 @@ def _own(repo: Repo) -> dict[str, tuple[bytes, int]]:
 def _names(repo: Repo) -> Iterator[str]:
     yield os.path.join(repo.common, "config")
     yield os.path.join(repo.folder, "config.worktree")
-    for folder in ("info", "hooks"):
+    for folder in (os.path.join(repo.common, "info"), os.path.join(repo.common, "hooks")):
+        if os.path.islink(folder):  # sorts before what is in it, so that nothing is put back through a wrong one
+            yield folder
         try:
-            names = os.listdir(os.path.join(repo.common, folder))
+            names = os.listdir(folder)
         except OSError:
             continue
-        yield from (os.path.join(repo.common, folder, name) for name in names if not name.endswith(".sample"))
+        yield from (os.path.join(folder, name) for name in names if not name.endswith(".sample"))

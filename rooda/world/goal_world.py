@@ -42,7 +42,7 @@ class Effects:
     def __init__(self, session: Session, ways: Ways, asker: Asker, watch: Watch) -> None:
         self._session, self._ways, self._asker, self._watch = session, ways, asker, watch
         self._yes = ways.yes
-        self._began, self._since = 0.0, 0.0  # of a call: by the clock of files, and by one that nobody sets
+        self._began, self._since = 0.0, 0.0  # of a step's call: by the clock of files, and by one that nobody sets
         self._judges = 0
         self._templates: dict[str, str] = {}
         self.tell = session.tell
@@ -54,7 +54,8 @@ class Effects:
         measure = Measure(setup.token_encoding, setup.token_budget)
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
         self._watch.begin()
-        self._began, self._since = clock.now(), clock.monotonic()
+        if kind == "step":  # a judge's call comes after it, and before its files are looked at
+            self._began, self._since = clock.now(), clock.monotonic()
         reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
         edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
@@ -156,7 +157,7 @@ class Effects:
         return problem
 
     def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Files written since the call began."""
+        """Files written since the step's call began."""
         found = []
         set_by = clock.now() - self._began - (clock.monotonic() - self._since)  # by so much the clock was set meanwhile
         began = self._began + min(set_by, 0.0)

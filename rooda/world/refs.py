@@ -10,7 +10,6 @@ from rooda.world.restore import Plan
 from rooda.world.runfolder import make_home
 from rooda.world.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index
 
-LONGEST_DIFF = 100_000
 NO_REPOSITORY = "no git repository here"
 GOAL = "goal"
 
@@ -100,7 +99,7 @@ def diff(workspace: str, base: str) -> str:
     except (GitProblem, OSError):
         return ""
     done = repo.ask("diff", "--no-color", "--no-ext-diff", base, now)
-    return done.out.decode("utf-8", "replace")[:LONGEST_DIFF] if done.code == 0 else ""
+    return done.out.decode("utf-8", "replace") if done.code == 0 else ""
 
 
 def ignored(workspace: str, paths: list[str]) -> set[str]:

@@ -41,7 +41,7 @@ class Turnstile:
                 raise LimitReached(reason, "No further agent is started. Resume with a higher limit.")
             if not call.agent.name:  # nothing is known of a raw command's limits
                 break
-            choices = [self._choice(agent) for agent in _agents(call.agent)]
+            choices = [self._choice(agent) for agent in call.agent.choices]
             first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
             if first.free_at <= clock.now():
                 return call._replace(agent=first.agent)
@@ -74,10 +74,6 @@ class Choice(NamedTuple):
     agent: Agent
     who: str
     free_at: float
-
-
-def _agents(agent: Agent) -> tuple[Agent, ...]:
-    return (agent, *agent.fallback) if agent.on_limit == "switch" else (agent,)
 
 
 def _stopped(who: str, free_at: float) -> LimitReached:

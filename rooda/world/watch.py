@@ -4,6 +4,7 @@ An agent whose output names its edits is believed before either (`world/goal_rep
 """
 
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from typing import Protocol
@@ -16,6 +17,7 @@ SKIPPED = {
 }
 LOOK = 0.25  # seconds between two looks
 MOST = 50_000  # folders or files watched
+READS = 100  # of one look: more than the kernel keeps for us
 _CLOSE_WRITE, _MOVED_TO, _CREATE, _IS_FOLDER = 0x8, 0x80, 0x100, 0x40000000
 _FLAGS = 0o2000000 | os.O_NONBLOCK  # IN_CLOEXEC
 
@@ -57,9 +59,26 @@ def ticking(watch: Watch, other: Tick | None) -> Tick:
 
 def folders(top: str) -> Iterator[str]:
     """The folder and those below it, without those that nobody writes by hand."""
-    for place, names, _ in os.walk(top):
-        names[:] = [name for name in names if name not in SKIPPED]
+    for place, _ in _walk(top):
         yield place
+
+
+def written_after(top: str, then: float) -> Iterator[str]:
+    """The files in these folders that are newer. What vanishes while it is looked at is passed over."""
+    for place, names in _walk(top):
+        for path in (os.path.join(place, name) for name in names):
+            try:
+                facts = os.stat(path)
+            except OSError:
+                continue
+            if stat.S_ISREG(facts.st_mode) and facts.st_mtime > then:
+                yield path
+
+
+def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
+    for place, names, others in os.walk(top):
+        names[:] = [name for name in names if name not in SKIPPED]
+        yield place, others
 
 
 def counted(path: str) -> bool:
@@ -104,13 +123,19 @@ class Inotify:
         self._counts = {}
 
     def look(self) -> None:
-        while data := self._read():
-            place = 0
+        """What comes while we look is for the next look: who writes faster than we read must not hold up the loop."""
+        made: dict[str, None] = {}
+        for _ in range(READS):
+            data, place = self._read(), 0
             while place < len(data):
                 number, mask, _, length = struct.unpack_from("iIII", data, place)
                 name = data[place + 16 : place + 16 + length].rstrip(b"\0")
                 place += 16 + length
-                self._take(number, mask, os.fsdecode(name))
+                self._take(number, mask, os.fsdecode(name), made)
+            if not data:
+                break
+        for path in made:
+            self._enter(path)
 
     def _read(self) -> bytes:
         try:
@@ -118,14 +143,14 @@ class Inotify:
         except OSError:
             return b""
 
-    def _take(self, number: int, mask: int, name: str) -> None:
+    def _take(self, number: int, mask: int, name: str, made: dict[str, None]) -> None:
         folder = self._folders.get(number)
         if folder is None or not name:
             return
         path = os.path.join(folder, name)
         if mask & _IS_FOLDER:
             if mask & (_CREATE | _MOVED_TO) and name not in SKIPPED:
-                self._enter(path)
+                made[path] = None
         elif mask & (_CLOSE_WRITE | _MOVED_TO) and counted(path):
             self._count(path)
 
@@ -137,8 +162,12 @@ class Inotify:
         except OSError:
             return
         for place in folders(path):
-            for entry in os.scandir(place):
-                if entry.is_file(follow_symlinks=False) and counted(entry.path):
+            try:
+                entries = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
+            except OSError:  # agents make folders and remove them again
+                continue
+            for entry in entries:
+                if counted(entry.path):
                     self._count(entry.path)
 
     def _count(self, path: str) -> None:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from loops_kit import Loops
 
-from harness import Workspace, until
+from harness import Ran, Workspace, until
 
 LIMITED = (
     '{"type":"result","is_error":true,"api_error_status":429,"result":"You\'ve hit your usage limit","session_id":"s"}'
@@ -101,6 +102,15 @@ def test_a_fallback_that_is_missing_is_told_before_the_start(ws: Workspace) -> N
     ws.procedure()
     ran = ws.rooda("build")
     assert ran.code == 2 and "no-such-program" in ran.err and calls(ws) == 0
+
+
+@pytest.mark.parametrize("kind", ["reflex", "flow", "goal"])
+def test_a_missing_fallback_of_the_other_kinds(bare: Workspace, kind: str) -> None:
+    """They are told it before the start as well, and nobody is called."""
+    keys = f'\n[{kind}]\nagent = "mine"\non_limit = "switch"\nfallback = ["other"]\n'
+    loops = Loops(bare, keys + '[agents.mine]\ncommand = "touch called"\n[agents.other]\ncommand = "no-such-program"\n')
+    ran: Ran = getattr(loops, kind)()
+    assert ran.code == 2 and "no-such-program" in ran.err and not bare.exists("called"), ran.both
 
 
 def test_ctrl_z_while_it_rests(ws: Workspace) -> None:

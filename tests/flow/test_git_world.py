@@ -356,6 +356,12 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
         "put back: .git/config",
     ),
     "a hook that refuses": ("echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "pre-commit"),
+    "a link as a hook": ("ln -s $FAKE/evil .git/hooks/post-commit", "put back: .git/hooks/post-commit"),
+    "a link as the folder of hooks": (
+        "mkdir $FAKE/h && cp $FAKE/evil $FAKE/h/post-commit; mv .git/hooks $FAKE/old; ln -s $FAKE/h .git/hooks",
+        "put back: .git/hooks, .git/hooks/post-commit",
+    ),
+    "a link as git's settings": ("cp .git/config $FAKE/c; ln -sf $FAKE/c .git/config", "put back: .git/config"),
     "a sparse work tree": ("git sparse-checkout set none; echo one > src.txt", "put back"),
     "deletes the branch": ("git checkout -q --detach; git branch -q -D ai-loop/do-it", "switched to"),
     "half a merge": (
@@ -372,16 +378,44 @@ def test_F_141_agents_that_move_git_are_put_right(flow: Flow, name: str) -> None
     flow.scenario("S1")
     flow.ws.write("other.txt", "stays\n")
     flow.commit("another file")
+    evil = Path(flow.ws.fake, "evil")
+    evil.write_text(f"#!/bin/sh\ntouch {evil}.ran\n")
+    evil.chmod(0o755)
     flow.say("actuator-main", f"!edit src.txt one\n!sh {shell}\n## What Was Done\n\none\n")
     ran = flow.run()
     assert ran.code == 0, ran.both
-    assert said in ran.err
+    assert said in ran.err and not os.path.exists(f"{evil}.ran")
     assert flow.labels() == ["0", "1", "2"]
     assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
     assert flow.ws.read("src.txt") == "one\n" and flow.ws.read("other.txt") == "stays\n"
     assert flow.ws.git("show", f"{flow.at('1').sha}:src.txt") == "one\n"
     assert flow.ws.git("rev-list", "--merges", "main..HEAD") == ""
     assert flow.clean()
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "echo 'exit 1' > $FAKE/new; chmod +x $FAKE/new; mv $FAKE/new .git/hooks/post-commit",
+        "ln -sf $FAKE/evil .git/hooks/post-commit",
+        "rm .git/hooks/post-commit",
+    ],
+)
+def test_a_linked_hook_is_put_back_as_a_link(flow: Flow, shell: str) -> None:
+    """A linked hook that an agent overwrites, bends or removes leads where it led, and runs at each commit."""
+    flow.scenario("S1")
+    evil, mine = Path(flow.ws.fake, "evil"), Path(flow.ws.fake, "mine")
+    for path in (evil, mine):
+        path.write_text(f"#!/bin/sh\necho x >> {path}.ran\n")
+        path.chmod(0o755)
+    linked = Path(flow.ws.path, ".git", "hooks", "post-commit")
+    linked.parent.mkdir(exist_ok=True)
+    linked.symlink_to(mine)
+    flow.say("actuator-main", f"!edit src.txt one\n!sh {shell}\n## What Was Done\n\none\n")
+    ran = flow.run()
+    assert ran.code == 0 and "put back: .git/hooks/post-commit" in ran.err, ran.both
+    assert os.readlink(linked) == str(mine) and not os.path.exists(f"{evil}.ran")
+    assert Path(f"{mine}.ran").read_text().count("x") == 3
 
 
 READERS = {"sensor": "sensor-unit", "controller": "controller-main"}

@@ -200,6 +200,33 @@ def test_F_103_a_shell_is_denied_by_the_agents_own_option(flow: Flow) -> None:
     assert denied == {"actuator": ["--deny", "Bash"], "sensor": ["--deny", "Edit,NotebookEdit"], "controller": []}
 
 
+def test_F_103_a_fallback_has_no_shell_either(flow: Flow) -> None:
+    """While the first agent's account may not be used, the actuator's command of the second takes Bash away as well."""
+    flow.scenario("S1")
+    import json
+
+    from flow_kit import AGENT
+
+    limit = {"type": "result", "is_error": True, "api_error": "usage_limit_reached", "result": "limit"}
+    script = flow.ws.write("limited.sh", f"cat <<'END'\n{json.dumps(limit)}\nEND\n")
+    agents = f'[agents.first]\ncommand = "sh {script}"\noutput = "claude"\ndeny = "--deny {{tools}}"\n'
+    agents += f'[agents.mine]\ncommand = {json.dumps(AGENT)}\ndeny = "--deny {{tools}}"\n'
+    flow.ws.config(f'{agents}[flow]\nagent = "first"\non_limit = "switch"\nfallback = ["mine"]\n')
+    flow.commit("settings")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    denied = {call["role"]: [word for word in call["argv"] if word == "Bash"] for call in flow.calls}
+    assert denied == {"actuator": ["Bash"], "sensor": [], "controller": []}
+
+
+def test_flow_check_warns_of_a_fallback_that_keeps_its_shell(flow: Flow) -> None:
+    """An agent without an option for it is named, also if it is only switched to."""
+    agents = '[agents.first]\ncommand = "true"\ndeny = "--deny {tools}"\n[agents.other]\ncommand = "true"\n'
+    flow.ws.config(f'{agents}[flow]\nagent = "first"\non_limit = "switch"\nfallback = ["other"]\n')
+    ran = flow.ws.rooda("flow", "check")
+    assert ran.code == 0 and "WARNING: other has no option to take tools away" in ran.err, ran.both
+
+
 def test_F_105_F_106_F_107_the_plan_is_the_childs_task(ran: Ran) -> None:
     """No actuator call between the root's controller and the child's entry."""
     flow, _ = ran("S2")

@@ -33,7 +33,18 @@ VALUES = st.recursive(
     max_leaves=10,
 )
 RECORDS = st.dictionaries(WORDS, VALUES, min_size=1, max_size=5).map(lambda record: json.dumps(record).encode())
-LINES = RECORDS | st.binary(max_size=30) | TAGS.map(str.encode) | RECORDS.map(lambda line: line[: len(line) // 2])
+NUMBERS = st.text("0123456789.", min_size=1, max_size=6) | st.just("9" * 400)
+TOKENS = st.builds(
+    "Tokens: {}{} sent, {} received. Cost: ${} message, ${} session.".format,
+    *(NUMBERS, st.sampled_from(["", "k", "M"]), NUMBERS, NUMBERS, NUMBERS),
+)
+LINES = (
+    TOKENS.map(str.encode)
+    | RECORDS
+    | st.binary(max_size=30)
+    | TAGS.map(str.encode)
+    | RECORDS.map(lambda line: line[: len(line) // 2])
+)
 TRANSCRIPTS = st.lists(LINES, max_size=8).map(b"\n".join) | st.binary(max_size=200)
 
 
@@ -70,6 +81,8 @@ def test_every_kind_of_output_is_fuzzed() -> None:
 @example(data=b'{"type": ' + b"[" * 100_000, limit=1 << 20)
 @example(data=b'{"n": 1' + b"0" * 5000 + b"}", limit=1 << 20)
 @example(data=b"\xff\xfe" * 50, limit=7)
+@example(data=b"Tokens: " + b"9" * 400 + b" sent, 1 received.", limit=1 << 20)
+@example(data=b"Tokens: 1 sent, 1 received. Cost: $0 message, $0.0.1 session.", limit=1 << 20)
 def test_any_transcript_can_be_read(folder: str, output: str, data: bytes, limit: int) -> None:
     """No exception, whatever is printed and wherever the limit cuts; the answer is one of the three words."""
     assert verdict(folder, output, data, limit) in ("", "SUCCESS", "FAILURE")

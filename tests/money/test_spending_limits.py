@@ -93,6 +93,26 @@ def test_a_call_cut_off_by_a_crash_is_in_the_books(ws: Workspace) -> None:
     assert ws.rooda("resume", "build", "--max-cost", "0.75").code == 4
 
 
+@pytest.mark.parametrize(
+    ("line", "cost", "tokens"),
+    [
+        ("Tokens: 1.3k sent, 50 received. Cost: $0.0035 message, $0.0.1 session.", None, 1350),
+        (f"Tokens: {'9' * 400} sent, 50 received. Cost: $0.0035 message, $0.5 session.", 0.5, 50),
+        (f"Tokens: 1.2.3M sent, 50 received. Cost: $0.0035 message, ${'9' * 400} session.", None, 50),
+    ],
+)
+def test_numbers_that_are_none(ws: Workspace, line: str, cost: float | None, tokens: int) -> None:
+    """aider's line with numbers that can't be meant: they are unknown, the loop goes on and `rooda usage` answers."""
+    ws.write("agent.sh", f"cat <<'END'\n{line}\nEND\n")
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "aider"\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and ws.state() is None, ran.both
+    ended = next(event for event in ws.events() if event["event"] == "agent.ended")
+    assert ended.get("cost") == cost and sum(ended["usage"].values()) == tokens
+    assert "Infinity" not in json.dumps(ws.events()) and usage(ws)["total"]["calls"] == 1
+
+
 def test_a_raw_command_costs_an_unknown_amount(ws: Workspace) -> None:
     """Unknown is said, and is not 0; the calls are counted."""
     assert ws.rooda("build", "-n", "2").code == 0

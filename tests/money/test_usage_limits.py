@@ -44,6 +44,15 @@ def test_stop(ws: Workspace) -> None:
     assert (state["iteration"], state["consecutive_failures"], state["status"]) == (0, 0, "interrupted")
 
 
+def test_a_time_that_no_clock_shows(ws: Workspace) -> None:
+    """A limit that is said to end in the year 1 ends nobody knows when; the run pauses as at any other."""
+    agents(ws, 0, on_limit="stop")
+    told = {"type": "result", "is_error": True, "api_error": "usage_limit_reached"}
+    ws.write("first.out", json.dumps({**told, "result": "You've hit your limit, resets Jan 1, 0001 at 1am"}))
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 4 and "WARNING: Usage limit of first" in ran.lines[-1], ran.both
+
+
 def test_switch(ws: Workspace) -> None:
     """on_limit = "switch": the next agent makes the same call, and those after it, while the first may not be used."""
     agents(ws, FAR, on_limit="switch", fallback=["second"])

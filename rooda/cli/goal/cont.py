@@ -23,7 +23,7 @@ from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
 from rooda.world import lock
 from rooda.world.goal_unpaid import unpaid
-from rooda.world.watch import folders
+from rooda.world.watch import written_after
 
 MOST_NAMED = 20  # files that a call which died may have changed
 
@@ -139,10 +139,5 @@ def _changed_since(place: Place) -> list[str]:
         then = os.stat(place.state).st_mtime
     except OSError:
         return []
-    found = []
-    for folder in folders(place.workspace):
-        for name in os.listdir(folder):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and os.stat(path).st_mtime > then:
-                found.append(os.path.relpath(path, place.workspace))
+    found = [os.path.relpath(path, place.workspace) for path in written_after(place.workspace, then)]
     return sorted(found)[:MOST_NAMED]

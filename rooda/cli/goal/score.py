@@ -1,6 +1,7 @@
 """`rooda goal score SPEC`: how clear a specification is; nothing is started."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -10,10 +11,10 @@ from rooda.cli.goal.ready import ready
 from rooda.cli.goal.wish import specification
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, code_of_signal
-from rooda.loops.goal_plan import TRIES, Wish, asked, plan_prompt
+from rooda.loops.goal_plan import TRIES, Wish, asked, failed, plan_prompt
 from rooda.model import Json
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
-from rooda.policy.goal_effects import GoalWorld
+from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import Scores
 from rooda.report.goal_lines import MAKERS
@@ -29,19 +30,25 @@ def act(where: Where, typed: Json) -> int:
     made = made._replace(screen=GoalScreen(Look("error")))  # the answer is all that is printed
     try:
         with opened(made, where, None, "") as open_:
-            for attempt in range(1, TRIES + 1):
-                scores = planned(open_.world, spec, attempt).scores
-                if scores is not None:
-                    return shown(spec, goal_score.quoted(scores, spec), "plan", typed["json"])
+            plan, told = planned(open_.world, spec, lambda plan: plan.scores is not None)
     except Interrupted as cut:
         return code_of_signal(cut.number)
+    if plan.scores is not None:
+        return shown(spec, goal_score.quoted(plan.scores, spec), "plan", typed["json"])
+    if not told.ok:
+        raise failed(told, "Nothing was scored; by the words alone: --offline.")
     return shown(spec, goal_rubric.offline(spec), "offline", typed["json"])
 
 
-def planned(world: GoalWorld, spec: str, attempt: int) -> Plan:
-    """What an agent makes of the specification."""
+def planned(world: GoalWorld, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, Told]:
+    """What an agent makes of the specification, asked twice at most, and how its last call went."""
     prompt = plan_prompt(world, Wish(spec), goal_words.workflow(spec), "", [])
-    return goal_plan.read(goal_answer.found(asked(world, "plan", attempt, prompt).text))
+    for attempt in range(1, TRIES + 1):
+        told = asked(world, "plan", attempt, prompt)
+        plan = goal_plan.read(goal_answer.found(told.text))
+        if enough(plan):
+            break
+    return plan, told
 
 
 def shown(spec: str, scores: Scores, by: str, as_json: bool) -> int:

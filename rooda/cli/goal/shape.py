@@ -10,7 +10,7 @@ from rooda.cli.goal.ready import ready
 from rooda.cli.goal.score import planned
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
-from rooda.loops.goal_plan import TRIES, NotReady
+from rooda.loops.goal_plan import NotReady, failed
 from rooda.model import Json
 from rooda.policy import goal_fit, goal_rubric, goal_score, goal_shape_text, goal_words
 from rooda.policy.goal_plan import Plan
@@ -47,10 +47,9 @@ def act(where: Where, typed: Json) -> int:
 def _asked(where: Where, typed: Json, spec: str) -> Plan:
     made = ready(where, typed)
     with opened(made._replace(screen=GoalScreen(Look("error"))), where, None, "") as open_:
-        for attempt in range(1, TRIES + 1):
-            plan = planned(open_.world, spec, attempt)
-            if plan.criteria and plan.scores:
-                break
+        plan, told = planned(open_.world, spec, lambda plan: bool(plan.criteria and plan.scores))
+    if not plan.criteria and not told.ok:
+        raise failed(told, "Nothing was written.")
     return plan
 
 

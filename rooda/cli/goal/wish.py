@@ -24,7 +24,7 @@ def specification(where: Where, typed: Json) -> str:
     if (spec is None) == (path is None):
         raise UsageProblem("Say what is to be done: a specification, or --file FILE; not both.")
     if path is not None:
-        spec = sys.stdin.read() if path == "-" else _content(where, path)
+        spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
     if not str(spec).strip():
         raise UsageProblem("The specification is empty.")
     return str(spec)

@@ -1,9 +1,10 @@
 """aider's plain output. Its exit code says nothing; its words do."""
 
+import math
 import re
 
 from rooda.model import Usage
-from rooda.world.agents.gathered import Gathered
+from rooda.world.agents.gathered import Gathered, money, number
 
 _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*([\d.]+[kM]?) received\.")
 _COST = re.compile(r"\$([\d.]+) session")
@@ -21,7 +22,7 @@ def line(text: str, into: Gathered) -> None:
         into.error = into.message = ""
         into.add(Usage(_count(tokens[1]), _count(tokens[2])))
         if cost := _COST.search(text):
-            into.cost = float(cost[1].rstrip("."))
+            into.cost = money(_number(cost[1].rstrip(".")))
     elif "has hit a token limit" in text:
         into.fail(f"{text} (context window)", "context_window")
     elif error := _ERROR.search(text):
@@ -36,8 +37,12 @@ def line(text: str, into: Gathered) -> None:
 
 
 def _count(text: str) -> int:
-    scale = _SCALE.get(text[-1:], 1)
+    return number({"count": _number(text.rstrip("kM")) * _SCALE.get(text[-1:], 1)}, "count")
+
+
+def _number(text: str) -> float:
+    """What the digits and dots come to; nan where they are no number."""
     try:
-        return int(float(text.rstrip("kM")) * scale)
+        return float(text)
     except ValueError:
-        return 0
+        return math.nan

@@ -1,0 +1,85 @@
+"""Judges of a goal: what they are asked, what they are shown, and what a criterion may be called."""
+
+import json
+
+import pytest
+from kit import Goals
+
+from harness import FAKE_AI
+
+ANSWER = {"met": True, "quote": "the new line", "violated": []}
+LONG = "for i in $(seq 2000); do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done"
+
+
+def judging(g: Goals, keys: str = "must_not_judge = true", **answer: object) -> None:
+    """A goal with keys of its own, whose judges all give this answer."""
+    g.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n{keys}\n")
+    g.out("judge", json.dumps({**ANSWER, **answer}))
+    g.claims(True)
+
+
+def prompts(g: Goals) -> list[str]:
+    return [call.prompt.decode() for call in g.calls if call.kind == "judge"]
+
+
+def test_a_criterion_may_be_called_as_the_judge_of_what_must_not_be(g: Goals) -> None:
+    """`mustNot` is a name like any other: both judges are asked in one iteration."""
+    judging(g)
+    g.planned(criteria=[{"name": "mustNot", "verification": "code review"}], mustNot=["no gamma"], steps=["one"])
+    g.side("step", "echo the new line >new.txt")
+    ran = g.run()
+    assert ran.code == 0 and "<loop-complete>" in ran.lines, ran.both
+    assert ["- no gamma" in each for each in prompts(g)] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["seen True", "seen False"])
+def test_a_criterion_may_be_called_as_an_observation_of_another(g: Goals, name: str) -> None:
+    """What is kept of a judgement and of an observation has different names, however they are put together."""
+    judging(g, 'observation_evidence = "file"')
+    criteria = [{"name": name, "verification": "code review"}, {"name": "seen", "verification": "observation"}]
+    g.planned(criteria=criteria, steps=["one"])
+    g.side("step", "echo the new line >new.txt")
+    g.claims(name == "seen True", EVIDENCE="new.txt", CRITERIA='{"seen": true}')
+    ran = g.run("-n", "1")
+    assert "Traceback" not in ran.both and g.public["criteriaStatus"] == {name: True, "seen": True}, ran.both
+
+
+def test_a_judge_in_between_hides_no_evidence(g: Goals) -> None:
+    """A file that the step has written shows an observation, though a judge was called meanwhile."""
+    judging(g, 'observation_evidence = "file"')
+    criteria = [{"name": "read", "verification": "code review"}, {"name": "seen", "verification": "observation"}]
+    g.planned(criteria=criteria, steps=["one"])
+    g.side("step", "echo the new line >new.txt")
+    g.claims(True, EVIDENCE="new.txt")
+    ran = g.run("-n", "1")
+    assert ran.code == 0 and g.kinds == ["plan", "step", "judge"], ran.both
+
+
+def test_a_change_that_is_too_long_is_cut_and_that_is_said(g: Goals) -> None:
+    """The judge reads how much is missing, and that it is to read the files; a person is told once for each judge."""
+    judging(g, violated=["no gamma"])
+    g.planned(mustNot=["no gamma"])
+    g.side("step-1", f"{LONG} >long.txt; echo gamma >zzz.txt")
+    ran = g.run()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot: no gamma" in ran.lines, ran.both
+    (prompt,) = prompts(g)
+    assert "+gamma" not in prompt and "characters are not shown)" in prompt and "read the changed files" in prompt
+    assert ran.err.count("The judge of mustNot is not shown all of the change") == 1
+
+
+def test_a_quotation_from_behind_the_cut_counts(g: Goals) -> None:
+    """It occurs in the change, of which the judge has read the rest in the files."""
+    judging(g, "")
+    g.planned(criteria=[{"name": "x", "verification": "code review"}], steps=["one"])
+    g.side("step-1", f"{LONG} >long.txt; echo the new line >zzz.txt")
+    ran = g.run("-n", "1")
+    assert ran.code == 0 and "the new line" not in prompts(g)[0], ran.both
+
+
+def test_a_change_that_is_short_is_shown_whole(g: Goals) -> None:
+    """Nothing is said of a cut, to nobody."""
+    judging(g)
+    g.planned(mustNot=["no gamma"])
+    g.side("step-1", "echo the new line >new.txt")
+    ran = g.run("-n", "1")
+    assert "+the new line" in prompts(g)[0] and "not shown" not in prompts(g)[0] + ran.err
