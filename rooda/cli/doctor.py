@@ -12,6 +12,7 @@ from rooda.cli import version_text
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.screen import is_terminal
 from rooda.terms import Agent
 from rooda.world import descent, files, git, guardian, kinship, tokens
@@ -71,9 +72,9 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
 def _show(found: list[Finding], good: bool) -> None:
     width = max(len(finding.what) for finding in found)
     for finding in found:
-        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {finding.detail}".rstrip())
+        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {visible(finding.detail)}".rstrip())
         for line in finding.do.splitlines():
-            click.echo(f"      {'':<{width}}  {line}")
+            click.echo(f"      {'':<{width}}  {visible(line)}")
     click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
 
 

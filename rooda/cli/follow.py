@@ -8,6 +8,7 @@ import click
 
 from rooda.cli.keys import keys
 from rooda.model import Json
+from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
 from rooda.world import clock
@@ -36,7 +37,7 @@ def show(record: Json, least: int) -> None:
         return  # somebody changed the file
     for line in found:
         if LEVELS[line.level] >= least:
-            click.echo(f"[{record['ts']}] {line.text}")
+            click.echo(f"[{record['ts']}] {visible_lines(line.text)}")
 
 
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:

@@ -10,6 +10,7 @@ from rooda.cli import snapshots as shared
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.policy.snapshots import Snapshot
+from rooda.policy.visible import visible
 from rooda.world import lock, worktree
 from rooda.world import snapshots as world
 
@@ -34,13 +35,14 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     _tell(old, keep, dry_run)
     for own in worktree.all_of(repo):
         if loop in (None, os.path.basename(own.root).rpartition("-")[0]):
-            click.echo(_worktree(repo, own, dry_run))
+            click.echo(visible(_worktree(repo, own, dry_run)))
     return OK
 
 
 def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
-        click.echo(f"{'Would forget' if dry_run else 'Forgot'} {tip.number} snapshots of {tip.loop}, run {tip.run}")
+        done = "Would forget" if dry_run else "Forgot"
+        click.echo(visible(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
     if not old:
         click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
     elif not dry_run:

@@ -10,6 +10,7 @@ from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
+from rooda.policy.visible import visible
 from rooda.world import clock
 from rooda.world import snapshots as world
 from rooda.world.repo import GitProblem, Repo, around
@@ -47,7 +48,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
         return OK
     for tip in tips:
         for line in _lines(repo, tip, limit):
-            click.echo(line)
+            click.echo(visible(line))
     if not tips:
         click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
     return OK

@@ -12,6 +12,7 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy import secrets
+from rooda.policy.visible import visible
 from rooda.report.why import Reason, reasons
 from rooda.world import files, runfolder
 from rooda.world.journal import NAME
@@ -45,7 +46,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(text for row in shown for text in _rows(row)))
+        click.echo("\n".join(visible(text) for row in shown for text in _rows(row)))
     return OK
 
 

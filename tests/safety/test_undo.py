@@ -323,3 +323,24 @@ def _deed(path: str) -> str:
             f"rm -rf {path}; mkdir -p {path}; echo x >{path}/inner",
         ]
     ) + " 2>/dev/null || true"
+
+
+def test_names_have_no_power_over_the_terminal(ws: Workspace) -> None:
+    """A file's name neither forges a line nor sends the terminal an order."""
+    name = "a.txt\nWARNING: all is fine\033]0;pwn\007\u202e"
+    worked(ws, "true", f"printf 1 > '{name}'")
+    done = ws.rooda("undo", "--dry-run")
+    shown = r"a.txt\nWARNING: all is fine\x1b]0;pwn\x07\u202e"
+    assert f"    remove  {shown}" in done.lines, done.both
+    assert not any(sign in done.both for sign in "\033\007\u202e") and "\nWARNING" not in done.both
+
+
+def test_an_agents_words_have_no_power_over_the_terminal(ws: Workspace) -> None:
+    """What an agent says of its failure stands in one line of the screen, of `logs` and of `why`, without controls."""
+    said = json.dumps({"type": "result", "is_error": True, "result": "no \033]0;pwn\007 luck", "session_id": "s"})
+    ws.write("agent.sh", f"cat <<'END'\n{said}\nEND\nexit 1\n")
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    told = [ws.rooda("build", "-n", "1", "-v"), ws.rooda("logs"), ws.rooda("why")]
+    assert all(r"no \x1b]0;pwn\x07 luck" in ran.both for ran in told[:2])
+    assert not any(sign in ran.both for ran in told[1:] for sign in "\033\007")

@@ -10,6 +10,7 @@ from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal_facts import closing_facts
 from rooda.loops.goal_state import CANCELLED, GoalState
 from rooda.model import Ending, Json
+from rooda.policy.visible import visible
 from rooda.report.goal_box import box
 from rooda.report.goal_table import cancelled
 from rooda.stores import goal_place
@@ -68,7 +69,8 @@ def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     store.load(())
     store.carry((), state)
     facts = closing_facts(state, Ending(CANCELLED, OK))
-    click.echo("\n".join([*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]))
+    report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]
+    click.echo("\n".join(map(visible, report)))
     summarized(place, state)
     if not keep and state.keep != "keep":
         goal_place.forget(place)

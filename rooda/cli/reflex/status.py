@@ -11,6 +11,7 @@ from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
+from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files, lock
@@ -32,7 +33,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
     elif not found or place is None:
         click.echo("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(map(visible, lines(found))))
         data = reflex_files.read_artifact(place) if artifact else None
         if data is not None:
             click.echo(files.to_text(data), nl=False)
