@@ -95,8 +95,12 @@ def _lines(asked: Asked, board: Board) -> list[str]:
         return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
     if len(found) > FEW and is_terminal(sys.stdout):
         return [*map(visible, table([row for _, _, row in found], False)), "In detail: rooda status NAME"]
-    told = (text for kind, facts, row in found for text in (*kinds.tenant(kind).lines(facts), *glance.line(row)))
+    told = (text for kind, facts, row in found for text in _told(kind, facts, row))
     return [*map(visible, told)]
+
+
+def _told(kind: str, facts: Json, row: Row) -> list[str]:
+    return [*kinds.tenant(kind).lines({**facts, "standing": row.status}), *glance.line(row)]
 
 
 def _watch(look: Callable[[], list[str]], as_json: bool) -> int:

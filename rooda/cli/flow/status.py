@@ -152,4 +152,5 @@ def _lines_of_node(node: Json) -> list[str]:
 def _word(facts: Json) -> str:
     if facts["running"]:
         return f"running (pid {facts['pid']})"
-    return "running (interrupted)" if facts["status"] == "running" else str(facts["status"])
+    open_still = facts["status"] == RUNNING
+    return str(facts.get("standing", "running (interrupted)") if open_still else facts["status"])

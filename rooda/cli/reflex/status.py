@@ -64,8 +64,9 @@ def lines(facts: Json) -> list[str]:
     if word == "damaged":
         return [f"{alias}: its files can't be understood; start a new loop with: rooda reflex new TASK"]
     how = f" (pid {facts['pid']})" if facts["running"] and word == "running" else ""
+    shown = word if facts["running"] or word != "running" else facts.get("standing", "running (interrupted)")
     rows = [
-        f"{alias}: {word}{how}",
+        f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
         f"  last score {hundredths(facts['last_score'])}, threshold {facts['threshold']:g}{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",
