@@ -7,18 +7,20 @@ from rooda.errors import LimitReached
 from rooda.model import Call, Reply
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
-from rooda.policy.spending import Spent, enough, total, with_reply
+from rooda.policy.spending import Spent, enough, total, uncounted, with_reply
 from rooda.terms import Agent, Budget
 from rooda.world import accounts, clock, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom
+Warn = Callable[[str], None]
 
 
 class Turnstile:
     """Counts what a run uses, over all its sessions, and minds the limits of accounts."""
 
-    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int]) -> None:
-        self._budget, self._rest, self._signalled = budget, rest, signalled
+    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int], warn: Warn) -> None:
+        self._budget, self._rest, self._signalled, self._warn = budget, rest, signalled, warn
+        self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
         self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
@@ -59,6 +61,9 @@ class Turnstile:
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
         self._spent = with_reply(self._spent, reply)
+        if not self._warned and (doubt := uncounted(self._budget, reply)):
+            self._warned = True
+            self._warn(doubt)
         if reply.outcome != USAGE_LIMIT:
             return False
         now, who = clock.now(), self._choice(call.agent).who
