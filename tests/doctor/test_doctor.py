@@ -142,3 +142,23 @@ def test_on_a_terminal(ws: Workspace, term: str, status: str) -> None:
     terminal = ws.terminal("doctor", env={"TERM": term}, rows=60, columns=200)
     assert terminal.finish() == 0
     until(lambda: f"{status}  terminal" in terminal.out)
+
+
+@pytest.mark.parametrize(
+    ("toml", "what", "words"),
+    [
+        ('[loop]\nai_cmd = "cat"\non_limit = "switch"\nfallback = ["gemini"]\n', "agent gemini", "build"),
+        ('[loop]\nai_cmd = "cat"\n[procedures.x]\nobserve = "{{a}}"\nparameters = {b = "1"}\n', "procedure x", "x"),
+        ('[loop]\nagent = "nope"\n', "agent", "build"),
+        ('[loop]\nai_cmd = "cat"\n[reflex]\nagent = "nope"\n', "agent of reflex", "reflex new a -n 1"),
+    ],
+)
+def test_what_a_start_refuses_is_a_failure(bare: Workspace, toml: str, what: str, words: str) -> None:
+    """An agent to switch to that is not here, a parameter that is missing, an agent that nobody knows: said once."""
+    bare.config(toml)
+    env = {"PATH": os.path.dirname(bare.env["PATH"].partition(":")[0]) + ":/usr/bin:/bin"}
+    found = examined(bare, 1, env=env)
+    assert [name for name, row in found.items() if row["status"] == "fail"] == [what]
+    assert found.get("agent", {}).get("status") != "warn"
+    start = bare.rooda(*words.split(), env=env)
+    assert start.code == 2 and found[what]["detail"] in start.err
