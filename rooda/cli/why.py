@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from rooda.cli.keys import keys
-from rooda.cli.logs import is_live
+from rooda.cli.logs import is_live, session_with
 from rooda.cli.names import require_known
 from rooda.cli.where import where
 from rooda.errors import OK
@@ -38,6 +38,8 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
             click.echo("[]")
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
+    if iteration:
+        folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
     log, hidden = _Log(folder), keys()
     found = [*reasons(log.records(), is_live(workspace, folder))]
     shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import pytest
+from days_kit import begin, detached, kill_all, let_go
 
 from harness import Workspace, until
 
@@ -194,3 +195,34 @@ def test_status_tells_what_it_is_doing(ws: Workspace) -> None:
     assert now(ws)["suspended"] is True
     assert "standing still" in ws.rooda("status").out
     ws.rooda("stop")
+
+
+def test_watching_a_run_that_is_killed(ws: Workspace) -> None:
+    """`logs -f`, `attach` and `logs` say that it was cut off and how it goes on; a run that ended has no such word."""
+    detached(ws)
+    watching = [ws.start("logs", "-f"), ws.start("attach"), ws.start("events", "-f")]
+    until(lambda: all("iteration" in each.out.lower() for each in watching), what="what they show")
+    kill_all(ws, *(each.pid for each in watching))
+    said = "The run was cut off: no end in its log: it was killed, or the machine stopped."
+    for each in watching:
+        assert each.finish() == 0 and each.err.startswith(said), each.err
+        assert each.err.endswith("Go on with: rooda resume build\n")
+    assert said in ws.rooda("logs").err and said not in ws.rooda("logs").out
+    let_go(ws)
+    assert ws.rooda("resume", "build").code == 0 and said not in ws.rooda("logs").err
+
+
+@pytest.mark.parametrize("kind", ["ooda", "goal"])
+def test_an_iteration_before_a_resume(ws: Workspace, kind: str) -> None:
+    """Whichever session of the run made it, logs, why and events show it; one that was never made is exit 2."""
+    begin(ws, kind)
+    assert ws.rooda("stop").code == 0
+    let_go(ws)
+    assert ws.rooda("resume").code == 0
+    for word in ("logs", "why", "events"):
+        told = ws.rooda(word, "--iteration", "1")
+        assert told.code == 0 and told.lines, word
+        never = ws.rooda(word, "--iteration", "99")
+        assert never.code == 2 and never.err.startswith("Error: No iteration 99 of the latest run of"), never.both
+    first = [json.loads(line) for line in ws.rooda("events", "--iteration", "1").lines]
+    assert {event["display"] for event in first} == {1} and "agent.ended" in [event["event"] for event in first]
