@@ -61,7 +61,7 @@ class Board:
         """What the loop's files say of it, what its events say, and whether it stands still."""
         name, running, pid = name_of(facts), bool(facts.get("running")), facts.get("pid")
         now, spent, elapsed, run = self._read(workspace, kind, name, running)
-        suspended = running and _suspended(pid)
+        suspended = running and descent.is_stopped(pid)
         reason = "" if running else str(facts.get("reason") or at_limit(now.ended))
         waits, left = _waits(now, suspended) if running else (_next(kind, name, facts, reason), None)
         iteration, most = _iteration(kind, facts, now)
@@ -121,11 +121,6 @@ def _closed(paths: list[str], kind: str, pricing: accounts.Pricing) -> tuple[Spe
     """What sessions that are over came to."""
     spent = total(call for path in paths for call in accounts.of_session(path, pricing) if call.loop == kind)
     return spent, sum(Pulse(path).look().elapsed(False) for path in paths)
-
-
-def _suspended(pid: object) -> bool:
-    kin = descent.kin_of(pid) if isinstance(pid, int) else None
-    return kin is not None and kin.state in (b"T", b"t")
 
 
 def _status(word: str, now: Now, folder: str) -> str:

@@ -23,7 +23,7 @@ class Turnstile:
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
-        self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
+        self._began, self._spent, self._earlier = clock.working(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
         """What the run used before this session; what a crash cut off at this agent's prices."""
@@ -33,7 +33,7 @@ class Turnstile:
 
     def enough(self) -> str:
         """Why no further call may be made; "" while one may."""
-        return enough(self._budget, self._spent, self._earlier + clock.monotonic() - self._began)
+        return enough(self._budget, self._spent, self._earlier + clock.working() - self._began)
 
     def passed(self, call: Call) -> Call:
         """The call as it can be made now. LimitReached if it can't."""

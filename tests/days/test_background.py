@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 from days_kit import begin, detached, kill_all, let_go
@@ -125,6 +126,31 @@ def test_pause_and_continue(ws: Workspace) -> None:
     until(lambda: ws.state() is None, what="the end of the run")
 
 
+def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
+    """Each says how things are, and claims nothing."""
+    background(ws)
+    assert "Procedure 'build' is not paused. Watch it with: rooda attach build" in ws.rooda("continue").out
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    assert "Procedure 'build' is paused already. Go on with: rooda continue build" in ws.rooda("pause").out
+    assert "Continued" in ws.rooda("continue").out
+    until(lambda: "T" not in states(ws), what="everybody to go on")
+    assert "is not paused" in ws.rooda("continue").out
+    ws.rooda("stop")
+
+
+def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
+    """A run that stood still for longer than its --max-duration goes on to its end."""
+    background(ws, "-n", "2", "--max-duration", "4")
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    since = time.monotonic()
+    until(lambda: time.monotonic() - since > 4, what="more time than the limit allows")
+    ws.write("go", "")
+    ws.rooda("continue")
+    until(lambda: ws.state() is None, what="the end of the run")
+
+
 def test_a_paused_loop_can_be_stopped(ws: Workspace) -> None:
     """TERM reaches it although it sleeps."""
     background(ws)
@@ -226,3 +252,15 @@ def test_an_iteration_before_a_resume(ws: Workspace, kind: str) -> None:
         assert never.code == 2 and never.err.startswith("Error: No iteration 99 of the latest run of"), never.both
     first = [json.loads(line) for line in ws.rooda("events", "--iteration", "1").lines]
     assert {event["display"] for event in first} == {1} and "agent.ended" in [event["event"] for event in first]
+
+
+def test_a_goal_that_ends_before_it_is_cancelled(ws: Workspace) -> None:
+    """The running iteration finishes first; where that reaches the goal, that is what is said."""
+    begin(ws, "goal")
+    ws.write("made", "")
+    ws.side("step-1", "printf -- '---LOOP_STATUS---\\nEXIT_SIGNAL: true\\n---END_STATUS---\\n'")
+    cancel = ws.start("goal", "cancel")
+    until(lambda: "Cancel requested" in cancel.out, what="the request")
+    let_go(ws)
+    assert cancel.finish() == 0
+    assert cancel.lines[1:] == ["It ended before that; nothing is left to cancel."], cancel.out

@@ -24,7 +24,8 @@ FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
 
 def act(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
-    if lock.is_held(place.lock):
+    running = lock.is_held(place.lock)
+    if running:
         _await_pause(place)
     try:
         state = unfinished(place)
@@ -33,7 +34,8 @@ def act(where: Where, typed: Json) -> int:
         goal_place.forget(place)
         return OK
     if state is None:
-        click.echo("There is no goal to cancel here.")
+        ended = "It ended before that; nothing is left to cancel."
+        click.echo(ended if running else "There is no goal to cancel here.")
         return OK
     held = lock.take(place.lock)
     if held is None:
