@@ -31,11 +31,13 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     """
     loop = name and a_name(name)
     repo = shared.repo_of(where(ctx).workspace)
+    own = [each for each in worktree.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
+    if loop and not own and not shared.runs(repo, loop):
+        shared.require_known(where(ctx), loop)
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
     _tell(old, keep, dry_run)
-    for own in worktree.all_of(repo):
-        if loop in (None, os.path.basename(own.root).rpartition("-")[0]):
-            click.echo(visible(_worktree(repo, own, dry_run)))
+    for each in own:
+        click.echo(visible(_worktree(repo, each, dry_run)))
     return OK
 
 

@@ -39,7 +39,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, name and a_name(name))
     if name and not tips:
-        _require_known(where(ctx), name)
+        require_known(where(ctx), name)
     if as_json:
         import json
 
@@ -82,13 +82,13 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
     if tips:
         return
     if loop:
-        _require_known(here, loop)
+        require_known(here, loop)
     if run:
         raise UsageProblem(f"No snapshot of the run '{run}' is here.", "See them with: rooda snapshots")
     raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
 
 
-def _require_known(here: Where, name: str) -> None:
+def require_known(here: Where, name: str) -> None:
     """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
     if name not in kinds.KINDS and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
