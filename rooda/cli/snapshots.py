@@ -146,7 +146,7 @@ def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
     rows += [(each.number, each.name, each.seconds, "the work tree before an undo") for each in undos]
     lines = [f"{tip.loop if tip.loop == tip.family else f'{tip.family} {tip.loop}'}, run {tip.run}"]
     for _, name, seconds, text in sorted(rows):
-        lines.append(f"  {name:>7}  {stamp(seconds)}  {text}")
+        lines.append(f"  {name:>7}  {clock.rfc3339(seconds)}  {text}")
     return lines
 
 
@@ -168,11 +168,3 @@ def _did(turn: Turn, did: dict[str, str]) -> str:
     if turn.after is None:
         return "was cut off, or goes on: only its beginning is saved"
     return did.get(f"{turn.before.tree} {turn.after.tree}", "nothing changed")
-
-
-def stamp(seconds: int) -> str:
-    moment = clock.local(seconds)
-    return (
-        f"{moment.tm_year:04d}-{moment.tm_mon:02d}-{moment.tm_mday:02d} "
-        f"{moment.tm_hour:02d}:{moment.tm_min:02d}:{moment.tm_sec:02d}"
-    )

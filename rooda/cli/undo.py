@@ -12,7 +12,7 @@ from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.policy.snapshots import POINTER, UNDO, Snapshot, next_undone, standing, stays
 from rooda.policy.visible import visible
 from rooda.report.screen import Look, Screen
-from rooda.world import lock, person, restore
+from rooda.world import clock, lock, person, restore
 from rooda.world.lock import Lock
 from rooda.world.repo import Repo, position
 from rooda.world.restore import Plan
@@ -111,7 +111,7 @@ def _redone(run: shared.Run) -> Aim:
     tip, *earlier = run.snapshots
     if tip.moment != UNDO:
         raise UsageProblem("There is no undo to take back: the loop has run since, or nothing was undone.")
-    return Aim(tip, standing(earlier), f"at {shared.stamp(tip.seconds)}, before the last undo")
+    return Aim(tip, standing(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
 
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
