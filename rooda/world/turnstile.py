@@ -22,6 +22,7 @@ class Turnstile:
         self._budget, self._rest, self._signalled, self._warn = budget, rest, signalled, warn
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
+        self._acting: dict[str, str] = {}  # who is asked in the place of an agent, by its name
         self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
         self._began, self._spent, self._earlier = clock.working(), Spent(), 0.0
 
@@ -45,11 +46,21 @@ class Turnstile:
             choices = [self._choice(agent) for agent in _agents(call.agent)]
             first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
             if first.free_at <= clock.now():
+                self._say_switch(choices[0], first)
                 return call._replace(agent=first.agent)
             if call.agent.on_limit == "stop":
                 raise _stopped(first.who, first.free_at)
             self._rest(first.free_at, first.who)
         return call
+
+    def _say_switch(self, own: "Choice", taken: "Choice") -> None:
+        """Once each time, and once when the first agent may be asked again."""
+        before = self._acting.get(own.agent.name, own.agent.name)
+        self._acting[own.agent.name] = taken.agent.name
+        if before == taken.agent.name:
+            return
+        limit = f"Usage limit of {own.who} until {clock.rfc3339_local(own.free_at)}: "
+        self._warn(f"{limit if own != taken else ''}{taken.agent.name} is asked from now on")
 
     def _choice(self, agent: Agent) -> "Choice":
         if agent.name not in self._accounts:
