@@ -10,6 +10,7 @@ from rooda.cli.group import DASH_H
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.settings.kinds import nearest
 from rooda.terms import Agent
 from rooda.world.agents import preflight
@@ -35,7 +36,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
         return OK
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
-        click.echo(f"{row['name']:<{width}}  {_line(row)}".rstrip())
+        click.echo(visible(f"{row['name']:<{width}}  {_line(row)}".rstrip()))
     return OK
 
 

@@ -6,11 +6,14 @@ from functools import partial
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.pricing import prices
+from rooda.cli.running import folder_of
 from rooda.cli.where import Where
+from rooda.errors import RoodaError
 from rooda.model import Json
+from rooda.policy.cut_off import at_limit, standing
 from rooda.policy.spending import Spent, plus, total
-from rooda.report.status_table import Row
-from rooda.world import accounts, clock, descent, lock
+from rooda.report.status_table import Row, unreadable
+from rooda.world import accounts, clock, descent, lock, orders
 from rooda.world.pulse import Now, Pulse, seconds_of
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
@@ -30,8 +33,15 @@ class Board:
 
     def look(self, workspaces: list[str]) -> list[Row]:
         """Who runs first."""
-        rows = [row for workspace in workspaces for row in self._of(workspace)]
+        rows = [row for workspace in workspaces for row in self._told_of(workspace)]
         return sorted(rows, key=lambda row: not row.running)
+
+    def _told_of(self, workspace: str) -> list[Row]:
+        """A workspace that can't be looked at has a row that says why, and hides no other one."""
+        try:
+            return self._of(workspace)
+        except (RoodaError, OSError) as problem:
+            return [unreadable(workspace, " ".join(str(problem).split()))]
 
     def _of(self, workspace: str) -> list[Row]:
         running = [loop for loop in kinds.known(workspace) if lock.is_held(loop.lock)]
@@ -51,15 +61,16 @@ class Board:
         """What the loop's files say of it, what its events say, and whether it stands still."""
         name, running, pid = name_of(facts), bool(facts.get("running")), facts.get("pid")
         now, spent, elapsed, run = self._read(workspace, kind, name, running)
-        suspended = running and _suspended(pid)
-        waits, left = _waits(now, suspended) if running else (_next(kind, name, facts), None)
+        suspended = running and descent.is_stopped(pid)
+        reason = "" if running else str(facts.get("reason") or at_limit(now.ended))
+        waits, left = _waits(now, suspended) if running else (_next(kind, name, facts, reason), None)
         iteration, most = _iteration(kind, facts, now)
         return Row(
             workspace=workspace,
             loop=kind,
             name=name,
             run=run,
-            status="running" if running else _status(str(facts.get("status", ""))),
+            status="running" if running else _status(str(facts.get("status", "")), now, folder_of(workspace, run)),
             running=running,
             pid=pid if isinstance(pid, int) else None,
             phase=now.phase if running else "",
@@ -76,6 +87,7 @@ class Board:
             suspended=suspended,
             waits_for=waits,
             seconds_left=left,
+            reason=reason,
         )
 
     def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[Now, Spent, float, str]:
@@ -111,14 +123,11 @@ def _closed(paths: list[str], kind: str, pricing: accounts.Pricing) -> tuple[Spe
     return spent, sum(Pulse(path).look().elapsed(False) for path in paths)
 
 
-def _suspended(pid: object) -> bool:
-    kin = descent.kin_of(pid) if isinstance(pid, int) else None
-    return kin is not None and kin.state in (b"T", b"t")
-
-
-def _status(word: str) -> str:
-    """A loop that is marked running and that nobody runs was cut off."""
-    return "cut off" if word in ("running", "in_progress") else word
+def _status(word: str, now: Now, folder: str) -> str:
+    """Of one that nobody runs: its files may say that it goes on."""
+    if word not in ("running", "in_progress"):
+        return word
+    return standing(now.ended, orders.of(folder).get("order") == orders.STOP)
 
 
 def _iteration(kind: str, facts: Json, now: Now) -> tuple[int | None, int | None]:
@@ -155,11 +164,11 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
     return f"usage limit of {now.account}" if now.account else "a fault of the service", round(left, 1)
 
 
-def _next(kind: str, name: str, facts: Json) -> str:
+def _next(kind: str, name: str, facts: Json, reason: str) -> str:
     """What a person can do about one that does not run."""
     if facts.get("status") == "damaged":
         return "a person: its files are damaged"
     if facts.get("status") == "completed":
         return ""
     command = "rooda goal continue" if kind == "goal" else f"rooda resume {name}"
-    return f"{facts['reason']}: {command}" if facts.get("reason") else command
+    return f"{reason}: {command}" if reason else command

@@ -8,6 +8,7 @@ import click
 from rooda.errors import OK, RoodaError, UsageProblem
 
 SHELLS = ("bash", "zsh", "fish")
+VERBS = ("install", "uninstall")
 
 _BASH = """\
 # TAB for rooda in bash.
@@ -84,20 +85,20 @@ class Place(NamedTuple):
 
 
 @click.command(short_help="Shell completion for bash, zsh or fish.")
-@click.argument("what", type=click.Choice([*SHELLS, "install"]), metavar="bash|zsh|fish|install")
+@click.argument("what", type=click.Choice([*SHELLS, *VERBS]), metavar="bash|zsh|fish|install|uninstall")
 @click.argument("shell", type=click.Choice(SHELLS), required=False, metavar="[SHELL]")
 def completion(what: str, shell: str | None) -> int:
-    """Print the script of a shell, or install it for SHELL; without SHELL for the one that $SHELL names.
+    """Print the script of a shell, or install or uninstall it for SHELL; without SHELL for the one $SHELL names.
 
     Installing writes the script, and for bash and zsh one line into the start-up file that reads it. A second time
-    changes nothing.
+    changes nothing. Uninstalling takes both away.
     """
-    if what != "install":
+    if what not in VERBS:
         if shell:
             raise UsageProblem(f"One shell at a time, got: {what} {shell}.")
         click.echo(script(what), nl=False)
         return OK
-    _install(shell or _shell_of_the_person())
+    (_install if what == "install" else _uninstall)(shell or _shell_of_the_person())
     return OK
 
 
@@ -149,15 +150,41 @@ def _install(shell: str) -> None:
         click.echo(f"Open a new {shell}, type `rooda ` and press TAB.")
 
 
-def _append(place: Place) -> None:
-    import shlex
-
+def _uninstall(shell: str) -> None:
     from rooda.world import files
 
+    place, done = place_of(shell), []
+    try:
+        if _bytes(place.path):
+            files.remove(place.path)
+            done.append(f"Removed {place.path}")
+        data = _bytes(place.start_up) if place.start_up else b""
+        kept = b"".join(line for line in data.splitlines(True) if files.to_bytes(_line(place)) != line.rstrip(b"\n"))
+        if kept != data:
+            real = os.path.realpath(place.start_up)
+            files.replace(real, kept, os.stat(real).st_mode & 0o777)
+            done.append(f"Took a line out of {place.start_up}")
+    except OSError as problem:
+        what = f"{problem.filename or place.path} can't be changed: {problem.strerror}"
+        raise RoodaError(what, f"Take out by hand: {place.path} {place.start_up}".rstrip()) from None
+    for line in done or [f"It is not installed: {place.path}"]:
+        click.echo(line)
+
+
+def _line(place: Place) -> str:
+    """What the start-up file reads the script with."""
+    import shlex
+
     path = shlex.quote(place.path)
+    return f"[ -r {path} ] && . {path}  # TAB for rooda"
+
+
+def _append(place: Place) -> None:
+    from rooda.world import files
+
     descriptor = files.open_append(os.path.realpath(place.start_up))  # it may be a link into somebody's dotfiles
     try:
-        files.write_all(descriptor, files.to_bytes(f"[ -r {path} ] && . {path}  # TAB for rooda\n"))
+        files.write_all(descriptor, files.to_bytes(f"{_line(place)}\n"))
     finally:
         os.close(descriptor)
 

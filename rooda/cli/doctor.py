@@ -2,48 +2,26 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import click
 
 from rooda import settings
 from rooda.cli import version_text
+from rooda.cli.choices import chosen, here, installed, written_settings
+from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.screen import is_terminal
-from rooda.terms import Agent
 from rooda.world import descent, files, git, guardian, kinship, tokens
-from rooda.world.agents import preflight
 from rooda.world.repo import GitProblem, around
 
-GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 ROOM, LITTLE_ROOM, FEW_FILES = 1 << 30, 50 << 20, 10_000  # bytes; files that may still be made
 WATCHES, INSTANCES, PROCESSES, MEMORY = 8192, 128, 256, 1 << 30
 FS_NOTIFY, CGROUP = "/proc/sys/fs/inotify/max_user_", "/sys/fs/cgroup"
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at. `fail`: a loop can't run; `warn`: it can, with less."""
-
-    what: str
-    status: str
-    detail: str
-    do: str = ""
-
-
-Look = Callable[["Patient"], Iterator[Finding]]
-
-
-class Patient(NamedTuple):
-    """The place that is examined; no settings where they can't be read."""
-
-    where: Where
-    settings: settings.Settings | None
-    problem: str = ""
-    agents: tuple[Json, ...] = ()  # those that are here; each was asked for its version
 
 
 @click.command(short_help="Can a loop run here, who pays for it, what to put right.")
@@ -71,18 +49,18 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
 def _show(found: list[Finding], good: bool) -> None:
     width = max(len(finding.what) for finding in found)
     for finding in found:
-        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {finding.detail}".rstrip())
+        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {visible(finding.detail)}".rstrip())
         for line in finding.do.splitlines():
-            click.echo(f"      {'':<{width}}  {line}")
+            click.echo(f"      {'':<{width}}  {visible(line)}")
     click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
 
 
-def _patient(here: Where) -> Patient:
+def _patient(place: Where) -> Patient:
     try:
-        found = settings.load(here.workspace, here.config)
+        found = settings.load(place.workspace, place.config)
     except RoodaError as problem:
-        return Patient(here, None, str(problem))
-    return Patient(here, found, agents=tuple(_agents(found, here.workspace)))
+        return Patient(place, None, str(problem))
+    return Patient(place, found, agents=tuple(installed(found, place.workspace)))
 
 
 def _python(patient: Patient) -> Iterator[Finding]:
@@ -106,84 +84,6 @@ def _git(patient: Patient) -> Iterator[Finding]:
     except GitProblem as problem:
         do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
         yield Finding("repository", WARN, problem.what, do)
-
-
-def _settings(patient: Patient) -> Iterator[Finding]:
-    if patient.settings is None:
-        yield Finding("settings", BAD, patient.problem.partition("\n")[0], patient.problem.partition("\n")[2])
-        return
-    files_read = [layer.path for layer in patient.settings.written if layer.path]
-    status = WARN if patient.settings.warnings else GOOD
-    yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(patient.settings.warnings))
-    for name in _written(patient.settings):
-        try:
-            settings.resolve.procedure(patient.settings, name, {})
-        except RoodaError as problem:
-            yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
-
-
-def _written(found: settings.Settings) -> list[str]:
-    """The procedures that a person wrote or changed."""
-    return sorted({name for layer in found.written for name in layer.table("procedures")})
-
-
-def _chosen(patient: Patient) -> Iterator[Finding]:
-    """The agents that the settings choose: they must be able to start."""
-    if patient.settings is None:
-        return
-    chosen: dict[str, Agent] = {}
-    for name in [*_written(patient.settings), "build"]:
-        try:
-            agent = settings.resolve.procedure(patient.settings, name, {}).setup.agent
-        except RoodaError as problem:
-            if name == "build":
-                yield Finding("agent", BAD, problem.what, problem.hint)
-            continue
-        if agent:
-            chosen.setdefault(agent.command, agent)
-    for agent in chosen.values():
-        yield _startable(agent, patient.where.workspace)
-    if not chosen:
-        yield _none_chosen(patient)
-
-
-def _startable(agent: Agent, workspace: str) -> Finding:
-    what = f"agent {agent.name}" if agent.name else "ai_cmd"
-    try:
-        program = preflight.require(agent, workspace)
-        preflight.check(agent, "")
-    except RoodaError as problem:
-        return Finding(what, BAD, problem.what, problem.hint)
-    warnings = preflight.warnings(agent)
-    return Finding(what, WARN if warnings else GOOD, f"chosen; {program}", "\n".join(warnings))
-
-
-def _none_chosen(patient: Patient) -> Finding:
-    here = [row["name"] for row in patient.agents if row["name"] != "demo"]
-    if here:
-        do = f"Choose one: rooda build --agent {here[0]}, or write it into [loop] of rooda.toml (rooda init does)."
-        return Finding("agent", WARN, "none is chosen", do)
-    do = "Install one (rooda agents lists them), or look at a loop without an AI: rooda build --agent demo"
-    return Finding("agent", BAD, "none is chosen, and none is on this machine", do)
-
-
-def _installed(patient: Patient) -> Iterator[Finding]:
-    """Each agent that is here: version, and whose money it would be."""
-    for row in patient.agents:
-        version = row["version"] or "installed"
-        yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
-
-
-def _agents(found: settings.Settings, workspace: str) -> Iterator[Json]:
-    for name in settings.resolve.agents(found):
-        agent = settings.resolve.agent_named(found, name)
-        try:
-            program = preflight.require(agent, workspace) if agent else ""
-        except RoodaError:
-            continue
-        if agent and program:
-            billed = preflight.who_pays(agent, preflight.environ(agent))
-            yield {"name": name, "program": program, "version": preflight.version_of(agent, program), "billed": billed}
 
 
 def _terminal(patient: Patient) -> Iterator[Finding]:
@@ -279,6 +179,6 @@ def _number(path: str) -> int | None:
 
 
 _LOOKS: tuple[Look, ...] = (
-    *(_python, _git, _settings, _chosen, _installed, _terminal, _disk, _inotify, _processes),
+    *(_python, _git, written_settings, chosen, here, _terminal, _disk, _inotify, _processes),
     _cgroup,
 )

@@ -14,13 +14,13 @@ from rooda.world.agents import command, preflight
 
 
 def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
-    """Exit 0 means: ready to run."""
+    """Exit 0 means: ready to run. A prompt that is too long is shown, and then refused."""
     setup = procedure.setup
     if setup.agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(found))
     preflight.require(setup.agent, where.workspace)
     text = compose.text(procedure, 1)
-    preflight.check(setup.agent, text)
+    preflight.check(setup.agent, "")
     count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"
     budget = f"{setup.token_budget:,}" if setup.token_budget else "unlimited"
@@ -33,6 +33,7 @@ def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: 
     sys.stdout.flush()
     if 0 < setup.token_budget < count:
         click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
+    preflight.fits(setup.agent, text)  # refused like a start, but seen
     if asked.verbose:
         for key, value, origin in settings.decided(found, procedure.name, asked.flags):
             click.echo(f"{key}: {value} (from: {origin})", err=True)

@@ -19,7 +19,7 @@ from rooda.world.shipped import shipped
 @click.argument("name", required=False)
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
-@click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00, 7d, 12h.")
+@click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--schema", is_flag=True, help="The JSON schema of an event.")
 @click.pass_context
 def events(ctx: click.Context, /, name: str | None, since: str | None, schema: bool, **how: Any) -> int:

@@ -8,9 +8,11 @@ import click
 
 from rooda.cli.keys import keys
 from rooda.model import Json
+from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
-from rooda.world import clock
+from rooda.report.why import CUT_OFF
+from rooda.world import clock, runfolder
 from rooda.world.journal import NAME
 from rooda.world.pulse import parsed, whole_lines
 
@@ -29,6 +31,12 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
         sys.stdout.flush()
 
 
+def say_cut_off(folder: str) -> None:
+    """Of a run whose log has no end, and that nobody can go on with but a resume."""
+    name = runfolder.named(os.path.basename(folder))
+    click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
+
+
 def show(record: Json, least: int) -> None:
     try:
         found = lines(record)
@@ -36,11 +44,14 @@ def show(record: Json, least: int) -> None:
         return  # somebody changed the file
     for line in found:
         if LEVELS[line.level] >= least:
-            click.echo(f"[{record['ts']}] {line.text}")
+            click.echo(f"[{record['ts']}] {visible_lines(line.text)}")
 
 
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
-    """The events that are there and those to come; the last look is made after nobody is alive any more."""
+    """The events that are there and those to come; the last look is made after nobody is alive any more.
+
+    Then it is said that the run was cut off: its end would have been the last event.
+    """
     offset, path, last = 0, os.path.join(folder, NAME), False
     while True:
         before = offset
@@ -52,6 +63,7 @@ def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None
             if record and record["event"] == "run.ended":
                 return
         if last and offset == before:
+            say_cut_off(folder)
             return
         last = not alive()
         if meanwhile:

@@ -59,7 +59,9 @@ def _say_where_options_go(problem: click.ClickException) -> None:
 
 
 def _say(text: str) -> None:
-    _tried(lambda: click.echo(text, err=True))
+    from rooda.policy.visible import visible_lines
+
+    _tried(lambda: click.echo(visible_lines(text), err=True))
 
 
 def _tried(say: Callable[[], object]) -> None:

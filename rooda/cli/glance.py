@@ -20,13 +20,15 @@ def now(row: Row) -> Json | None:
 def line(row: Row) -> list[str]:
     """Below the state."""
     if not row.running:
-        return _ordered(folder_of(row.workspace, row.run)) if row.run else []
+        paused = [f"  paused: {row.reason}"] if row.reason and row.loop != "goal" else []  # a goal's own line says it
+        return [*paused, *(_ordered(folder_of(row.workspace, row.run)) if row.run else [])]
     parts = ["standing still (rooda continue)"] if row.suspended else []
     if row.seconds_left is not None:
         parts.append(f"waits for {row.waits_for}, {whole(row.seconds_left)} left")
     elif row.phase:
         parts.append(f"{row.phase} for {whole(clock.now() - (seconds_of(row.since) or clock.now()))}")
-    cost = "cost unknown" if row.cost is None else dollars(row.cost)
+    doubt = "+" if row.calls_of_unknown_cost else ""
+    cost = "cost unknown" if row.cost is None else f"{dollars(row.cost)}{doubt}"
     calls = f"{row.calls} call{'' if row.calls == 1 else 's'}"
     return ["  " + ", ".join([*parts, calls, f"{row.tokens:,} tokens", cost])]
 

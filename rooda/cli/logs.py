@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rooda.cli import kinds
-from rooda.cli.follow import follow, show
+from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
 from rooda.cli.names import require_known
@@ -17,7 +17,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy import secrets
 from rooda.report.lines import LEVELS
-from rooda.world import files, journal, lock, runfolder
+from rooda.world import accounts, files, journal, lock, runfolder
 from rooda.world.pulse import parsed
 
 
@@ -40,7 +40,11 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
         return OK
     if following:
         return _follow(workspace, folder, **how)
+    if how["iteration"]:
+        folder = session_with(workspace, folder, how["iteration"], alone=os.path.basename(folder) == name)
     _all(folder, **how)
+    if how["iteration"] is None and not is_live(workspace, folder) and not has_ended(folder):
+        say_cut_off(folder)
     return OK
 
 
@@ -56,6 +60,27 @@ def _all(folder: str, as_json: bool, agent: bool, iteration: int | None, verbose
         for record in records:
             show(record, LEVELS["debug" if verbose else "info"])
     click.echo(f"Prompts, transcripts and gate outputs: {folder}", err=True)
+
+
+def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
+    """The newest session of the run that made this iteration; `alone`: only this one. UsageProblem if none did."""
+    name = runfolder.named(os.path.basename(folder))
+    opening: Json = next(accounts.records(os.path.join(folder, journal.NAME), "run.started", "run.resumed"), {})
+    paths = [] if alone else accounts.sessions(workspace, name, str(opening.get("loop", "")))
+    last = 0
+    for path in [folder] if alone else map(os.path.dirname, reversed(paths)):
+        made = _made_in(path)
+        if iteration in made:
+            return path
+        last = max([last, *made])
+    what = f"No iteration {iteration} of the latest run of '{name}' is noted here; the last one is {last or 'none'}."
+    raise UsageProblem(what, f"See them with: rooda logs {name}")
+
+
+def _made_in(folder: str) -> set[int]:
+    """What happens between two iterations bears a number too, so only calls and beginnings tell."""
+    told = accounts.records(os.path.join(folder, journal.NAME), "iteration.started", "agent.started")
+    return {number for each in told if isinstance(number := each.get("display"), int)}
 
 
 def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> int:
@@ -77,6 +102,10 @@ def is_live(workspace: str, folder: str) -> bool:
     """Is somebody there who may add to this run?"""
     run = os.path.basename(folder)
     return any(lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in kinds.known(workspace))
+
+
+def has_ended(folder: str) -> bool:
+    return any(accounts.records(os.path.join(folder, journal.NAME), "run.ended"))
 
 
 def _show_agent(records: list[Json]) -> None:

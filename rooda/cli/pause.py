@@ -2,10 +2,11 @@
 
 import click
 
-from rooda.cli.running import done_to, noun_of, one_running, ordered
+from rooda.cli.kinds import Loop
+from rooda.cli.running import done_to, folder_of, noun_of, one_running, ordered
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import orders, signals
+from rooda.world import descent, lock, orders, signals
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
@@ -27,6 +28,14 @@ def continue_(ctx: click.Context, name: str | None) -> int:
     return _signal(ctx, name, "continue", signals.go_on, "", "Continued", "Watch it with: rooda attach")
 
 
+def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
+    """Has a person ordered it to pause? Does it stand still, by that or by Ctrl+Z?"""
+    owner = lock.owner(loop.lock)
+    run, pid = owner.get("run"), owner.get("pid")
+    ordered = isinstance(run, str) and orders.of(folder_of(workspace, run)).get("order") == orders.PAUSE
+    return ordered, descent.is_stopped(pid)
+
+
 def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", order: str, *said: str) -> int:
     """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
     here = where(ctx)
@@ -34,6 +43,13 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
     if loop is None:
         return OK
     who = f"{noun_of(loop.kind)} '{loop.name}'"
+    paused, still = _standing(here.workspace, loop)
+    if order and paused and still:
+        click.echo(f"{who.capitalize()} is paused already. {said[1]} {loop.name}")
+        return OK
+    if not order and not paused and not still:
+        click.echo(f"{who.capitalize()} is not paused. {said[1]} {loop.name}")
+        return OK
     ordered(here.workspace, loop, order)
     if not done_to(loop, act):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)

@@ -10,6 +10,7 @@ from rooda.cli import snapshots as shared
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.policy.snapshots import Snapshot
+from rooda.policy.visible import visible
 from rooda.world import lock, worktree
 from rooda.world import snapshots as world
 
@@ -30,17 +31,20 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     """
     loop = name and a_name(name)
     repo = shared.repo_of(where(ctx).workspace)
+    own = [each for each in worktree.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
+    if loop and not own and not shared.runs(repo, loop):
+        shared.require_known(where(ctx), loop)
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
     _tell(old, keep, dry_run)
-    for own in worktree.all_of(repo):
-        if loop in (None, os.path.basename(own.root).rpartition("-")[0]):
-            click.echo(_worktree(repo, own, dry_run))
+    for each in own:
+        click.echo(visible(_worktree(repo, each, dry_run)))
     return OK
 
 
 def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
-        click.echo(f"{'Would forget' if dry_run else 'Forgot'} {tip.number} snapshots of {tip.loop}, run {tip.run}")
+        done = "Would forget" if dry_run else "Forgot"
+        click.echo(visible(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
     if not old:
         click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
     elif not dry_run:

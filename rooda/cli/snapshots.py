@@ -10,6 +10,7 @@ from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
+from rooda.policy.visible import visible
 from rooda.world import clock
 from rooda.world import snapshots as world
 from rooda.world.repo import GitProblem, Repo, around
@@ -38,7 +39,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, name and a_name(name))
     if name and not tips:
-        _require_known(where(ctx), name)
+        require_known(where(ctx), name)
     if as_json:
         import json
 
@@ -47,7 +48,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
         return OK
     for tip in tips:
         for line in _lines(repo, tip, limit):
-            click.echo(line)
+            click.echo(visible(line))
     if not tips:
         click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
     return OK
@@ -81,13 +82,13 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
     if tips:
         return
     if loop:
-        _require_known(here, loop)
+        require_known(here, loop)
     if run:
         raise UsageProblem(f"No snapshot of the run '{run}' is here.", "See them with: rooda snapshots")
     raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
 
 
-def _require_known(here: Where, name: str) -> None:
+def require_known(here: Where, name: str) -> None:
     """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
     if name not in kinds.KINDS and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
@@ -145,7 +146,7 @@ def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
     rows += [(each.number, each.name, each.seconds, "the work tree before an undo") for each in undos]
     lines = [f"{tip.loop if tip.loop == tip.family else f'{tip.family} {tip.loop}'}, run {tip.run}"]
     for _, name, seconds, text in sorted(rows):
-        lines.append(f"  {name:>7}  {stamp(seconds)}  {text}")
+        lines.append(f"  {name:>7}  {clock.rfc3339(seconds)}  {text}")
     return lines
 
 
@@ -167,11 +168,3 @@ def _did(turn: Turn, did: dict[str, str]) -> str:
     if turn.after is None:
         return "was cut off, or goes on: only its beginning is saved"
     return did.get(f"{turn.before.tree} {turn.after.tree}", "nothing changed")
-
-
-def stamp(seconds: int) -> str:
-    moment = clock.local(seconds)
-    return (
-        f"{moment.tm_year:04d}-{moment.tm_mon:02d}-{moment.tm_mday:02d} "
-        f"{moment.tm_hour:02d}:{moment.tm_min:02d}:{moment.tm_sec:02d}"
-    )

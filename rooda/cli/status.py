@@ -14,6 +14,7 @@ from rooda.cli.names import loop_of, require_known
 from rooda.cli.where import Where, where
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.repaint import Repaint
 from rooda.report.screen import is_terminal
 from rooda.report.status_table import Row, table
@@ -88,13 +89,18 @@ def _rows(asked: Asked, board: Board) -> list[Json]:
 def _lines(asked: Asked, board: Board) -> list[str]:
     if asked.table and not asked.name:
         rows = board.look(asked.workspaces)
-        return table(rows, asked.everywhere) if rows else [NOTHING]
+        return [*map(visible, table(rows, asked.everywhere))] if rows else [NOTHING]
     found = _detailed(asked, board)
     if not found:
         return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
     if len(found) > FEW and is_terminal(sys.stdout):
-        return [*table([row for _, _, row in found], False), "In detail: rooda status NAME"]
-    return [text for kind, facts, row in found for text in (*kinds.tenant(kind).lines(facts), *glance.line(row))]
+        return [*map(visible, table([row for _, _, row in found], False)), "In detail: rooda status NAME"]
+    told = (text for kind, facts, row in found for text in _told(kind, facts, row))
+    return [*map(visible, told)]
+
+
+def _told(kind: str, facts: Json, row: Row) -> list[str]:
+    return [*kinds.tenant(kind).lines({**facts, "standing": row.status}), *glance.line(row)]
 
 
 def _watch(look: Callable[[], list[str]], as_json: bool) -> int:

@@ -10,8 +10,9 @@ from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.policy.snapshots import POINTER, UNDO, Snapshot, next_undone, standing, stays
+from rooda.policy.visible import visible
 from rooda.report.screen import Look, Screen
-from rooda.world import lock, person, restore
+from rooda.world import clock, lock, person, restore
 from rooda.world.lock import Lock
 from rooda.world.repo import Repo, position
 from rooda.world.restore import Plan
@@ -110,7 +111,7 @@ def _redone(run: shared.Run) -> Aim:
     tip, *earlier = run.snapshots
     if tip.moment != UNDO:
         raise UsageProblem("There is no undo to take back: the loop has run since, or nothing was undone.")
-    return Aim(tip, standing(earlier), f"at {shared.stamp(tip.seconds)}, before the last undo")
+    return Aim(tip, standing(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
 
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
@@ -123,7 +124,7 @@ def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
 
 
 def _shown(plan: Plan) -> list[str]:
-    lines = [f"{_WORDS[row.status]:>10}  {row.path}" for row in plan.changes[:SHOWN]]
+    lines = [f"{_WORDS[row.status]:>10}  {visible(row.path)}" for row in plan.changes[:SHOWN]]
     more = len(plan.changes) - SHOWN
     return lines + ([f"{'':>10}  … and {more} more"] if more > 0 else []) + left_alone(plan)
 
@@ -135,7 +136,7 @@ def left_alone(plan: Plan) -> list[str]:
         "a repository of its own": plan.nested,
         "another loop's own": plan.foreign,
     }
-    return [f"left alone  {path} ({why})" for why, paths in reasons.items() for path in paths]
+    return [f"left alone  {visible(path)} ({why})" for why, paths in reasons.items() for path in paths]
 
 
 def _code(plan: Plan) -> int:

@@ -27,7 +27,7 @@ _BY: dict[str, Callable[[Used], str]] = {
 
 @click.command(short_help="Tokens, time and money, by loop, run, iteration, agent or day.")
 @click.argument("name", required=False)
-@click.option("--since", metavar="WHEN", help="Only calls from then on: 2026-03-01, 2026-03-01T12:00, 7d, 12h.")
+@click.option("--since", metavar="WHEN", help="Only calls from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--by", type=click.Choice([*_BY]), default="loop", help="What a row stands for.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
@@ -57,7 +57,7 @@ def start_of(text: str) -> str:
     """What --since says, as the form of the state files; UsageProblem if it is no time."""
     found = clock.moment(text)
     if found is None:
-        raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00) or 7d.")
+        raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00, UTC) or 7d.")
     return clock.rfc3339(found)
 
 

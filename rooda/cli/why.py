@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import click
 
 from rooda.cli.keys import keys
-from rooda.cli.logs import is_live
+from rooda.cli.logs import is_live, session_with
 from rooda.cli.names import require_known
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy import secrets
+from rooda.policy.visible import visible
 from rooda.report.why import Reason, reasons
 from rooda.world import files, runfolder
 from rooda.world.journal import NAME
@@ -37,6 +38,8 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
             click.echo("[]")
         click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
+    if iteration:
+        folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
     log, hidden = _Log(folder), keys()
     found = [*reasons(log.records(), is_live(workspace, folder))]
     shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]
@@ -45,7 +48,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(text for row in shown for text in _rows(row)))
+        click.echo("\n".join(visible(text) for row in shown for text in _rows(row)))
     return OK
 
 

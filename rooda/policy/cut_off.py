@@ -1,10 +1,12 @@
-"""Was a run cut off, or did it end because it, or a person, wanted it to? Pure."""
+"""Was a run cut off, or did it end because it, or a person, wanted it to? How does it stand then? Pure."""
 
 from collections.abc import Iterable
 
 from rooda.errors import TERMINATED
 from rooda.model import Json
 
+CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
+_LIMITS = ("limit", "shared limit")
 _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
@@ -24,4 +26,23 @@ def cut_off(events: Iterable[Json], order: str) -> bool:
         return False
     if last.get("event") != "run.ended":
         return True
-    return last.get("exit_code") == TERMINATED and last.get("signal") != _QUIT
+    return _from_outside(last)
+
+
+def standing(ended: Json | None, stopped: bool) -> str:
+    """A word for a run that nobody runs, though its files say that it goes on. `stopped`: a person ordered it."""
+    if stopped:
+        return STOPPED
+    if at_limit(ended):
+        return PAUSED
+    return CUT_OFF if ended is None or _from_outside(ended) else INTERRUPTED
+
+
+def at_limit(ended: Json | None) -> str:
+    """The limit of money, tokens, time or an account that it ended at, "" for none."""
+    found = ended or {}
+    return str(found.get("note", "")).partition(". ")[0] if found.get("reason") in _LIMITS else ""
+
+
+def _from_outside(ended: Json) -> bool:
+    return ended.get("exit_code") == TERMINATED and ended.get("signal") != _QUIT

@@ -49,6 +49,13 @@ def hidden(text: str, values: Iterable[str]) -> str:
     return text
 
 
+def without_password(text: str) -> str:
+    """An address with stars in the place of its password, however short that is."""
+    for password in filter(None, _passwords(text)):
+        text = text.replace(f":{password}@", f":{HIDDEN}@", 1)
+    return text
+
+
 def without(facts: Any, values: tuple[str, ...]) -> Any:
     """JSON-like facts of any depth with stars in the place of secrets; what has none is given back as it is."""
     if not values:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rooda.policy.visible import visible
+
 BEFORE, AFTER, UNDO = "before", "after", "undo"
 ROOT = "refs/rooda/"
 OODA = "ooda"
@@ -22,7 +24,7 @@ class Snapshot(NamedTuple):
     iteration: int  # as the screen shows it
     moment: str  # before | after | undo
     number: int  # 1, 2, 3, … within the run
-    place: str  # which work tree of the repository, which folder of it
+    place: str  # which work tree of the repository, which folder of it, in one line
     head: str = ""  # where HEAD was; "" where nothing is committed
     branch: str = ""  # "" when detached
     trouble: str = ""  # why something is missing in it
@@ -119,7 +121,7 @@ def stays(path: str, whose: Snapshot) -> bool:
     found = _STATE.search(path)
     if found is None:
         return False
-    here = path[: found.start(1)] == whose.place.partition(":")[2]
+    here = visible(path[: found.start(1)]) == whose.place.partition(":")[2]
     own = path[found.end() :].partition("/")[0] in (whose.loop, POINTER)
     return not (here and own and HOMES.get(found[1]) == whose.kind)
 

@@ -77,6 +77,14 @@ def enough(budget: Budget, spent: Spent, seconds: float) -> str:
     return ""
 
 
+def uncounted(budget: Budget, reply: Reply) -> str:
+    """What a person must know of a call that a cost limit can't count; "" where it can, or there is none."""
+    if budget.cost <= 0 or reply.cost is not None or reply.ended == "not-started":
+        return ""
+    what = f"The cost of this call is unknown, so it does not count for the cost limit of {dollars(budget.cost)}"
+    return f"{what}. A number of iterations and max_duration hold for such calls too"
+
+
 def dollars(amount: float) -> str:
     """$1.25; small amounts with what is needed to tell them from nothing."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"

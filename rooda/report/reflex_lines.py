@@ -1,13 +1,12 @@
 """Events of a reflex loop to the lines that people read. Pure: facts in, text out."""
 
-import re
 from collections.abc import Callable
 
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.lines import Line
 
 LONGEST = 300  # characters of a plan, of a fix
-_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # and what turns the direction of a text
 
 
 def block(record: Json) -> list[str]:
@@ -25,11 +24,6 @@ def block(record: Json) -> list[str]:
         f"Artifact: {record['artifact']}",
     ]
     return found + [f"{rule}: {one_line(fix)}" for rule, fix in record["fixes"]]
-
-
-def visible(text: str) -> str:
-    """What an agent wrote, without power over the terminal."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def one_line(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TextIO
 
 from rooda.model import Json
 from rooda.policy import secrets
+from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, Line, lines
 from rooda.report.live import Live
 from rooda.report.stamp import Stamp
@@ -76,7 +77,7 @@ class Screen:
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
             return
-        text = self._stamp() + secrets.hidden(line.text, self._hidden)
+        text = self._stamp() + visible_lines(secrets.hidden(line.text, self._hidden))
         colour = _COLOURS.get(line.level, "") if self._colour else ""
         text = f"{colour}{text}\x1b[0m" if colour else text
         if self._live:

@@ -20,22 +20,28 @@ class Row(NamedTuple):
     name: str
     run: str  # id of the newest session
     status: str
-    running: bool
-    pid: int | None
-    phase: str
-    since: str
-    iteration: int | None  # as the loop's files count
-    display: int | None  # as the screen counts: the one at work
-    max_iterations: int | None
-    failures: str
-    elapsed: float
-    calls: int
-    tokens: int
-    cost: float | None
-    calls_of_unknown_cost: int
-    suspended: bool
-    waits_for: str
-    seconds_left: float | None
+    running: bool = False
+    pid: int | None = None
+    phase: str = ""
+    since: str = ""
+    iteration: int | None = None  # as the loop's files count
+    display: int | None = None  # as the screen counts: the one at work
+    max_iterations: int | None = None
+    failures: str = ""
+    elapsed: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    calls_of_unknown_cost: int = 0
+    suspended: bool = False
+    waits_for: str = ""
+    seconds_left: float | None = None
+    reason: str = ""  # why it paused
+
+
+def unreadable(workspace: str, why: str) -> Row:
+    """In the place of the rows of a workspace that can't be looked at."""
+    return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"a person: {why}", reason=why)
 
 
 def table(rows: Sequence[Row], workspaces: bool) -> list[str]:
@@ -54,8 +60,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     status = "standing still" if row.suspended else row.phase or row.status if row.running else row.status
     left = "" if row.seconds_left is None else f", {whole(row.seconds_left)} left"
     return (
-        row.name,
-        "procedure" if row.loop == "ooda" else row.loop,
+        row.name or NOTHING,
+        "procedure" if row.loop == "ooda" else row.loop or NOTHING,
         f"{count}/{row.max_iterations}" if row.max_iterations else count,
         status,
         whole(row.elapsed),

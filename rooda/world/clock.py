@@ -12,6 +12,18 @@ now = time.time
 sleep = time.sleep
 
 
+_stood: list[float] = []  # seconds of each time in which we stood still
+
+
+def working() -> float:
+    """As `monotonic`, without the time in which this process stood still by Ctrl+Z or `rooda pause`."""
+    return monotonic() - sum(_stood)
+
+
+def stood_still(since: float) -> None:
+    _stood.append(monotonic() - since)
+
+
 def uptime() -> float:
     """Seconds since the machine's start, those in which it slept too, if the system counts them. Nobody can set it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

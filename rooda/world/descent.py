@@ -125,12 +125,18 @@ def kin_of(pid: int) -> Kin | None:
     return Kin(pid, state, int(parent), int(group), int(session))
 
 
+def is_stopped(pid: object) -> bool:
+    """By Ctrl+Z or `rooda pause`."""
+    kin = kin_of(pid) if isinstance(pid, int) else None
+    return kin is not None and kin.state in (b"T", b"t")
+
+
 def _psutilkin_of(pid: int) -> Kin | None:
     import psutil
 
     try:
         process = psutil.Process(pid)
-        state = b"Z" if process.status() == psutil.STATUS_ZOMBIE else b"S"
+        state = {psutil.STATUS_ZOMBIE: b"Z", psutil.STATUS_STOPPED: b"T"}.get(process.status(), b"S")
         return Kin(pid, state, process.ppid(), os.getpgid(pid), os.getsid(pid))
     except (psutil.Error, OSError):
         return None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Node, NodeFailed
+from rooda.policy.visible import visible
 from rooda.world import files, flow_gitfiles, flow_repo, git, present
 from rooda.world.flow_gitfiles import Kept
 from rooda.world.repo import Position, Repo, position
@@ -197,5 +198,5 @@ class Before(NamedTuple):
 
 
 def _listed(paths: list[str]) -> str:
-    shown = ", ".join(ascii(path)[1:-1] if not path.isprintable() else path for path in paths[:5])
+    shown = ", ".join(map(visible, paths[:5]))
     return shown + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")

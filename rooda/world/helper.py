@@ -1,5 +1,6 @@
 """Short programs of others, git above all: started, heard to the end, and ended when a person won't wait."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,9 @@ from rooda.world import clock, tree
 from rooda.world.process import NOT_FOUND
 from rooda.world.signals import Haste
 
-LATE = 124  # the code of one that took too long
+LATE, TOO_MUCH = 124, 125  # the codes of one that took too long, and of one that said more than it should
 LOOK = 0.25  # seconds between two looks for a signal, while one works
+SHORT_LOOK = 0.01  # between two looks at what one says of which little is wanted
 LAST_WORDS = 1.0  # seconds to clear up in: a git that is just killed leaves its locks
 
 
@@ -31,10 +33,12 @@ def capture(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     brief: bool = True,
+    most: int = 0,
 ) -> Captured:
-    """Its exit code and what it said; 127 if it can't be run, 124 if it took too long.
+    """Its exit code and what it said; 127 if it can't be run, 124 if it took too long, 125 if it said too much.
 
-    Interrupted at the second ending signal of a person; one that is not `brief` is ended at the first.
+    Interrupted at the second ending signal of a person; one that is not `brief` is ended at the first. With `most`,
+    in bytes, nothing is told to it, and nobody who holds its output longer than it lives is waited for.
     """
     pipe, haste = subprocess.PIPE, Haste(1 if brief else 0)
     try:
@@ -45,7 +49,7 @@ def capture(
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            return _heard(child, stdin, timeout, haste)
+            return _little_of(child, most, timeout, haste) if most else _heard(child, stdin, timeout, haste)
         except Interrupted:
             _end(child)
             raise
@@ -67,6 +71,38 @@ def _heard(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste
             if clock.monotonic() >= last:
                 tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
                 return Captured(LATE, late.stdout or b"", f"no answer within {timeout:g}s".encode())
+
+
+def _little_of(child: "subprocess.Popen[bytes]", most: int, timeout: float, haste: Haste) -> Captured:
+    assert child.stdin and child.stdout and child.stderr
+    child.stdin.close()
+    last, said = clock.monotonic() + timeout, {child.stdout.fileno(): b"", child.stderr.fileno(): b""}
+    for pipe in said:
+        os.set_blocking(pipe, False)
+    while True:
+        code = child.poll()
+        late = clock.monotonic() >= last
+        said = {pipe: text + _there(pipe, most + 1 - len(text)) for pipe, text in said.items()}
+        flood = any(len(text) > most for text in said.values())
+        if code is None and (late or flood):
+            tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+        if code is not None or late or flood:
+            out, err = said.values()
+            return Captured(TOO_MUCH if flood else LATE if code is None else code, out, err)
+        if haste.signal:
+            raise Interrupted(haste.signal)
+        clock.sleep(SHORT_LOOK)
+
+
+def _there(pipe: int, room: int) -> bytes:
+    """What can be read at once."""
+    found = b""
+    try:
+        while len(found) < room and (more := os.read(pipe, room - len(found))):
+            found += more
+    except BlockingIOError:
+        pass
+    return found
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:

@@ -18,10 +18,17 @@ from rooda.world.ground import Ground
 from rooda.world.signals import Ears, Later, Signals
 
 # A process of its own: the loop's never opens a connection, nor loads what that takes.
+# Its words are there for everybody to see, its environment is not; and a password goes to no other host.
 _POST = """
-import sys, urllib.request
-request = urllib.request.Request(sys.argv[1], sys.stdin.buffer.read(), {"Content-Type": "application/json"})
-urllib.request.urlopen(request, timeout=float(sys.argv[2])).read()
+import base64, os, sys, urllib.parse, urllib.request
+address = urllib.parse.urlsplit(os.environ["ROODA_HOOK_URL"])
+person, _, host = address.netloc.rpartition("@")
+url = urllib.parse.urlunsplit(address._replace(netloc=host))
+request = urllib.request.Request(url, sys.stdin.buffer.read(), {"Content-Type": "application/json"})
+if person:
+    words = urllib.parse.unquote_to_bytes(person if ":" in person else person + ":")
+    request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(words).decode())
+urllib.request.urlopen(request, timeout=float(sys.argv[1])).read()
 """
 _BESIDE = """
 import sys
@@ -71,11 +78,12 @@ class Hooks:
         hook, ground = self._hooks[name], self._ground
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
-        posted = [sys.executable, "-IS", "-c", _POST, hook.url, "30"]
+        posted = [sys.executable, "-IS", "-c", _POST, "30"]
         words = ["/bin/sh", "-c", hook.command] if hook.command else posted
         data = json.dumps({**record, "moment": name}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         stdin = ground.folder.write(f"{stem}.json", data)
-        facts = {"argv": words, "cwd": ground.workspace, "env": dict(ground.env), "timeout": hook.timeout}
+        env = {**ground.env, **({"ROODA_HOOK_URL": hook.url} if hook.url else {})}
+        facts = {"argv": words, "cwd": ground.workspace, "env": env, "timeout": hook.timeout}
         return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
 
     def _begin(self, facts: Json) -> None:
@@ -84,7 +92,7 @@ class Hooks:
         folders = [os.path.abspath(folder) for folder in sys.path]
         argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
         try:
-            pid = process.begin(process.Spec(argv, facts["cwd"], self._ground.env, said))
+            pid = process.begin(process.Spec(argv, facts["cwd"], facts["env"], said))
         except (OSError, ValueError):
             return
         tree.spared.add(pid)

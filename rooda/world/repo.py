@@ -65,14 +65,20 @@ def around(workspace: str) -> Repo:
     done = git.run(["rev-parse", *questions], workspace)
     if done.code == 127:
         raise GitProblem("git is not on this machine", "Install git.")
-    said = files.to_text(done.out).split("\n")
+    said = files.to_text(done.out).removesuffix("\n").split("\n")
     if done.code or len(said) < len(questions):
         why = git.said(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
         raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
-    top, prefix, own, common = said[:4]
+    if len(said) > len(questions):  # a folder's name has a line end
+        said = [_told(question, workspace) for question in questions]
+    top, prefix, own, common = said
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
+
+
+def _told(question: str, workspace: str) -> str:
+    return files.to_text(git.run(["rev-parse", question], workspace).out).removesuffix("\n")
 
 
 def position(repo: Repo) -> Position:

@@ -75,10 +75,10 @@ class Session:
         self.hide(self.ground.env)
         origin.note(folder, self._journal.hidden)
         self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.setup.safety == "snapshot" else None
-        self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
+        self._ledger = Ledger(held, folder.run, self._warn)
         self._checker = Checker(self.ground, self._manner, lambda event, facts: self.tell(event, **facts))
         self._prompt = KeptPrompt(folder)
-        self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled)
+        self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled, self._warn)
         if tenant.resumed:
             self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.setup.agent)
         self.enough = self._turnstile.enough
@@ -109,7 +109,7 @@ class Session:
         if self._herald:
             self._herald.tell(record)
         for problem in self._hooks.told(record) if self._hooks else ():
-            self.tell("problem", text=problem)
+            self._warn(problem)
         if self._keeper:
             self._keeper.hear(event, facts, told=True)
 
@@ -225,7 +225,7 @@ class Session:
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""
         for problem in self._hooks.finish() if self._hooks else ():
-            self.tell("problem", text=problem)
+            self._warn(problem)
         process.end_leftovers(self._signals, self._manner.grace)
         self._journal.sync()
         self._journal.close()
@@ -258,7 +258,10 @@ class Session:
     def _say_problem(self) -> None:
         problem = self.folder.take_problem()
         if problem:
-            self.tell("problem", text=problem)
+            self._warn(problem)
+
+    def _warn(self, text: str) -> None:
+        self.tell("problem", text=text)
 
 
 def _herald() -> "Herald | None":

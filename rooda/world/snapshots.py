@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from rooda.policy.snapshots import ROOT, Snapshot, family, folder, message, read, ref, too_many
+from rooda.policy.visible import visible
 from rooda.world import files, git, present
 from rooda.world.present import Seen
 from rooda.world.repo import Repo, position
@@ -30,7 +31,7 @@ def index_of(repo: Repo, whose: str) -> str:
 def place_of(repo: Repo) -> str:
     """Tells this work tree and workspace from others of the repository, also after a move."""
     own = "" if os.path.realpath(repo.folder) == os.path.realpath(repo.common) else os.path.basename(repo.folder)
-    return f"{own}:{repo.prefix}"
+    return f"{own}:{visible(repo.prefix)}"
 
 
 def ready_index(repo: Repo, whose: str) -> str:

@@ -8,21 +8,24 @@ from rooda.model import Call, Reply
 from rooda.policy.moments import OF_ACCOUNT
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
-from rooda.policy.spending import Spent, enough, total, with_reply
+from rooda.policy.spending import Spent, enough, total, uncounted, with_reply
 from rooda.terms import Agent, Budget
 from rooda.world import accounts, clock, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom
+Warn = Callable[[str], None]
 
 
 class Turnstile:
     """Counts what a run uses, over all its sessions, and minds the limits of accounts."""
 
-    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int]) -> None:
-        self._budget, self._rest, self._signalled = budget, rest, signalled
+    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int], warn: Warn) -> None:
+        self._budget, self._rest, self._signalled, self._warn = budget, rest, signalled, warn
+        self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
+        self._acting: dict[str, str] = {}  # who is asked in the place of an agent, by its name
         self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
-        self._began, self._spent, self._earlier = clock.monotonic(), Spent(), 0.0
+        self._began, self._spent, self._earlier = clock.working(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
         """What the run used before this session; what a crash cut off at this agent's prices."""
@@ -32,7 +35,7 @@ class Turnstile:
 
     def enough(self) -> str:
         """Why no further call may be made; "" while one may."""
-        return enough(self._budget, self._spent, self._earlier + clock.monotonic() - self._began)
+        return enough(self._budget, self._spent, self._earlier + clock.working() - self._began)
 
     def passed(self, call: Call) -> Call:
         """The call as it can be made now. LimitReached if it can't."""
@@ -44,11 +47,21 @@ class Turnstile:
             choices = [self._choice(agent) for agent in call.agent.choices]
             first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
             if first.free_at <= clock.now():
+                self._say_switch(choices[0], first)
                 return call._replace(agent=first.agent)
             if call.agent.on_limit == "stop":
                 raise _stopped(first.who, first.free_at)
             self._rest(first.free_at, first.who)
         return call
+
+    def _say_switch(self, own: "Choice", taken: "Choice") -> None:
+        """Once each time, and once when the first agent may be asked again."""
+        before = self._acting.get(own.agent.name, own.agent.name)
+        self._acting[own.agent.name] = taken.agent.name
+        if before == taken.agent.name:
+            return
+        limit = f"Usage limit of {own.who} until {clock.rfc3339_local(own.free_at)}: "
+        self._warn(f"{limit if own != taken else ''}{taken.agent.name} is asked from now on")
 
     def _choice(self, agent: Agent) -> "Choice":
         if agent.name not in self._accounts:
@@ -60,6 +73,9 @@ class Turnstile:
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
         self._spent = with_reply(self._spent, reply)
+        if not self._warned and (doubt := uncounted(self._budget, reply)):
+            self._warned = True
+            self._warn(doubt)
         if reply.outcome != USAGE_LIMIT:
             return False
         now, who = clock.now(), self._choice(call.agent).who

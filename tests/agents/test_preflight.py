@@ -294,3 +294,14 @@ def test_a_version_that_is_asked_for_leaves_nobody(ws: Workspace) -> None:
     ws.write("bin/codex", CLI.replace("exit 0", "sleep 300 >/dev/null 2>&1 & exit 0"), mode=0o755)
     assert build(ws, "--agent", "codex", "-v").code == 0
     until(lambda: not ws.leftovers(), what="nobody to be left")
+
+
+def test_a_dry_run_shows_a_prompt_that_is_too_long(ws: Workspace) -> None:
+    """All of it, and below that the sentence with which the start is refused, exit 2."""
+    ws.sections["agent"] = '\n[agents.small]\ncommand = "cat"\nsize_limit = 300\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "small"})
+    ws.write("big.md", "x" * 400)
+    ran = ws.rooda("build", "--dry-run", "--context", "big.md")
+    assert ran.code == 2 and "x" * 400 in ran.out and ran.out.startswith("[DRY RUN] Procedure: build\n")
+    start = ws.rooda("build", "-n", "1", "--context", "big.md")
+    assert start.code == 2 and start.err == ran.err and "The prompt is too long: it has " in ran.err

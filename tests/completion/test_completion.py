@@ -178,7 +178,7 @@ def test_runs_that_have_snapshots(ws: Workspace) -> None:
         ("rooda build --safety ", ["snapshot", "off"]),
         ("rooda resume --fail", ["--failure-threshold"]),
         ("rooda config sh", ["show"]),
-        ("rooda completion ", ["bash", "zsh", "fish", "install"]),
+        ("rooda completion ", ["bash", "zsh", "fish", "install", "uninstall"]),
         ("rooda run buil", ["build"]),
         ("rooda info buil", ["build"]),
         ("rooda build --model fas", ["fast"]),
@@ -290,6 +290,20 @@ def test_installed_never_twice(ws: Workspace, shell: str) -> None:
     Path(path).write_text("an older one\n")
     assert ws.rooda("completion", "install", shell).code == 0
     assert everything(ws.home) == kept
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_uninstalled(ws: Workspace, shell: str) -> None:
+    """Script and line go, a person's own lines and the file's rights stay; a second time there is nothing to do."""
+    rc = Path(ws.home, f".{shell}rc")
+    rc.write_text("alias mine=ls\n")
+    rc.chmod(0o600)
+    before = everything(ws.home)
+    assert ws.rooda("completion", "install", shell).code == 0 and everything(ws.home) != before
+    assert ws.rooda("completion", "uninstall", shell).code == 0
+    assert everything(ws.home) == before and rc.stat().st_mode & 0o777 == 0o600
+    again = ws.rooda("completion", "uninstall", shell)
+    assert again.code == 0 and again.out.startswith("It is not installed")
 
 
 def everything(folder: str) -> dict[str, bytes]:

@@ -5,8 +5,10 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
+from days_kit import begin, detached, kill_all, let_go
 
 from harness import Workspace, until
 
@@ -124,6 +126,31 @@ def test_pause_and_continue(ws: Workspace) -> None:
     until(lambda: ws.state() is None, what="the end of the run")
 
 
+def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
+    """Each says how things are, and claims nothing."""
+    background(ws)
+    assert "Procedure 'build' is not paused. Watch it with: rooda attach build" in ws.rooda("continue").out
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    assert "Procedure 'build' is paused already. Go on with: rooda continue build" in ws.rooda("pause").out
+    assert "Continued" in ws.rooda("continue").out
+    until(lambda: "T" not in states(ws), what="everybody to go on")
+    assert "is not paused" in ws.rooda("continue").out
+    ws.rooda("stop")
+
+
+def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
+    """A run that stood still for longer than its --max-duration goes on to its end."""
+    background(ws, "-n", "2", "--max-duration", "4")
+    ws.rooda("pause")
+    until(lambda: states(ws) == {"T"}, what="everybody to stand still")
+    since = time.monotonic()
+    until(lambda: time.monotonic() - since > 4, what="more time than the limit allows")
+    ws.write("go", "")
+    ws.rooda("continue")
+    until(lambda: ws.state() is None, what="the end of the run")
+
+
 def test_a_paused_loop_can_be_stopped(ws: Workspace) -> None:
     """TERM reaches it although it sleeps."""
     background(ws)
@@ -194,3 +221,46 @@ def test_status_tells_what_it_is_doing(ws: Workspace) -> None:
     assert now(ws)["suspended"] is True
     assert "standing still" in ws.rooda("status").out
     ws.rooda("stop")
+
+
+def test_watching_a_run_that_is_killed(ws: Workspace) -> None:
+    """`logs -f`, `attach` and `logs` say that it was cut off and how it goes on; a run that ended has no such word."""
+    detached(ws)
+    watching = [ws.start("logs", "-f"), ws.start("attach"), ws.start("events", "-f")]
+    until(lambda: all("iteration" in each.out.lower() for each in watching), what="what they show")
+    kill_all(ws, *(each.pid for each in watching))
+    said = "The run was cut off: no end in its log: it was killed, or the machine stopped."
+    for each in watching:
+        assert each.finish() == 0 and each.err.startswith(said), each.err
+        assert each.err.endswith("Go on with: rooda resume build\n")
+    assert said in ws.rooda("logs").err and said not in ws.rooda("logs").out
+    let_go(ws)
+    assert ws.rooda("resume", "build").code == 0 and said not in ws.rooda("logs").err
+
+
+@pytest.mark.parametrize("kind", ["ooda", "goal"])
+def test_an_iteration_before_a_resume(ws: Workspace, kind: str) -> None:
+    """Whichever session of the run made it, logs, why and events show it; one that was never made is exit 2."""
+    begin(ws, kind)
+    assert ws.rooda("stop").code == 0
+    let_go(ws)
+    assert ws.rooda("resume").code == 0
+    for word in ("logs", "why", "events"):
+        told = ws.rooda(word, "--iteration", "1")
+        assert told.code == 0 and told.lines, word
+        never = ws.rooda(word, "--iteration", "99")
+        assert never.code == 2 and never.err.startswith("Error: No iteration 99 of the latest run of"), never.both
+    first = [json.loads(line) for line in ws.rooda("events", "--iteration", "1").lines]
+    assert {event["display"] for event in first} == {1} and "agent.ended" in [event["event"] for event in first]
+
+
+def test_a_goal_that_ends_before_it_is_cancelled(ws: Workspace) -> None:
+    """The running iteration finishes first; where that reaches the goal, that is what is said."""
+    begin(ws, "goal")
+    ws.write("made", "")
+    ws.side("step-1", "printf -- '---LOOP_STATUS---\\nEXIT_SIGNAL: true\\n---END_STATUS---\\n'")
+    cancel = ws.start("goal", "cancel")
+    until(lambda: "Cancel requested" in cancel.out, what="the request")
+    let_go(ws)
+    assert cancel.finish() == 0
+    assert cancel.lines[1:] == ["It ended before that; nothing is left to cancel."], cancel.out

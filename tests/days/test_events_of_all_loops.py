@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from days_kit import prepare
 from loops_kit import CLAIM, Loops
 from test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
@@ -233,3 +234,13 @@ def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
     head = 'agent = "limited"\non_limit = "switch"\nfallback = ["other"]'
     ran = Loops(bare, "\n" + tomli_w.dumps({"agents": agents}), head).goal("--yes", "--headless")
     assert ran.code == 0 and "<loop-complete>" in ran.out, ran.both
+
+
+@pytest.mark.parametrize("kind", ["ooda", "reflex", "flow"])
+def test_a_cost_limit_that_can_not_count(ws: Workspace, kind: str) -> None:
+    """The first call of unknown cost says so, once, on stderr; stdout is what it is without a limit."""
+    ran = ws.rooda(*prepare(ws, kind, "true"), "--max-cost", "0.01")
+    assert ran.code == 0, ran.both
+    assert ran.err.count("WARNING: The cost of this call is unknown") == 1 and "limit of $0.0100" in ran.err
+    assert "unknown" not in ran.out
+    assert [event["event"] for event in ws.events()].count("problem") == 1

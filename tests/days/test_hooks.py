@@ -1,9 +1,11 @@
 """[hooks]: who is told when a run ends or waits."""
 
+import base64
 import http.server
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import tomli_w
@@ -68,14 +70,19 @@ def test_a_hook_that_hangs_is_ended(ws: Workspace) -> None:
     assert ws.leftovers() == []
 
 
+authorized: list[str] = []  # what the server below was told of who posts
+
+
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[bytes]]]:
     """A web server that keeps what is posted."""
     posted: list[bytes] = []
+    authorized.clear()
 
     class Keeper(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+            authorized.append(self.headers.get("Authorization", ""))
             self.send_response(204)
             self.end_headers()
 
@@ -94,7 +101,19 @@ def test_a_web_hook(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
     hooked(ws, done={"url": address})
     ran = ws.rooda("build", "-n", "1")
     assert ran.code == 0 and ran.err == ""
-    assert [json.loads(body)["moment"] for body in posted] == ["done"]
+    assert [json.loads(body)["moment"] for body in posted] == ["done"] and authorized == [""]
+
+
+def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
+    """It is delivered with Basic authorization; neither the settings shown nor a run's files tell the password."""
+    address, posted = server
+    hooked(ws, done={"url": address.replace("//", "//bob:p%40w@")})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and ran.err == "" and len(posted) == 1
+    assert authorized == ["Basic " + base64.b64encode(b"bob:p@w").decode()]
+    shown = ws.rooda("config", "show", "hooks").out + ws.rooda("config", "show", "--json").out
+    assert "p%40w" not in shown and "bob:***@127.0.0.1" in shown
+    assert not any(b"p%40w" in path.read_bytes() for path in Path(ws.file(".rooda/runs")).glob("*/*"))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from itertools import pairwise
 
-from days_kit import HOLD, began, detached, kill_all, let_go, rows
+import pytest
+from days_kit import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
 from flow_kit import Flow
 
 from harness import Terminal, Workspace, until
@@ -271,3 +273,68 @@ def test_usage_says_how_each_cost_is_known(ws: Workspace) -> None:
     assert table.lines[1].split()[:2] == ["build", "3"]
     assert table.lines[1].endswith("$2.50  computed $2.00, reported $0.50, 1 call unknown")
     assert ws.rooda("usage", "biuld").code == 2 and ws.rooda("usage", "--by", "run").lines[-1].startswith("total")
+
+
+@pytest.mark.parametrize("kind", ["ooda", "reflex", "flow", "goal"])
+def test_a_run_paused_at_a_limit_is_not_cut_off(ws: Workspace, kind: str) -> None:
+    """Table and detail say that it paused and at which limit, and `resume --all` leaves it alone."""
+    words = prepare(ws, kind, "sleep 1.2")
+    assert ws.rooda(*words, "--max-duration", "1").code == 4
+    (row,) = rows(ws, "--all")
+    assert row["status"] == "paused" and row["reason"].startswith("Time limit reached: "), row
+    assert f"{row['reason']}: rooda " in row["waits_for"] and row["reason"].endswith("s of 1s")
+    detail = ws.rooda("status").out
+    assert f"paused: {row['reason']}\n" in detail and ": running" not in detail
+    assert ws.rooda("resume", "--all").out.startswith("No run was cut off")
+
+
+@pytest.mark.parametrize("kind", ["reflex", "flow"])
+def test_a_run_that_a_person_stopped_is_not_cut_off(ws: Workspace, kind: str) -> None:
+    """Its files say that it goes on; the table and the detail say that it was stopped."""
+    begin(ws, kind)
+    assert ws.rooda("stop").code == 0
+    (row,) = rows(ws, "--all")
+    assert (row["status"], row["running"]) == ("stopped", False)
+    assert ws.rooda("status").lines[0] == f"{row['name']}: stopped"
+
+
+def test_a_cost_that_is_known_in_part(ws: Workspace) -> None:
+    """The detail has the `+` of the table: of some calls nobody knows what they cost."""
+    ws.config('[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
+    told = '{"type":"result","is_error":false,"result":"x","total_cost_usd":0.5,"usage":{"input_tokens":1}}'
+    ws.write("agent.sh", f"[ -e once ] && {{ touch began; sleep 60; }}\ntouch once\necho '{told}'\n")
+    running = ws.start("build", "--agent", "mine", "-n", "2")
+    until(lambda: ws.exists("began"), what="the second call")
+    assert "2 calls, 1 tokens, $0.50+" in ws.rooda("status").out
+    running.signal(signal.SIGTERM)
+    running.finish()
+
+
+def test_a_folder_with_a_line_end_in_its_name(ws: Workspace) -> None:
+    """Snapshots are taken there and undone, and status --all tells of it in one line."""
+    odd = os.path.join(ws.path, "odd\nname")
+    os.makedirs(odd)
+    ws.git("init", "-q")
+    ws.git("commit", "-q", "--allow-empty", "-m", "one")
+    agent = ("--ai-cmd", "sh -c 'echo a >a; [ $ROODA_ITERATION = 1 ] || kill -TERM $PPID; sleep 1'")
+    for folder in (odd, ws.path):
+        assert ws.rooda("build", "-n", "2", *agent, "--safety", "snapshot", cwd=folder).code == 143
+    assert r"odd\nname" in ws.rooda("status", "--all").out and len(rows(ws, "--all")) == 2
+    assert "1 file changed" in ws.rooda("snapshots", cwd=odd).out
+    assert ws.rooda("undo", "1", "--yes", cwd=odd).code == 0 and not os.path.exists(f"{odd}/a")
+    assert ws.rooda("goal", "status", cwd=odd).code == 0
+
+
+def test_one_bad_workspace_hides_no_other(ws: Workspace) -> None:
+    """Its row says what is wrong there."""
+    other = os.path.join(ws.root, "other")
+    os.makedirs(other)
+    subprocess.run(["git", "init", "-q", other], env=ws.env, check=True)
+    stopping = ("build", "-n", "2", "--ai-cmd", "sh -c 'kill -TERM $PPID; sleep 30 & wait'")
+    assert ws.rooda(*stopping).code == 143 and ws.rooda(*stopping, cwd=other).code == 143
+    with open(f"{other}/.git/packed-refs", "w") as file:
+        file.write("nonsense\n")
+    found = {row["workspace"]: row for row in rows(ws, "--all")}
+    assert found[os.path.realpath(ws.path)]["status"] == "interrupted"
+    assert found[other]["status"] == "unreadable" and "packed-refs" in found[other]["reason"]
+    assert "unreadable" in ws.rooda("status", "--all").out

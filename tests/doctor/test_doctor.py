@@ -142,3 +142,41 @@ def test_on_a_terminal(ws: Workspace, term: str, status: str) -> None:
     terminal = ws.terminal("doctor", env={"TERM": term}, rows=60, columns=200)
     assert terminal.finish() == 0
     until(lambda: f"{status}  terminal" in terminal.out)
+
+
+@pytest.mark.parametrize(
+    ("toml", "what", "words"),
+    [
+        ('[loop]\nai_cmd = "cat"\non_limit = "switch"\nfallback = ["gemini"]\n', "agent gemini", "build"),
+        ('[loop]\nai_cmd = "cat"\n[procedures.x]\nobserve = "{{a}}"\nparameters = {b = "1"}\n', "procedure x", "x"),
+        ('[loop]\nagent = "nope"\n', "agent", "build"),
+        ('[loop]\nai_cmd = "cat"\n[reflex]\nagent = "nope"\n', "agent of reflex", "reflex new a -n 1"),
+    ],
+)
+def test_what_a_start_refuses_is_a_failure(bare: Workspace, toml: str, what: str, words: str) -> None:
+    """An agent to switch to that is not here, a parameter that is missing, an agent that nobody knows: said once."""
+    bare.config(toml)
+    env = {"PATH": os.path.dirname(bare.env["PATH"].partition(":")[0]) + ":/usr/bin:/bin"}
+    found = examined(bare, 1, env=env)
+    assert [name for name, row in found.items() if row["status"] == "fail"] == [what]
+    assert found.get("agent", {}).get("status") != "warn"
+    start = bare.rooda(*words.split(), env=env)
+    assert start.code == 2 and found[what]["detail"] in start.err
+
+
+@pytest.mark.parametrize("answer", ["yes 2.0.14", "yes 2.0.14 >&2", "sleep 300 & echo 2.0.14; exec sleep 300"])
+def test_an_agent_that_floods_or_hangs_at_its_version(ws: Workspace, answer: str) -> None:
+    """It is ended with what it started, after some bytes or seconds, and has no version; the rest is looked at."""
+    path = ws.write("../bin/claude", f"#!/bin/sh\n{answer}\n", 0o755)
+    env = {"PATH": os.path.dirname(path) + os.pathsep + ws.env["PATH"]}
+    done = ws.rooda("doctor", "--json", env=env)
+    (claude,) = (row for row in json.loads(done.out)["agents"] if row["name"] == "claude")
+    assert claude["version"] == "" and done.code == 0
+
+
+def test_of_one_that_says_too_much_little_is_read() -> None:
+    """And it is not waited for; one that says as much as it may is heard to its end."""
+    flood = helper.capture(["/bin/sh", "-c", "yes & yes >&2"], timeout=30, most=1000)
+    assert flood.code == helper.TOO_MUCH and max(len(flood.out), len(flood.err)) == 1001
+    said = helper.capture(["/bin/sh", "-c", "printf %01000d 7; echo no >&2; exit 3"], timeout=30, most=1000)
+    assert (said.code, len(said.out), said.err) == (3, 1000, b"no\n")

@@ -182,3 +182,11 @@ def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
     assert ws.rooda("-C", folder, "undo", "--yes").code == 0
     text = subprocess.run(["cat", f"{folder}/a"], capture_output=True, text=True).stdout
     assert text == "1\n" and ws.read("a") == "1\n"
+
+
+def test_prune_of_a_name_that_nobody_has(ws: Workspace) -> None:
+    """The nearest one is proposed, exit 2; a procedure without a snapshot is no mistake."""
+    repository(ws, {"a": "1\n"})
+    unknown = ws.rooda("prune", "biuld")
+    assert unknown.code == 2 and "Did you mean 'build'?" in unknown.err and unknown.out == ""
+    assert ws.rooda("prune", "build").code == 0

@@ -1,9 +1,12 @@
 """`rooda undo`, `rooda diff`, `rooda snapshots`: looking at what an iteration did, and taking it back."""
 
+import calendar
 import json
 import os
 import random
+import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -323,3 +326,44 @@ def _deed(path: str) -> str:
             f"rm -rf {path}; mkdir -p {path}; echo x >{path}/inner",
         ]
     ) + " 2>/dev/null || true"
+
+
+def test_names_have_no_power_over_the_terminal(ws: Workspace) -> None:
+    """A file's name neither forges a line nor sends the terminal an order."""
+    name = "a.txt\nWARNING: all is fine\033]0;pwn\007\u202e"
+    worked(ws, "true", f"printf 1 > '{name}'")
+    done = ws.rooda("undo", "--dry-run")
+    shown = r"a.txt\nWARNING: all is fine\x1b]0;pwn\x07\u202e"
+    assert f"    remove  {shown}" in done.lines, done.both
+    assert not any(sign in done.both for sign in "\033\007\u202e") and "\nWARNING" not in done.both
+
+
+def test_an_agents_words_have_no_power_over_the_terminal(ws: Workspace) -> None:
+    """What an agent says of its failure stands in one line of the screen, of `logs` and of `why`, without controls."""
+    said = json.dumps({"type": "result", "is_error": True, "result": "no \033]0;pwn\007 luck", "session_id": "s"})
+    ws.write("agent.sh", f"cat <<'END'\n{said}\nEND\nexit 1\n")
+    ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
+    ws.procedure(loop={"ai_cmd": None, "agent": "mine"})
+    told = [ws.rooda("build", "-n", "1", "-v"), ws.rooda("logs"), ws.rooda("why")]
+    assert all(r"no \x1b]0;pwn\x07 luck" in ran.both for ran in told[:2])
+    assert not any(sign in ran.both for ran in told[1:] for sign in "\033\007")
+
+
+def test_all_times_are_utc(ws: Workspace) -> None:
+    """Wherever a person lives, snapshots, undo, logs and --since speak of the same time."""
+    tokyo = {"TZ": "Asia/Tokyo"}
+    worked(ws, "echo 2 >a")
+    (at,) = re.findall(r" 1  (\S+Z)  1 file changed", ws.rooda("snapshots", env=tokyo).out)
+    began = ws.rooda("logs", env=tokyo).out[1:]
+    assert abs(_seconds(at) - _seconds(f"{began[:19]}Z")) < 60
+    assert ws.rooda("undo", "--yes", env=tokyo).code == 0
+    (undone,) = re.findall(r"  (\S+Z)  the work tree before an undo", ws.rooda("snapshots", env=tokyo).out)
+    assert f"as it was at {undone}, before the last undo" in ws.rooda("undo", "--redo", "--yes", env=tokyo).out
+    hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(_seconds(at) - 3600))
+    assert "build" in ws.rooda("usage", "--since", hour_ago, env=tokyo).out
+    assert "No agent call" in ws.rooda("usage", "--since", f"{hour_ago}-03:00", env=tokyo).out
+    assert "(UTC)" in ws.rooda("usage", "--help").out
+
+
+def _seconds(stamp: str) -> int:
+    return calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))

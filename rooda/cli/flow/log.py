@@ -5,6 +5,7 @@ import click
 from rooda.cli.flow.status import NONE, asked_for
 from rooda.errors import OK
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.world import flow_commits
 from rooda.world.flow_commits import Logged
 
@@ -29,7 +30,7 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     click.echo(f"{run.id} on {run.branch}: {run.status}")
     for each in logged:
         if each.boundary:
-            click.echo(_row(each))
+            click.echo(visible(_row(each)))
     return OK
 
 

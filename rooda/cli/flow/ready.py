@@ -12,6 +12,7 @@ from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.policy.flow_labels import chain
+from rooda.policy.visible import visible
 from rooda.report.flow_screen import FlowScreen
 from rooda.settings import flow_agents, flow_yaml
 from rooda.settings.flow_yaml import Topology
@@ -131,7 +132,7 @@ def require_clean(here: Ready, allowed: bool) -> None:
     found = [
         (word, path) for word, path in flow_repo.dirty(here.repo) if path not in own and not path.startswith(inner)
     ]
-    rows = [f"  {word} {path if path.isprintable() else ascii(path)}" for word, path in found[:20]]
+    rows = [f"  {word} {visible(path)}" for word, path in found[:20]]
     rows += [f"  and {len(found) - 20} more"] if len(found) > 20 else []
     if not found:
         return

@@ -13,6 +13,7 @@ from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.policy.flow_yaml import front_matter
+from rooda.policy.visible import visible
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import files, flow_artifacts, flow_commits, flow_repo
@@ -39,7 +40,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
 
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False, default=str))
     else:
-        click.echo("\n".join(lines(facts)))
+        click.echo("\n".join(map(visible, lines(facts))))
     return OK
 
 
@@ -144,4 +145,5 @@ def _lines_of_node(node: Json) -> list[str]:
 def _word(facts: Json) -> str:
     if facts["running"]:
         return f"running (pid {facts['pid']})"
-    return "running (interrupted)" if facts["status"] == "running" else str(facts["status"])
+    open_still = facts["status"] == RUNNING
+    return str(facts.get("standing", "running (interrupted)") if open_still else facts["status"])

@@ -10,6 +10,7 @@ from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal_facts import closing_facts
 from rooda.loops.goal_state import CANCELLED, GoalState
 from rooda.model import Ending, Json
+from rooda.policy.visible import visible
 from rooda.report.goal_box import box
 from rooda.report.goal_table import cancelled
 from rooda.stores import goal_place
@@ -23,7 +24,8 @@ FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
 
 def act(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
-    if lock.is_held(place.lock):
+    running = lock.is_held(place.lock)
+    if running:
         _await_pause(place)
     try:
         state = unfinished(place)
@@ -32,7 +34,8 @@ def act(where: Where, typed: Json) -> int:
         goal_place.forget(place)
         return OK
     if state is None:
-        click.echo("There is no goal to cancel here.")
+        ended = "It ended before that; nothing is left to cancel."
+        click.echo(ended if running else "There is no goal to cancel here.")
         return OK
     held = lock.take(place.lock)
     if held is None:
@@ -68,7 +71,8 @@ def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     store.load(())
     store.carry((), state)
     facts = closing_facts(state, Ending(CANCELLED, OK))
-    click.echo("\n".join([*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]))
+    report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]
+    click.echo("\n".join(map(visible, report)))
     summarized(place, state)
     if not keep and state.keep != "keep":
         goal_place.forget(place)

@@ -6,6 +6,7 @@ from rooda.cli.undo import left_alone
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
 from rooda.world import lock, refs
@@ -31,7 +32,7 @@ def act(where: Where, typed: Json) -> int:
         held.let_go()
     click.echo(f"Restored the work tree from before iteration {typed['k']}: {len(done.changes)} files.")
     for row in done.changes:
-        click.echo(f"  {row.path}")
+        click.echo(f"  {visible(row.path)}")
     for line in left_alone(done):
         click.echo(line)
     click.echo(f"The present was kept as checkpoint before-rollback-to-{typed['k']}. Branch and index are untouched.")

@@ -11,6 +11,7 @@ from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.goal_table import facts, lines
 from rooda.stores import goal_place
@@ -94,4 +95,4 @@ def _goes_on(place: Place, typed: Json, screen: GoalScreen) -> bool:
 def print_status(state: GoalState) -> None:
     import click
 
-    click.echo("\n".join(lines(facts(state, False, None))))
+    click.echo("\n".join(map(visible, lines(facts(state, False, None)))))

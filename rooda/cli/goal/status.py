@@ -6,6 +6,7 @@ from rooda.cli.goal import tenant
 from rooda.cli.where import Where
 from rooda.errors import OK
 from rooda.model import Json
+from rooda.policy.visible import visible
 
 
 def act(where: Where, typed: Json) -> int:
@@ -15,7 +16,7 @@ def act(where: Where, typed: Json) -> int:
 
         click.echo(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
     elif found:
-        click.echo("\n".join(tenant.lines(found[0])))
+        click.echo("\n".join(map(visible, tenant.lines(found[0]))))
     else:
         click.echo("There is no goal here. Start one with: rooda goal run SPEC")
     return OK

@@ -14,6 +14,7 @@ from rooda.model import Json
 from rooda.policy import goal_expect
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
+from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, table
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.stores.goal_place import Place
@@ -98,7 +99,7 @@ def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> i
                 row["met"] = met and goal_expect.holds(criterion.expect, output, finds)
                 row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
-    click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(table(wanted)))
+    click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(map(visible, table(wanted))))
     return OK
 
 

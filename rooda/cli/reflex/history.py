@@ -12,6 +12,7 @@ from rooda.errors import OK, RoodaError
 from rooda.model import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
+from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 
 
@@ -29,7 +30,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     if found.no_history:
         raise RoodaError(f"{place.history} is missing.", "Start a new loop with: rooda reflex new TASK")
     for event in found.history:
-        click.echo(json.dumps(event, ensure_ascii=False) if as_json else line(event))
+        click.echo(json.dumps(event, ensure_ascii=False) if as_json else visible(line(event)))
     return OK
 
 

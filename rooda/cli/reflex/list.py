@@ -8,6 +8,7 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.reflex_score import FAILED, hundredths
+from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 
@@ -25,7 +26,7 @@ def list_(ctx: click.Context, as_json: bool) -> int:
         click.echo("No loops here. Start one with: rooda reflex new TASK")
     width = max((len(row["task_alias"]) for row in rows), default=0)
     for row in () if as_json else rows:
-        click.echo(_line(row, width))
+        click.echo(visible(_line(row, width)))
     return OK
 
 

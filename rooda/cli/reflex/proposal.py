@@ -7,6 +7,7 @@ import click
 from rooda.cli.reflex.drafting import Drafted, parsed
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.reflex_rules import LEVELS, Criteria
+from rooda.policy.visible import visible
 from rooda.world import person
 
 YES, EDIT = ("y", "yes"), ("e", "edit")
@@ -99,7 +100,7 @@ def show(proposal: Proposal, aside: bool) -> None:
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
-    click.echo("\n".join(rows), err=aside)
+    click.echo("\n".join(map(visible, rows)), err=aside)
 
 
 def edited(proposal: Proposal) -> Proposal:

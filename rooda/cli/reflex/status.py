@@ -11,6 +11,7 @@ from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
+from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files, lock
@@ -32,7 +33,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
     elif not found or place is None:
         click.echo("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(map(visible, lines(found))))
         data = reflex_files.read_artifact(place) if artifact else None
         if data is not None:
             click.echo(files.to_text(data), nl=False)
@@ -63,8 +64,9 @@ def lines(facts: Json) -> list[str]:
     if word == "damaged":
         return [f"{alias}: its files can't be understood; start a new loop with: rooda reflex new TASK"]
     how = f" (pid {facts['pid']})" if facts["running"] and word == "running" else ""
+    shown = word if facts["running"] or word != "running" else facts.get("standing", "running (interrupted)")
     rows = [
-        f"{alias}: {word}{how}",
+        f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
         f"  last score {hundredths(facts['last_score'])}, threshold {facts['threshold']:g}{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",

@@ -47,7 +47,7 @@ def fits(agent: Agent, prompt: str) -> None:
     if why := excess(agent, prompt):
         raise PromptProblem(
             f"The prompt is too long: it has {why}. Nothing was started.",
-            "Shorten it (rooda build --dry-run shows it), let the agent read files by itself, or choose another agent.",
+            "Shorten it (--dry-run shows it), let the agent read files by itself, or choose another agent.",
         )
 
 

@@ -8,6 +8,7 @@ from rooda.policy import secrets
 from rooda.world import cache, files, helper
 
 PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
+LONGEST = 65_536  # bytes of an answer
 _NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
 
 
@@ -27,7 +28,7 @@ def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
-    done = helper.capture([program, *option.split()], env=env, timeout=PATIENCE)
+    done = helper.capture([program, *option.split()], env=env, timeout=PATIENCE, most=LONGEST)
     if done.code:
         return ""
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
