@@ -90,13 +90,18 @@ def tidy(place: Place) -> None:
             files.remove(place.file(name))
 
 
-def clear(place: Place) -> None:
-    """Before a new goal nothing of an old one is left."""
-    forget(place)
-    for name in ("summary.md", "precheck.md", "intent.md"):
-        files.remove(place.file(name))
-    for name in _entries(place.file("evidence")):
-        files.remove(place.file(os.path.join("evidence", name)))
+def reports(place: Place) -> dict[str, tuple[int, ...]]:
+    """What an earlier goal tells of itself besides its state, and of each file what changes when it is written."""
+    names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
+    names += [os.path.join("evidence", name) for name in _entries(place.file("evidence"))]
+    return {path: mark for path in map(place.file, names) if (mark := files.mark(path))}
+
+
+def clear(before: dict[str, tuple[int, ...]]) -> None:
+    """A new goal has taken the place of an old one: of its reports goes what the new one has not written itself."""
+    for path, mark in before.items():
+        if files.mark(path) == mark:
+            files.remove(path)
 
 
 def _entries(folder: str) -> list[str]:

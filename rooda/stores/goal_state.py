@@ -25,7 +25,7 @@ class GoalStore:
         self._written: GoalState | None = None
         self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
         self._unsure = False  # a write of it failed: it holds one of these, or is not there
-        self._journaled = -1
+        self._journaled = ("", -1)  # the journal's last line: of which goal, after which iteration
         self.last: GoalState | None = None  # also what could not be written
         self._seal = Seal(place.seal)
         self._there: dict[str, bytes] = {}  # what was written last into run.json, and into the journal for it
@@ -33,7 +33,7 @@ class GoalStore:
     def load(self, scope: Scope) -> Saved:
         self._tidy()
         record = last_record(self._place)
-        self._journaled = record["iteration"] if record else -1
+        self._journaled = (str(record["run"].get("run", "")), record["iteration"]) if record else ("", -1)
         self._there = written(self._place)
         try:
             return Saved(look(self._place))
@@ -73,11 +73,13 @@ class GoalStore:
         sealed = self._seal.there or not self._there  # what nobody has proved yet is not proved by what follows it
         if sealed:
             self._seal.vouch(data, self._there.values())
-        if state.iteration > self._journaled:
-            self._append(state)
-            self._there[self._place.journal] = data
+        another = self._journaled[0] != state.brief.run  # an earlier goal stays until the new run.json is in its place
+        if not another and state.iteration > self._journaled[1]:
+            self._journal(state, data)
         files.replace(self._place.run, data)
         self._there[self._place.run] = data
+        if another:
+            self._journal(state, data)
         if not sealed:
             self._seal.vouch(data, self._there.values())
         data = dumped(public(state), 2)
@@ -100,8 +102,17 @@ class GoalStore:
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
             self._tell("problem", text=f"state.json was changed by somebody else; overwritten, kept as {kept}")
 
+    def _journal(self, state: GoalState, data: bytes) -> None:
+        """One line per iteration; a goal's first line takes the place of an earlier goal's journal."""
+        if self._journaled[0] == state.brief.run:
+            self._append(state)
+        else:
+            files.replace(self._place.journal, dumped(record(None, state)))
+        self._journaled = (state.brief.run, state.iteration)
+        self._there[self._place.journal] = data
+
     def _append(self, state: GoalState) -> None:
-        """One line per iteration. If the file is gone, it begins again with what was written last."""
+        """If the file is gone, it begins again with what was written last."""
         records = [record(self._written, state)]
         if self._written and not os.path.exists(self._place.journal):
             records.insert(0, record(None, self._written))
@@ -111,7 +122,6 @@ class GoalStore:
             files.sync(descriptor)
         finally:
             os.close(descriptor)
-        self._journaled = state.iteration
 
 
 def record(before: GoalState | None, state: GoalState) -> Json:
@@ -176,7 +186,8 @@ def look(place: Place) -> GoalState | None:
         if backup is None:
             raise StateDamaged(place.run, getattr(problem, "strerror", None) or str(problem)) from None
         return backup
-    found = backup if backup and backup.iteration > state.iteration else state
+    ahead = backup if backup and backup.brief.run == state.brief.run else state  # else of the goal before this one
+    found = ahead if ahead.iteration > state.iteration else state
     return found if seal.there else unproved(found)
 
 

@@ -1,6 +1,7 @@
 """Rows C-001 to C-040: the start checklist, reversibility, SHAPE.md, the rubric, the workflow."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from kit import SPEC, A, B, Goals, blocks, claim, plan
 
 from rooda.policy import goal_rubric
 
+ATTACK = "".join(
+    f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3)
+)
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")
 
 
@@ -324,3 +328,65 @@ def test_a_debug_goal_without_root_cause_gets_it_from_its_first_step(g: Goals) -
     ran = g.run("-n", "3", "--workflow", "B")
     assert "✗ step1 not complete" in ran.out and "✓ step1 complete" in ran.out
     assert "the cache is stale" in g.calls[-1].prompt.decode()
+
+
+def test_C_007_C_070_C_078_a_second_goal_has_a_journal_of_its_own(g: Goals) -> None:
+    """After a longer goal, completed or still there: one line for each of its iterations, and no word of the other."""
+    g.succeeds()
+    assert g.run().code == 0 and len(g.journal) == 4
+    os.remove(g.file("a.ok"))
+    for arguments in ([], ["--fresh"]):
+        ran = g.run("-n", "1", *arguments, spec=f"{SPEC} Once more {arguments}.")
+        assert ran.code == 4 and [record["iteration"] for record in g.journal] == [0, 1], ran.both
+        assert {record["spec"] for record in g.journal} == {g.public["spec"]}
+    forged = g.read(".loop/run.json").replace("test -f a.ok", "true")
+    g.write(".loop/run.json", forged)
+    again = g.go_on("-n", "1")
+    assert again.code == 4 and [record["iteration"] for record in g.journal] == [0, 1, 2], again.both
+    assert g.private["criteria"][0]["command"] == "test -f a.ok"
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "unclear": ("no plan", {}),
+    "too vague": (json.dumps(plan(4)), {}),
+    "violated": (json.dumps(plan(mustNot=[{"text": "no toml", "violated_if": "test -f rooda.toml"}])), {}),
+    "no attack": (json.dumps(plan(reversibility="1")), {}),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_C_097_a_refused_start_leaves_the_goal_that_is_there(g: Goals, why: str) -> None:
+    """Nothing was started, so nothing is lost: the paused goal goes on where it stood."""
+    g.side("step-1", "touch a.ok")
+    assert g.run("-n", "1").code == 4
+    before = {name: g.read(f".loop/{name}") for name in ("state.json", "run.json", "iterations.jsonl", "summary.md")}
+    g.out("plan", REFUSED[why][0])
+    refused = g.run("--fresh", spec=f"{SPEC} Again.")
+    assert refused.code == 3, refused.both
+    assert {name: g.read(f".loop/{name}") for name in before} == before and g.exists(f".loop/evidence/1-{A}.txt")
+    again = g.go_on("-n", "1")
+    assert again.code == 4 and "Iteration 2/2 | Cost: $?/$25 | Step: step2" in again.out, again.both
+
+
+def test_CA_19_a_completed_goal_is_kept_until_another_one_begins(g: Goals) -> None:
+    """A start over it that is refused, or interrupted while it is planned, leaves its state and its summary."""
+    g.succeeds()
+    assert g.run().code == 0
+    before = g.public, g.read(".loop/summary.md")
+    g.out("plan", "no plan")
+    assert g.run().code == 3 and (g.public, g.read(".loop/summary.md")) == before
+    g.signal_at("plan")
+    assert g.run().code == 130 and (g.public, g.read(".loop/summary.md")) == before
+
+
+def test_of_an_earlier_goal_s_reports_nothing_is_left(g: Goals) -> None:
+    """Evidence, summary and pre-check that the new goal has not written itself are gone once it has begun."""
+    g.planned(reversibility="1")
+    g.out("precheck", ATTACK)
+    g.run("-n", "1")
+    assert g.exists(".loop/precheck.md") and g.exists(f".loop/evidence/1-{A}.txt")
+    g.planned(criteria=[{"name": "other", "command": "true"}], steps=["step1"])
+    g.side("step-1", "test ! -e .loop/summary.md && touch cleared")
+    g.run("--fresh", "-n", "1")
+    assert g.exists("cleared") and not g.exists(".loop/precheck.md")
+    assert g.evidence() == ["0-other.txt", "1-other.txt"]
