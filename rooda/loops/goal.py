@@ -26,7 +26,7 @@ from rooda.loops.goal_state import COMPLETED, FAILED, PAUSED, GoalState, step_cl
 from rooda.model import Ending
 from rooda.policy import goal_block
 from rooda.policy.goal_block import Claim
-from rooda.policy.goal_effects import Finding, GoalWorld, Told
+from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Told
 from rooda.policy.goal_types import REVIEW, Criterion
 from rooda.policy.patience import until_reset
 
@@ -68,6 +68,8 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
     if told.ended == "interrupted":
         return paid(before, told)
+    if told.ended == LOST:
+        return paid(before, told)._replace(status=FAILED, reason=told.fatal)
     if told.limited:  # neither an iteration nor a failure
         state = run.carry(paid(before, told))
         world.rest(until_reset(told.reset_at, world.seconds()))

@@ -7,6 +7,8 @@ from rooda.model import Tell
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 
+LOST = "lost"  # how a call ended after which there was no workspace any more
+
 
 class Print(NamedTuple):
     """A file that the agent should leave alone, as it was."""

@@ -8,7 +8,7 @@ from rooda.world import files
 IGNORED = b"""/.gitignore
 /state.json*
 /run.json*
-/iterations.jsonl
+/iterations.jsonl*
 /summary.md*
 /precheck.md
 /intent.md
@@ -71,6 +71,9 @@ class Place(NamedTuple):
 def ready(place: Place) -> None:
     """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
     files.folder(place.folder)
+    for path in (place.state, place.run, place.journal):
+        if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
+            files.move(path, f"{path}.agent")
     path = place.file(".gitignore")
     if not os.path.lexists(path):
         files.swap(path, IGNORED)

@@ -7,6 +7,7 @@ from typing import Any
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
+from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
 from rooda.model import Json, Tell
 from rooda.policy.goal_effects import Print
@@ -60,8 +61,11 @@ class GoalStore:
         try:
             self._save(state)
         except OSError as problem:
-            self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
-            return state
+            if self._journaled[0] != state.brief.run:  # nothing of this goal is on the disk: it does not begin
+                raise
+            why = problem.strerror or str(problem)
+            self._tell("state.unsaved", path=self._place.state, why=why)
+            return unclaimed(state, why)
         self._written = state
         self._tell("state.saved", phase="persist")
         return state

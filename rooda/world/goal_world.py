@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from rooda.model import Call, Command, Json, Ran
 from rooda.policy import goal_errors, goal_expect, goal_words
-from rooda.policy.goal_effects import Finding, GoalWorld, Question, Told
+from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Question, Told
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 from rooda.terms import Agent, Setup
-from rooda.world import clock, files, goal_prints, goal_reply, person, refs
+from rooda.world import clock, files, foothold, goal_prints, goal_reply, person, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.kept import Measure
 from rooda.world.search import finds
@@ -55,9 +55,15 @@ class Effects:
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
         self._watch.begin()
         self._began, self._since = clock.now(), clock.monotonic()
-        reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
+        hold = foothold.taken(self._ways.workspace)
+        try:
+            reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
+        finally:
+            lost = not foothold.kept(hold, self._ways.workspace)
         edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        if lost:
+            told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
         clean = self._session.clean
         return told._replace(text=clean(told.text), error=clean(told.error))
 
