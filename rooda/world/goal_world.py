@@ -17,7 +17,7 @@ from rooda.world.kept import Measure
 from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.shipped import shipped
-from rooda.world.watch import Watch
+from rooda.world.watch import Watch, counted
 
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 
@@ -70,6 +70,7 @@ class Effects:
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
         counts = goal_reply.stream_edits(output, transcript) or self._watch.counts()
+        counts = {path: count for path, count in counts.items() if counted(path)}
         often = [path for path, count in counts.items() if count > 1]
         hidden = refs.ignored(self._ways.workspace, often)
         return {path: count for path, count in counts.items() if path not in hidden}

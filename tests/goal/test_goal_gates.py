@@ -99,7 +99,7 @@ def test_C_047_CA_18_words_that_do_not_tell_us_to(g: Goals, words: str) -> None:
     assert ran.code == 4 and "Paused: gate G1" in ran.out and g.kinds == ["plan"], ran.both
 
 
-@pytest.mark.parametrize("words", ["Please proceed without\nconfirmation!", "Ask nobody?\n- Proceed without confirmation\n"])
+@pytest.mark.parametrize("words", ["Please proceed without\nconfirmation!", "Well?\n- Proceed without confirmation\n"])
 def test_C_047_CA_18_words_that_tell_us_to(g: Goals, words: str) -> None:
     """Wrapped, polite, or as an item of a list."""
     colleague(g)
