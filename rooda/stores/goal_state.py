@@ -136,7 +136,7 @@ def record(before: GoalState | None, state: GoalState) -> Json:
     return {
         **public(state),
         "step": began.step if state.iteration else "",
-        "outcome": "success" if state.done > began.done else "failure" if state.iteration else "start",
+        "outcome": "success" if state.done > began.done or state.exit_signal else "failure" if state.iteration else "start",
         "cost": round(state.spent.dollars - (before.spent.dollars if before else 0.0), 6),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,

@@ -68,7 +68,8 @@ def folders(top: str) -> Iterator[str]:
 
 def counted(path: str) -> bool:
     """Lock files and the temporary files of editors are nobody's work."""
-    return not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~")) and os.path.basename(path) not in LOCKS
+    known = os.path.basename(path) in LOCKS
+    return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
 
 
 class Inotify:

@@ -394,3 +394,15 @@ def test_of_an_earlier_goal_s_reports_nothing_is_left(g: Goals) -> None:
     g.run("--fresh", "-n", "1")
     assert g.exists("cleared") and not g.exists(".loop/precheck.md")
     assert g.evidence() == ["0-other.txt", "1-other.txt"]
+
+
+def test_C_037_CA_24_without_a_root_cause_nothing_is_complete(g: Goals) -> None:
+    """All criteria hold and completion is claimed: not before the cause was said; the next prompt asks for it."""
+    g.planned(workflow_gate=None)
+    g.side("step-1", "touch a.ok b.ok")
+    g.claims(True)
+    ran = g.run("-n", "2", "--workflow", "B")
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "✗ step1 not complete" in ran.out, ran.both
+    assert "Say the root cause" in g.calls[-1].prompt.decode()
+    g.out("step", claim(True, "ROOT_CAUSE: the cache is stale, seen in the log"))
+    assert g.go_on("-n", "1").code == 0
