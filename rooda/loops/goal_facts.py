@@ -79,6 +79,7 @@ def closing_facts(state: GoalState, ending: Ending) -> dict[str, Any]:
         "done": state.done,
         "remaining": len(state.steps) - state.done,
         "criteria": {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
+        "claimed": list(goal_types.claimed(brief.criteria, state.marks)),
         "verdict": goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
         "verified": goal_types.used(state.marks),
         "confidence": state.confidence,

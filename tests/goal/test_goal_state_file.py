@@ -75,6 +75,14 @@ STATES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"criteriaStatus": {"a": {"met": True, "verification": "assumption"}}, "exit_signal": True},
         {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"},
     ),
+    *(
+        (
+            {"criteriaStatus": {"a": {"met": True, **verification}, "b": True}, "exit_signal": True},
+            {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"},
+        )
+        for verification in ({"verification": "reasoned inference"}, {"verification": 3}, {})
+    ),
+    ({"criteriaStatus": {"a": {"met": True, "verification": "Code-Review"}}, "exit_signal": True}, {"ok": True}),
     (
         {"criteriaStatus": {"a": {"met": True, "verification": "observation"}, "b": True}, "exit_signal": True},
         {"ok": True},
@@ -129,7 +137,7 @@ def test_C_068_only_rooda_s_own_run_counts(g: Goals) -> None:
 @pytest.mark.parametrize("source", ["agent", "verified"])
 @pytest.mark.parametrize("end", ["exit 3", "kill -9 $$", "echo 'claimed'; sleep 60"])
 def test_CA_48_a_call_that_failed_claims_nothing(g: Goals, end: str, source: str) -> None:
-    """All criteria hold and completion was claimed before it exited with 3, was killed, or hung: the step is repeated."""
+    """All criteria hold and completion was claimed before it failed, was killed, or hung: the step is repeated."""
     g.config(f'{g.read("rooda.toml")}iteration_timeout = 1\nexit_signal_source = "{source}"\n')
     said = claim(True).replace("'", "")
     g.side("step-1", f"touch a.ok b.ok; cat <<'X'\n{said}\nX\n{end}")
