@@ -92,7 +92,7 @@ def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[Goa
     number, claim = state.iteration + 1, claimed(told)
     state, hurt = forbidden(run, heard(state, claim), world, number)
     sha = run.step("SHAPE", world.shape)[1]
-    trial = Trial(told, claim, tuple(hurt), reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
+    trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
     state = state._replace(shape_sha256=sha if trial.reshaped else state.shape_sha256)
     if hurt or world.signalled():
         return state, trial

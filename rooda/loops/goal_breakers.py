@@ -17,7 +17,7 @@ class Pause:
 
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
-    G1, G2, G3, SHARED, FILES = "G1", "G2", "G3", "shared limit", "files"
+    G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:

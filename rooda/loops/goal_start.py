@@ -182,7 +182,7 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
 def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
     brief = state.brief
-    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0)
+    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0).true
     if hurt:
         raise NotReady(
             f"Not started: what must not be is true already: {', '.join(hurt)}.",

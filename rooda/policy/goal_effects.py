@@ -34,6 +34,13 @@ class Told(NamedTuple):
     edits: Mapping[str, int] = {}  # how often each file was written
 
 
+class Hurt(NamedTuple):
+    """The mustNot entries that have come true, and those of which nobody can tell."""
+
+    true: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 class Finding(NamedTuple):
     """What rooda saw of one criterion."""
 
@@ -66,7 +73,7 @@ class GoalWorld(NamedTuple):
     question: Callable[[Question], str | None]  # None: nobody answers
     attended: Callable[[], bool]  # is there a terminal?
     verify: Callable[[Sequence[Criterion], int], list[Finding]]
-    violated: Callable[[Sequence[MustNot], int], list[str]]
+    violated: Callable[[Sequence[MustNot], int], Hurt]
     template: Callable[[str], str]
     tail: Callable[[str], str]  # the end of an evidence file
     keep: Callable[[str, str], str]  # a text as evidence or note: name, text; gives its path

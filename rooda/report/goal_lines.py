@@ -121,7 +121,7 @@ def resume(record: Json) -> str:
     """What to type to go on, by what it waits for."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
     words |= {"shared limit": ", with a higher limit or when it is over"}
-    words |= dict.fromkeys(("G1", "G2", "G3", "tests"), " --yes")
+    words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
     if record["reason"] == "observation":
         return 'rooda goal continue, after: rooda goal verify NAME --observed "what was seen"'
     return f"rooda goal continue{words.get(record['reason'], '')}"

@@ -133,10 +133,11 @@ def record(before: GoalState | None, state: GoalState) -> Json:
     names = [each.name for each in state.brief.criteria]
     marks = dict(zip(names, state.marks, strict=True))
     began = before or state
+    good = state.done > began.done or state.exit_signal
     return {
         **public(state),
         "step": began.step if state.iteration else "",
-        "outcome": "success" if state.done > began.done or state.exit_signal else "failure" if state.iteration else "start",
+        "outcome": "success" if good else "failure" if state.iteration else "start",
         "cost": round(state.spent.dollars - (before.spent.dollars if before else 0.0), 6),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rooda.model import Call, Command, Json, Ran
 from rooda.policy import goal_errors, goal_expect, goal_words
-from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Question, Told
+from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
@@ -19,6 +19,7 @@ from rooda.world.session import Session
 from rooda.world.shipped import shipped
 from rooda.world.watch import Watch, counted
 
+CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 
 
@@ -103,11 +104,19 @@ class Effects:
         self.tell("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
         return Finding(criterion.name, met, path, error, line)
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
+        """By exit code 0. A command that was not found, failed by a signal or took too long can't tell."""
         ran = [
             (each, self._run(each.violated_if, f"mustnot-{place}", iteration)) for place, each in enumerate(entries, 1)
         ]
-        return [each.text for each, done in ran if done.ended == "exit" and done.code == 0]
+        unknown = []
+        for each, done in ran:
+            if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
+                how = f"exit {done.code}" if done.ended == "exit" else done.ended
+                self.tell("problem", text=f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}")
+                unknown.append(each.text)
+        true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
+        return Hurt(true, tuple(unknown))
 
     def keep(self, name: str, text: str) -> str:
         """A file below `.loop/evidence`; a name without a number goes to `.loop` itself."""

@@ -213,6 +213,66 @@ def test_C_022_a_must_not_pauses_at_once(g: Goals) -> None:
     assert again.code == 4 and len(g.calls) == 3, "what must not be is still true"
 
 
+def judged_goal(g: Goals) -> None:
+    """Everything is well in one step; a judge looks at what must not be, which is in plain words."""
+    g.config(f"{g.read('rooda.toml')}must_not_judge = true\n")
+    g.planned(mustNot=["Never touch prod", "no  new \"deps\""], steps=["step1"])
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+
+
+NAMED = {
+    '{"violated": ["never touch  PROD."]}': "Never touch prod",
+    '{"violated": "Never touch prod"}': "Never touch prod",
+    '{"violated": ["`No new \\"deps\\"`"]}': 'no new "deps"',
+    '{"violated": ["the production\\nsettings"]}': "the production settings",
+    '{"violated": true}': 'Never touch prod, no new "deps"',
+}
+
+
+@pytest.mark.parametrize("answer", NAMED)
+def test_C_022_what_a_judge_names_pauses(g: Goals, answer: str) -> None:
+    """In other capitals, in one word for all, or in words that are none of ours: at once, and named."""
+    judged_goal(g)
+    g.out("judge", answer)
+    ran = g.run()
+    assert ran.code == 4 and f"[LOOP] ⏸ Paused: mustNot: {NAMED[answer]}" in ran.lines, ran.both
+
+
+@pytest.mark.parametrize("answer", ["", "I can't say.", '{"violated": null}', '{"violated": [1]}', '{"met": false}'])
+def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: str) -> None:
+    """It is said, and at the end a person decides; a judge that answers in the next iteration is believed."""
+    judged_goal(g)
+    g.out("judge", answer)
+    ran = g.run()
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "gave no answer that is any use" in ran.err
+    assert '[LOOP] ⏸ Paused: mustNot, nobody can tell: Never touch prod, no new "deps"' in ran.lines
+    assert g.go_on().code == 4 and g.go_on("--no-gates").code == 4 and g.kinds == ["plan", "step", "judge"]
+    assert g.go_on("--yes").code == 0 and g.kinds == ["plan", "step", "judge"]
+
+
+@pytest.mark.parametrize("code, end", [(0, 0), (1, 4)])
+def test_C_022_a_judge_whose_call_failed_is_no_all_clear(g: Goals, code: int, end: int) -> None:
+    """An empty list counts only with exit code 0."""
+    judged_goal(g)
+    g.out("judge", '{"violated": []}')
+    g._script("judge", "exit", f"{code}\n")
+    assert g.run().code == end
+
+
+@pytest.mark.parametrize("command", ["no-such-command", "sleep 60", "kill -9 $$", "git -C /nowhere diff --quiet"])
+def test_C_022_a_command_that_cannot_tell_is_no_all_clear(g: Goals, command: str) -> None:
+    """Not found, timed out, killed: said at the start and in each iteration, and at the end a person decides."""
+    g.config(f"{g.read('rooda.toml')}verify_timeout = 0.5\nkill_grace = 0.1\n")
+    g.planned(mustNot=[{"text": "no x", "violated_if": command}], steps=["step1"])
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+    ran = g.run()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot, nobody can tell: no x" in ran.lines, ran.both
+    assert ran.err.count("mustNot: no x: its command can't tell") == 2
+    assert g.go_on("--yes").code == 0
+
+
 def test_C_023_an_assumption_keeps_the_exit_closed(g: Goals) -> None:
     """Everything else met and completion claimed: no exit, and the criterion is named."""
     g.planned(criteria=[*plan()["criteria"], {"name": "feels right", "verification": "assumption"}])
