@@ -79,7 +79,7 @@ def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
 def test_type_1_is_at_best_to_be_monitored(g: Goals) -> None:
     """What is hard to take back is watched."""
     g.planned(reversibility="1")
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.succeeds()
     assert "🟡 MONITOR" in g.run().out
 

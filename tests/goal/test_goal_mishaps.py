@@ -18,7 +18,7 @@ REVIEWED = {"name": "reads well", "verification": "code review"}
 def in_call(g: Goals, kind: str) -> None:
     """A goal with every kind of call; the first call of this kind stays until it is killed."""
     g.planned(reversibility="1", criteria=[*plan()["criteria"], REVIEWED])
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.out("judge", '{"met": true, "quote": "a.ok"}')
     g.side("step", "touch a.ok b.ok")
     g.claims(True)

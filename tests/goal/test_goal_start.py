@@ -54,7 +54,7 @@ def test_C_003_C_034_the_shape_follows_the_sum(g: Goals, total: int, shape: str 
 def test_C_004_reversibility_is_classified(g: Goals, given: str, wanted: str) -> None:
     """The class is in run.json; a word that is no class counts as 2B."""
     g.planned(reversibility=given)
-    g.out("precheck", "1. first misreading\n2. second misreading\n3. third misreading\n")
+    g.out("precheck", "1. first misreading\n2. it must not be read so\n3. and never so\n")
     g.run("-n", "1")
     assert g.private["reversibility"] == wanted
 
@@ -124,12 +124,40 @@ def test_C_014_type_1_is_attacked_first(g: Goals) -> None:
     g.planned(reversibility="1")
     empty = g.run()
     assert empty.code == 3 and g.kinds == ["plan", "precheck"] and not g.exists(".loop/state.json")
-    attack = "".join(f"### Vulnerability: V{n}\nAmended: amended words {n}\nNew criterion: x\n\n" for n in (1, 2, 3))
+    attack = "".join(f"### Vulnerability: V{n}\nAmended: amended words {n} must not be\n\n" for n in (1, 2, 3))
     g.out("precheck", attack)
     g.run("-n", "1")
     assert g.kinds[2:] == ["plan", "precheck", "step"]
     assert "amended words 2" in g.calls[-1].prompt.decode() and "amended words 2" in g.read(".loop/precheck.md")
     assert g.public["spec"] == SPEC
+
+
+BLOCK = '### Vulnerability: V{0}\nSpec text: "it must not"\nMisinterpretation: it never would\nAmended: words {0}\n'
+INVALID = {
+    "two misreadings": "- it must not be\n- it must not be so\n",
+    "nothing forbidden": "".join(BLOCK.format(number) for number in range(3)),
+    "one thing forbidden": "- one\n- two\n- never three\n",
+}
+
+
+@pytest.mark.parametrize("answer", INVALID)
+def test_C_014_no_start_without_a_valid_attack(g: Goals, answer: str) -> None:
+    """Three misreadings and two things that must not be, the plan's own included; else nothing starts, exit 3."""
+    g.planned(reversibility="1")
+    g.out("precheck", INVALID[answer])
+    ran = g.run()
+    assert ran.code == 3 and g.kinds == ["plan", "precheck"] and not g.exists(".loop/state.json"), ran.both
+    assert ".loop/precheck.md" in ran.err and g.exists(".loop/precheck.md")
+    g.planned(reversibility="1", mustNot=["break it", "lose it"])
+    assert g.run("-n", "1").code == (3 if answer == "two misreadings" else 4)
+
+
+def test_C_014_of_more_misreadings_the_first_five_count(g: Goals) -> None:
+    """They join the prompts; the rest is in the pre-check's file."""
+    g.planned(reversibility="1")
+    g.out("precheck", "".join(f"- it must not be {number}\n" for number in range(7)))
+    g.run("-n", "1")
+    assert len(g.private["amendments"]) == 5 and "it must not be 6" in g.read(".loop/precheck.md")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +174,7 @@ def test_C_014_type_1_is_attacked_first(g: Goals) -> None:
 )
 def test_C_015_the_words_are_a_floor(g: Goals, words: str, wanted: str) -> None:
     """The stricter of the plan's class and the words' class counts."""
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.run("-n", "1", "--workflow", "A", spec=f"{SPEC} It is {words}.")
     assert g.private["reversibility"] == wanted
     assert ("precheck" in g.kinds) == (wanted == "1")
