@@ -176,7 +176,7 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
         raise NotReady(
             f"Not started: work that is hard to take back needs at least {goal_precheck.LEAST_RULES} things that must "
             f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
-            "The pre-check's answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
+            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
         )
     world.tell("goal.prechecked", amendments=list(found))
     return paid(state._replace(brief=brief._replace(amendments=found)), told)

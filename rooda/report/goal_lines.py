@@ -7,6 +7,8 @@ from rooda.model import Json
 from rooda.report.goal_box import box
 from rooda.report.lines import Line
 
+CANCELLING = "cancel requested"  # by another terminal, which waits for this end
+
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
     | {"↳": ">", "·": "-", "→": "->", "…": "...", "🟢": "OK", "🟡": "??", "🔴": "!!"}
@@ -112,7 +114,7 @@ def _ended(record: Json) -> list[Line]:
         rows = [
             f"[LOOP] ⏸ Paused: {record['note']}",
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
-            f"Resume: {resume(record)}",
+            "rooda goal cancel ends it now" if record["note"] == CANCELLING else f"Resume: {resume(record)}",
         ]
     return [Line("result", row) for row in (*rows, *box(record))]
 

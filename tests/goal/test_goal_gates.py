@@ -185,6 +185,7 @@ def test_cancel_lets_the_running_iteration_finish(g: Goals) -> None:
     until(lambda: g.exists(".rooda/goal.request"), what="the request")
     g.write("go", "")
     assert cancel.finish() == 0 and running.finish() == 4
+    assert "rooda goal cancel ends it now" in running.lines and "Resume:" not in running.out
     assert "Loop cancelled." in cancel.out and "  ✓ tests pass" in cancel.out and g.kinds == ["plan", "step"]
 
 
