@@ -15,6 +15,7 @@ from rooda.loops.goal_rules import (
     believed,
     claims,
     marked,
+    needs_cause,
     paid,
     repeated,
     runnable,
@@ -26,7 +27,7 @@ from rooda.loops.goal_state import COMPLETED, FAILED, PAUSED, GoalState, step_cl
 from rooda.model import Ending
 from rooda.policy import goal_block
 from rooda.policy.goal_block import Claim
-from rooda.policy.goal_effects import Finding, GoalWorld, Told
+from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Told
 from rooda.policy.goal_types import REVIEW, Criterion
 from rooda.policy.patience import until_reset
 
@@ -68,6 +69,8 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
     if told.ended == "interrupted":
         return paid(before, told)
+    if told.ended == LOST:
+        return paid(before, told)._replace(status=FAILED, reason=told.fatal)
     if told.limited:  # neither an iteration nor a failure
         state = run.carry(paid(before, told))
         world.rest(until_reset(told.reset_at, world.seconds()))
@@ -79,17 +82,17 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
     after = run.carry(settled(before, after, trial, world.now()))
-    world.tell("iteration.ended", **iteration_facts(before, after, trial.accepted, told))
+    world.tell("iteration.ended", **iteration_facts(before, after, trial.accepted or after.exit_signal, told))
     after = followed(after, trial)
     return run.carry(after) if after.gate else after
 
 
 def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[GoalState, Trial]:
     """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
-    number, claim = state.iteration + 1, goal_block.read(told.text)
+    number, claim = state.iteration + 1, claimed(told)
     state, hurt = forbidden(run, heard(state, claim), world, number)
     sha = run.step("SHAPE", world.shape)[1]
-    trial = Trial(told, claim, tuple(hurt), reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
+    trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
     state = state._replace(shape_sha256=sha if trial.reshaped else state.shape_sha256)
     if hurt or world.signalled():
         return state, trial
@@ -102,9 +105,15 @@ def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[Goa
         state = observed(run, state, world, claim, number)
     good = accepted(state, told, claim)
     state = state._replace(done=state.done + good)
-    if may_conclude(state, claim, due) and not trial.reshaped and not world.signalled():
+    if told.ok and may_conclude(state, claim, due) and not trial.reshaped and not world.signalled():
         state = conclude(run, state, world, claim, number)
     return state, trial._replace(findings=tuple(found), accepted=good)
+
+
+def claimed(told: Told) -> Claim:
+    """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
+    claim = goal_block.read(told.text)
+    return claim if told.ok else claim._replace(exit=False, criteria=())
 
 
 def heard(state: GoalState, claim: Claim) -> GoalState:
@@ -121,6 +130,8 @@ def heard(state: GoalState, claim: Claim) -> GoalState:
 
 def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
     """Is a final sweep worth its time? Only if nothing that was just looked at is open, and the end may be near."""
+    if needs_cause(state) and not claim.root_cause:
+        return False
     personal = set(unshown(state))
     if any(not state.mark(each.name).met for each in due if each.name not in personal):
         return False

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, code_of_signal
-from rooda.loops.goal_state import COMPLETED, FAILED, GoalState, cost_text, money
+from rooda.loops.goal_state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
 from rooda.model import Ending
 from rooda.policy.goal_hook import STUCK
 
@@ -17,7 +17,7 @@ class Pause:
 
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
-    G1, G2, G3, SHARED = "G1", "G2", "G3", "shared limit"
+    G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
@@ -59,6 +59,14 @@ def breaker(state: GoalState, edits: Mapping[str, int]) -> tuple[str, str] | Non
     if thrashed:
         return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
     return spent_up(state)
+
+
+def unclaimed(state: GoalState, why: str) -> GoalState:
+    """A state that could not be written claims no completion: it is concluded once more when it can be."""
+    if state.status != COMPLETED:
+        return state
+    words = f"the state can't be written: {why}"
+    return state._replace(exit_signal=False, status=IN_PROGRESS, pause=Pause.FILES, reason=words, gate="close")
 
 
 def forgiven(state: GoalState, kind: str) -> GoalState:

@@ -6,9 +6,9 @@ from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal_state import COMPLETED, GoalState
-from rooda.policy import goal_answer, goal_score, goal_words
+from rooda.policy import goal_answer, goal_ruling, goal_score, goal_words
 from rooda.policy.goal_block import Claim
-from rooda.policy.goal_effects import GoalWorld, Question, Told
+from rooda.policy.goal_effects import GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_types import ASSUMPTION, OBSERVATION, REVIEW, Criterion
 from rooda.prompting import goal as prompts
 
@@ -43,18 +43,19 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
 
 
 def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
-    """Everything holds: a person looks, where the shape or the changed tests ask for one."""
+    """Everything holds: a person looks, where the shape, changed tests or an open doubt ask for one."""
     changed = run.step("TESTS", partial(world.changed, state.tests))
     state = state._replace(tests_changed=changed)
-    if not changed and not state.gated:
+    doubtful = bool(changed or state.untold)
+    if not doubtful and not state.gated:
         return finished(state)
     answer = run.step("CONFIRM", partial(world.question, closing_question(state)))
     if answer is None:
-        return paused_at(state, Pause.G3 if state.gated else Pause.TESTS)
+        return paused_at(state, Pause.G3 if state.gated else doubt(state))
     if goal_words.skips_gates(answer):
         state = state._replace(gates_off=True)
-        if changed:  # that word is about gates, not about what verifies the work
-            return paused_at(state, Pause.TESTS)
+        if doubtful:  # that word is about gates, not about what verifies the work
+            return paused_at(state, doubt(state))
         return finished(state)
     if answer.strip().lower() in YES:
         return finished(state)
@@ -62,16 +63,23 @@ def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
 
 
+def doubt(state: GoalState) -> str:
+    return Pause.TESTS if state.tests_changed else Pause.UNTOLD
+
+
 def paused_at(state: GoalState, kind: str) -> GoalState:
     words = {Pause.G3: "gate G3", Pause.TESTS: f"tests changed: {', '.join(state.tests_changed)}"}
+    words |= {Pause.UNTOLD: f"mustNot, nobody can tell: {', '.join(state.untold)}"}
     return state._replace(pause=kind, reason=words[kind], gate="close")
 
 
 def closing_question(state: GoalState) -> Question:
     changed = tuple(f"Changed since the start: {path}" for path in state.tests_changed)
+    untold = tuple(f"Nobody can tell whether this has come true: {text}" for text in state.untold)
     if state.gated:
-        return Question("G3", "All criteria met. Confirm done?", changed)
-    return Question("tests", "Files that verify this work were changed. Accept it as done?", changed, "[y/N]")
+        return Question("G3", "All criteria met. Confirm done?", (*changed, *untold))
+    why = "Files that verify this work were changed." if changed else "What must not be could not be checked."
+    return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")
 
 
 def finished(state: GoalState) -> GoalState:
@@ -141,16 +149,21 @@ def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
     return diff
 
 
-def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> tuple[GoalState, list[str]]:
+def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
     """mustNot entries that have come true: by their commands, and if so set by a judge."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
-    hurt: list[str] = run.step("MUSTNOT", partial(world.violated, entries, iteration)) if entries else []
+    hurt: Hurt = run.step("MUSTNOT", partial(world.violated, entries, iteration)) if entries else Hurt()
+    state = state._replace(untold=hurt.unknown)
     plain = [each.text for each in state.brief.mustNot if not each.violated_if]
-    if hurt or not plain or not state.brief.must_not_judge:
-        return state, hurt
+    if hurt.true or not plain or not state.brief.must_not_judge:
+        return state, hurt.true
     diff = run.step("MUSTNOT DIFF", partial(change_of, state, world, "mustNot"))
     values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
     told: Told = run.step("MUSTNOT JUDGE", partial(world.ask, "judge", iteration, prompt))
-    named = (goal_answer.found(told.text) or {}).get("violated")
-    return paid(state, told), [text for text in plain if isinstance(named, list) and text in named]
+    state, named = paid(state, told), goal_ruling.read(told.text, plain)
+    if named or (named is not None and told.ok):
+        return state, named
+    why = f": {told.how}" if told.how else ""
+    world.tell("problem", text=f"The judge of what must not be gave no answer that is any use{why}")
+    return state._replace(untold=(*state.untold, *plain)), ()

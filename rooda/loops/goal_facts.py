@@ -79,6 +79,7 @@ def closing_facts(state: GoalState, ending: Ending) -> dict[str, Any]:
         "done": state.done,
         "remaining": len(state.steps) - state.done,
         "criteria": {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
+        "claimed": list(goal_types.claimed(brief.criteria, state.marks)),
         "verdict": goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
         "verified": goal_types.used(state.marks),
         "confidence": state.confidence,
@@ -102,7 +103,7 @@ def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, .
     if after.claim.exit and not after.exit_signal:
         why = f": these criteria do not hold: {', '.join(open_)}" if open_ else ", since not all of it holds"
         found.append(f"The last call claimed completion. That was not accepted{why if after.unmet else ''}.")
-    if needs_cause(after) and after.claim.exit is False and before.done == after.done:
+    if needs_cause(after) and before.done == after.done:
         found.append("Say the root cause that you found on a line of its own: `ROOT_CAUSE: cause, and the evidence`.")
     if not after.unmet and not after.exit_signal:
         found.append("All criteria are verified. If nothing is missing, print EXIT_SIGNAL: true; if not, do what is.")

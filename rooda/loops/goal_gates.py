@@ -9,7 +9,8 @@ from rooda.loops.goal_state import IN_PROGRESS, GoalState
 from rooda.policy import goal_words
 from rooda.policy.goal_effects import GoalWorld, Question
 
-WAITING = {"G1": "G1", "G2": "G2", "G3": "close", Pause.OBSERVE: "close", Pause.TESTS: "close"}
+AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
+WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
 
 
 def asked(run: Run, state: GoalState, world: GoalWorld) -> GoalState:

@@ -171,18 +171,21 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
             f"of at least {goal_precheck.LEAST}.",
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
-    world.tell("goal.prechecked", amendments=list(found))
     rules = len(brief.mustNot) + goal_precheck.must_nots(told.text)
     if rules < goal_precheck.LEAST_RULES:
-        least = f"at least {goal_precheck.LEAST_RULES} things that must not happen"
-        world.tell("problem", text=f"Work that is hard to take back should name {least}; there are {rules}")
+        raise NotReady(
+            f"Not started: work that is hard to take back needs at least {goal_precheck.LEAST_RULES} things that must "
+            f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
+            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
+        )
+    world.tell("goal.prechecked", amendments=list(found))
     return paid(state._replace(brief=brief._replace(amendments=found)), told)
 
 
 def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
     brief = state.brief
-    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0)
+    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0).true
     if hurt:
         raise NotReady(
             f"Not started: what must not be is true already: {', '.join(hurt)}.",

@@ -93,6 +93,7 @@ class GoalState(NamedTuple):
     confidence: str = ""
     tests: tuple[Print, ...] = ()
     tests_changed: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()  # mustNot entries of which nobody can tell whether they have come true
     shape_sha256: str = ""
     pause: str = ""
     reason: str = ""

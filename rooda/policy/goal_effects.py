@@ -7,6 +7,8 @@ from rooda.model import Tell
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 
+LOST = "lost"  # how a call ended after which there was no workspace any more
+
 
 class Print(NamedTuple):
     """A file that the agent should leave alone, as it was."""
@@ -30,6 +32,13 @@ class Told(NamedTuple):
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
     edits: Mapping[str, int] = {}  # how often each file was written
+
+
+class Hurt(NamedTuple):
+    """The mustNot entries that have come true, and those of which nobody can tell."""
+
+    true: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 class Finding(NamedTuple):
@@ -64,7 +73,7 @@ class GoalWorld(NamedTuple):
     question: Callable[[Question], str | None]  # None: nobody answers
     attended: Callable[[], bool]  # is there a terminal?
     verify: Callable[[Sequence[Criterion], int], list[Finding]]
-    violated: Callable[[Sequence[MustNot], int], list[str]]
+    violated: Callable[[Sequence[MustNot], int], Hurt]
     template: Callable[[str], str]
     tail: Callable[[str], str]  # the end of an evidence file
     keep: Callable[[str, str], str]  # a text as evidence or note: name, text; gives its path

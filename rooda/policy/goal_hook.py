@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rooda.policy.goal_types import SHOWING, plain
+
 STUCK = 5
 INVALID = {"ok": True, "reason": "invalid state file"}
-ASSUMED = "assumption"
 
 
 def decide(state: Any) -> dict[str, Any]:
@@ -23,11 +24,17 @@ def decide(state: Any) -> dict[str, Any]:
     unmet = [name for name, entry in entries.items() if not is_met(entry)]
     if unmet or not entries:
         return {"ok": False, "reason": f"unmet criteria: {', '.join(unmet)}"}
-    if any(isinstance(entry, Mapping) and entry.get("verification") == ASSUMED for entry in entries.values()):
+    if any(isinstance(entry, Mapping) and not is_shown(entry) for entry in entries.values()):
         return {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"}
     if state.get("exit_signal") is True:
         return {"ok": True}
     return {"ok": False, "reason": "criteria met but exit_signal not set - verify completion"}
+
+
+def is_shown(entry: Mapping[str, Any]) -> bool:
+    """Is its type one that shows something? Any other word, and none, is an assumption."""
+    word = entry.get("verification")
+    return isinstance(word, str) and plain(word) in SHOWING
 
 
 def is_met(entry: Any) -> bool:

@@ -4,11 +4,12 @@ import re
 
 from rooda.policy import goal_answer
 
-LEAST, MOST = 3, 12
+LEAST, MOST = 3, 5
 LEAST_RULES = 2  # of what must not happen
 _BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
-_FORBIDS = re.compile(r"^.*\b(?:must|may|shall) ?not\b.*$", re.MULTILINE | re.IGNORECASE)
+_FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
+_THEIRS = re.compile(r"^[ \t>*-]*+(?:spec text|misinterpretation)\b.*$", re.MULTILINE | re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
@@ -19,8 +20,8 @@ def read(text: str) -> tuple[str, ...]:
 
 
 def must_nots(text: str) -> int:
-    """How many of its lines forbid something."""
-    return len(_FORBIDS.findall(text))
+    """How many things it forbids; what the specification or a misreading of it forbids does not count."""
+    return len(_FORBIDS.findall(_THEIRS.sub("", text)))
 
 
 def _of_blocks(text: str) -> list[str]:

@@ -18,8 +18,8 @@ _INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
 _ITEM = re.compile(r"^\s*+(?:[-*+]|\d++[.)])\s++(?:\[[ xX]\]\s++)?(.+)$")
 _PAIR = re.compile(r"^\s*+[\"'`]?([^\"'`:|]++)[\"'`]?\s*+:\s*+(\S.*)$")
 _VIOLATED = re.compile(r"violated[_ ]if:?\s*+(.+)$", re.IGNORECASE)
-_QUOTED = re.compile(r"\s*+(?:\"([^\"]+)\"|'([^']+)')\s*+:\s*+([\"']?[A-Za-z].*)$")
-_PLAIN = re.compile(r":\s*+([\"']?[A-Za-z].*)$")
+_QUOTED = re.compile(r"\s*+(?:\"([^\"]+)\"|'([^']+)')\s*+:\s*+([\"']?[A-Za-z`].*)$")
+_PLAIN = re.compile(r":\s*+([\"']?[A-Za-z`].*)$")
 
 
 class Shape(NamedTuple):
@@ -108,15 +108,15 @@ def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> 
 
 
 def _method(line: str, methods: dict[str, tuple[str, str]]) -> None:
-    """`name: type` or `name: type (`command`)`, with or without a bullet."""
+    """`name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and a bullet."""
     found = _ITEM.match(line)
     text = (found[1] if found else line).strip()
     quoted = _QUOTED.match(text)
     pair = quoted or _PLAIN.search(text, 1)
     if pair:
         name = quoted[1] or quoted[2] if quoted else text[: pair.start()]
-        kind, _, method = pair[pair.re.groups].partition("`")
-        methods[_bare(name)] = (_bare(kind.strip(" (-—")), f"`{method}" if method else "")
+        kind, _, method = _bare(pair[pair.re.groups]).partition("`")
+        methods[_bare(name)] = (_bare(kind.strip(" (-–—:")), f"`{method}" if method else "")
 
 
 def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:

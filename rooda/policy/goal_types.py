@@ -6,6 +6,7 @@ EXECUTION, MEASUREMENT, OBSERVATION = "execution output", "measurement", "observ
 REVIEW, ASSUMPTION = "code review", "assumption"
 KNOWN = (EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, ASSUMPTION)
 RUN = (EXECUTION, MEASUREMENT)
+SHOWING = (*RUN, OBSERVATION, REVIEW)  # whatever else is said of a criterion shows nothing
 SHIP, MONITOR, RESEARCH = "SHIP", "MONITOR", "RESEARCH"
 
 
@@ -45,11 +46,18 @@ def plain(word: str) -> str:
 def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibility: str) -> str:
     """The weakest criterion decides; what can't be taken back quickly is at best to be monitored."""
     achieved = {plain(mark.verification) if mark.met else "" for mark in marks}
-    if not criteria or not achieved <= {*RUN, OBSERVATION, REVIEW}:
+    if not criteria or not achieved <= {*SHOWING}:
         return RESEARCH
     return MONITOR if REVIEW in achieved or reversibility == "1" else SHIP
 
 
 def used(marks: tuple[Mark, ...]) -> list[str]:
     """The types that really showed something, in order of first use."""
-    return list(dict.fromkeys(plain(mark.verification) for mark in marks if mark.met))
+    words = [plain(mark.verification) for mark in marks if mark.met]
+    return [word for word in dict.fromkeys(words) if word in SHOWING]
+
+
+def claimed(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...]) -> tuple[str, ...]:
+    """Names of the criteria for which there is only somebody's word."""
+    pairs = zip(criteria, marks, strict=True)
+    return tuple(each.name for each, mark in pairs if mark.met and plain(mark.verification) not in SHOWING)

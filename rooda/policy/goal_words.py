@@ -16,6 +16,16 @@ GATE_ASKS = {
     "C": "what can be deleted, or why nothing can",
 }
 SKIP_GATES = "proceed without confirmation"
+# What counts is the sentence that tells us to, not one that forbids it, quotes it, or tells what somebody else may do.
+_SENTENCE_ENDS = re.compile(r"[.!?;](?=\s|$)|\n\s*(?:\n|[-*+#>]|\d+[.)])|^\s*[-*+#>]+\s", re.MULTILINE)
+_TOLD = re.compile(
+    r"(?:|.*[,:—–-]|.*\b(?:and|then|so|but|please|just|also|simply|feel free to|(?:you|should|can|may|must)(?: to)?))",
+    re.DOTALL,
+)
+_DENIED = re.compile(
+    r"n[o']t\b|n’t\b|\b(?:never|no|nobody|none|neither|nor|cannot|avoid|unless|instead|rather|refuse[sd]?|if|whether)\b"
+    r"|\b(?:forb|prohib|disallow|prevent|wrong)\w*|[\"“”„`«»]|(?<!\w)['‘]",
+)
 
 CLASSES = ("2A", "2B", "1")  # from easy to hard to take back
 _HARD = re.compile(
@@ -31,13 +41,19 @@ _MIDDLE = re.compile(
 
 def workflow(spec: str) -> str:
     """The earliest indicator wins; without any it is A."""
-    found = _ANY.search(spec)
+    found = _ANY.search(_joined(spec))
     return found.lastgroup or "A" if found else "A"
 
 
 def floor(spec: str) -> str:
     """The class that the words alone demand; "" for none."""
+    spec = _joined(spec)
     return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
+
+
+def _joined(text: str) -> str:
+    """With one blank wherever words are apart: a phrase may be wrapped."""
+    return " ".join(text.split())
 
 
 def stricter(*classes: str) -> str:
@@ -58,7 +74,14 @@ def class_of(value: object) -> str:
 
 
 def skips_gates(text: str) -> bool:
-    return SKIP_GATES in " ".join(text.lower().split())
+    """Does the person tell us to ask nothing? In doubt it is asked."""
+    return any(_tells(_joined(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
+
+
+def _tells(sentence: str) -> bool:
+    before, found, after = sentence.partition(SKIP_GATES)
+    told = _TOLD.fullmatch(before.rstrip()) and not after[:1].isalnum()
+    return bool(found and told and not _DENIED.search(f"{before} {after}"))
 
 
 def gate_weakness(letter: str, evidence: str) -> str:

@@ -15,7 +15,7 @@ _WANTED = {  # ends that only a person can do something about
     "ooda": ("agent", "prompt"),
     "reflex": ("files",),
     "flow": (),
-    "goal": ("files", "mustNot", "shape", "observation", "tests", "G1", "G2", "G3"),
+    "goal": ("files", "mustNot", "shape", "observation", "tests", "untold", "G1", "G2", "G3"),
 }
 
 

@@ -7,6 +7,8 @@ from rooda.model import Json
 from rooda.report.goal_box import box
 from rooda.report.lines import Line
 
+CANCELLING = "cancel requested"  # by another terminal, which waits for this end
+
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
     | {"↳": ">", "·": "-", "→": "->", "…": "...", "🟢": "OK", "🟡": "??", "🔴": "!!"}
@@ -112,7 +114,7 @@ def _ended(record: Json) -> list[Line]:
         rows = [
             f"[LOOP] ⏸ Paused: {record['note']}",
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
-            f"Resume: {resume(record)}",
+            "rooda goal cancel ends it now" if record["note"] == CANCELLING else f"Resume: {resume(record)}",
         ]
     return [Line("result", row) for row in (*rows, *box(record))]
 
@@ -121,7 +123,7 @@ def resume(record: Json) -> str:
     """What to type to go on, by what it waits for."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
     words |= {"shared limit": ", with a higher limit or when it is over"}
-    words |= dict.fromkeys(("G1", "G2", "G3", "tests"), " --yes")
+    words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
     if record["reason"] == "observation":
         return 'rooda goal continue, after: rooda goal verify NAME --observed "what was seen"'
     return f"rooda goal continue{words.get(record['reason'], '')}"

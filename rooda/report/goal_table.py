@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
-from rooda.policy import goal_fit
+from rooda.policy import goal_fit, goal_types
 from rooda.report.columns import columns
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
     """Everything there is to say, for programs."""
     brief = state.brief
+    claimed = goal_types.claimed(brief.criteria, state.marks)
     rows = [
         {"criterion": each.name, "type": mark.verification, "met": mark.met, "evidence": mark.evidence}
-        | {"since": mark.since, "command": each.command, "holdout": each.holdout}
+        | {"since": mark.since, "command": each.command, "holdout": each.holdout, "claimed": each.name in claimed}
         for each, mark in zip(brief.criteria, state.marks, strict=True)
     ]
     return {
@@ -79,7 +80,8 @@ def table(criteria: Sequence[Json]) -> list[str]:
     for each in criteria:
         since = f"iteration {each['since']}" if each["since"] else "-"
         name = each["criterion"] + (" (holdout)" if each["holdout"] else "")
-        rows.append((name, each["type"], "yes" if each["met"] else "no", each["evidence"] or "-", since))
+        met = "claimed" if each["claimed"] else "yes" if each["met"] else "no"
+        rows.append((name, each["type"], met, each["evidence"] or "-", since))
     return columns(rows)
 
 
@@ -88,9 +90,10 @@ def summary(state: GoalState, box: Sequence[str]) -> str:
     found = facts(state, False, None)
     reason = f": {state.reason}" if state.reason else ""
     remaining = list(state.steps[state.done :])
+    claimed = goal_types.claimed(state.brief.criteria, state.marks)
     criteria = [
-        f"- {'✓' if each['met'] else '✗'} {each['criterion']} ({each['type']}"
-        f"{', ' + each['evidence'] if each['evidence'] else ''})"
+        f"- {_sign(each['met'] and each['criterion'] not in claimed)} {each['criterion']} ({each['type']}"
+        f"{', claimed' if each['criterion'] in claimed else ''}{', ' + each['evidence'] if each['evidence'] else ''})"
         for each in found["criteria"]
     ]
     parts = [
@@ -105,6 +108,10 @@ def summary(state: GoalState, box: Sequence[str]) -> str:
     return "# Summary\n" + "".join(f"\n## {title}\n\n" + "\n".join(rows) + "\n" for title, rows in parts)
 
 
+def _sign(good: bool) -> str:
+    return "✓" if good else "✗"
+
+
 def _listed(names: Sequence[str]) -> list[str]:
     return [f"- {name}" for name in names] or ["none"]
 
@@ -112,6 +119,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 def cancelled(state: GoalState) -> list[str]:
     """The report of a cancel."""
     marks = zip(state.brief.criteria, state.marks, strict=True)
+    claimed = goal_types.claimed(state.brief.criteria, state.marks)
     return [
         "Loop cancelled.",
         f"Completed: {state.iteration} iterations, {cost_text(state.spent, state.blind)} cost",
@@ -120,5 +128,8 @@ def cancelled(state: GoalState) -> list[str]:
         "Remaining:",
         *(f"  {row}" for row in _listed(state.steps[state.done :])),
         "Criteria status:",
-        *(f"  {'✓' if mark.met else '✗'} {each.name}" for each, mark in marks),
+        *(
+            f"  ✗ {each.name} (claimed, not verified)" if each.name in claimed else f"  {_sign(mark.met)} {each.name}"
+            for each, mark in marks
+        ),
     ]

@@ -100,6 +100,7 @@ _RULES = {
     "shape": "the criteria were changed by somebody else",
     "observation": "a person has to look, and to say what was seen",
     "tests": "files that verify the work are not as they were; a person decides",
+    "untold": "what must not be could not be checked; a person decides",
     "interrupted": "a signal ends the loop; the state is kept",
     "asked": "a person asked for it; the iteration that ran was finished first",
     **dict.fromkeys(("G1", "G2", "G3"), "a person decides before it goes on"),

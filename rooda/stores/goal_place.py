@@ -8,7 +8,7 @@ from rooda.world import files
 IGNORED = b"""/.gitignore
 /state.json*
 /run.json*
-/iterations.jsonl
+/iterations.jsonl*
 /summary.md*
 /precheck.md
 /intent.md
@@ -71,6 +71,9 @@ class Place(NamedTuple):
 def ready(place: Place) -> None:
     """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
     files.folder(place.folder)
+    for path in (place.state, place.run, place.journal):
+        if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
+            files.move(path, f"{path}.agent")
     path = place.file(".gitignore")
     if not os.path.lexists(path):
         files.swap(path, IGNORED)
@@ -90,10 +93,15 @@ def tidy(place: Place) -> None:
             files.remove(place.file(name))
 
 
-def clear(place: Place) -> None:
-    """Before a new goal nothing of an old one is left."""
-    forget(place)
-    for name in ("summary.md", "precheck.md", "intent.md"):
-        files.remove(place.file(name))
-    for name in files.entries(place.file("evidence")):
-        files.remove(place.file(os.path.join("evidence", name)))
+def reports(place: Place) -> dict[str, tuple[int, ...]]:
+    """What an earlier goal tells of itself besides its state, and of each file what changes when it is written."""
+    names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
+    names += [os.path.join("evidence", name) for name in files.entries(place.file("evidence"))]
+    return {path: mark for path in map(place.file, names) if (mark := files.mark(path))}
+
+
+def clear(before: dict[str, tuple[int, ...]]) -> None:
+    """A new goal has taken the place of an old one: of its reports goes what the new one has not written itself."""
+    for path, mark in before.items():
+        if files.mark(path) == mark:
+            files.remove(path)

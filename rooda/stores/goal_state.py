@@ -7,6 +7,7 @@ from typing import Any
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
+from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
 from rooda.model import Json, Tell
 from rooda.policy.goal_effects import Print
@@ -25,7 +26,7 @@ class GoalStore:
         self._written: GoalState | None = None
         self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
         self._unsure = False  # a write of it failed: it holds one of these, or is not there
-        self._journaled = -1
+        self._journaled = ("", -1)  # the journal's last line: of which goal, after which iteration
         self.last: GoalState | None = None  # also what could not be written
         self._seal = Seal(place.seal)
         self._there: dict[str, bytes] = {}  # what was written last into run.json, and into the journal for it
@@ -33,7 +34,7 @@ class GoalStore:
     def load(self, scope: Scope) -> Saved:
         self._tidy()
         record = last_record(self._place)
-        self._journaled = record["iteration"] if record else -1
+        self._journaled = (str(record["run"].get("run", "")), record["iteration"]) if record else ("", -1)
         self._there = written(self._place)
         try:
             return Saved(look(self._place))
@@ -60,8 +61,11 @@ class GoalStore:
         try:
             self._save(state)
         except OSError as problem:
-            self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
-            return state
+            if self._journaled[0] != state.brief.run:  # nothing of this goal is on the disk: it does not begin
+                raise
+            why = problem.strerror or str(problem)
+            self._tell("state.unsaved", path=self._place.state, why=why)
+            return unclaimed(state, why)
         self._written = state
         self._tell("state.saved", phase="persist")
         return state
@@ -73,11 +77,13 @@ class GoalStore:
         sealed = self._seal.there or not self._there  # what nobody has proved yet is not proved by what follows it
         if sealed:
             self._seal.vouch(data, self._there.values())
-        if state.iteration > self._journaled:
-            self._append(state)
-            self._there[self._place.journal] = data
+        another = self._journaled[0] != state.brief.run  # an earlier goal stays until the new run.json is in its place
+        if not another and state.iteration > self._journaled[1]:
+            self._journal(state, data)
         files.replace(self._place.run, data)
         self._there[self._place.run] = data
+        if another:
+            self._journal(state, data)
         if not sealed:
             self._seal.vouch(data, self._there.values())
         data = dumped(public(state), 2)
@@ -100,8 +106,17 @@ class GoalStore:
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
             self._tell("problem", text=f"state.json was changed by somebody else; overwritten, kept as {kept}")
 
+    def _journal(self, state: GoalState, data: bytes) -> None:
+        """One line per iteration; a goal's first line takes the place of an earlier goal's journal."""
+        if self._journaled[0] == state.brief.run:
+            self._append(state)
+        else:
+            files.replace(self._place.journal, dumped(record(None, state)))
+        self._journaled = (state.brief.run, state.iteration)
+        self._there[self._place.journal] = data
+
     def _append(self, state: GoalState) -> None:
-        """One line per iteration. If the file is gone, it begins again with what was written last."""
+        """If the file is gone, it begins again with what was written last."""
         records = [record(self._written, state)]
         if self._written and not os.path.exists(self._place.journal):
             records.insert(0, record(None, self._written))
@@ -111,7 +126,6 @@ class GoalStore:
             files.sync(descriptor)
         finally:
             os.close(descriptor)
-        self._journaled = state.iteration
 
 
 def record(before: GoalState | None, state: GoalState) -> Json:
@@ -119,10 +133,11 @@ def record(before: GoalState | None, state: GoalState) -> Json:
     names = [each.name for each in state.brief.criteria]
     marks = dict(zip(names, state.marks, strict=True))
     began = before or state
+    good = state.done > began.done or state.exit_signal
     return {
         **public(state),
         "step": began.step if state.iteration else "",
-        "outcome": "success" if state.done > began.done else "failure" if state.iteration else "start",
+        "outcome": "success" if good else "failure" if state.iteration else "start",
         "cost": round(state.spent.dollars - (before.spent.dollars if before else 0.0), 6),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,
@@ -176,7 +191,8 @@ def look(place: Place) -> GoalState | None:
         if backup is None:
             raise StateDamaged(place.run, getattr(problem, "strerror", None) or str(problem)) from None
         return backup
-    found = backup if backup and backup.iteration > state.iteration else state
+    ahead = backup if backup and backup.brief.run == state.brief.run else state  # else of the goal before this one
+    found = ahead if ahead.iteration > state.iteration else state
     return found if seal.there else unproved(found)
 
 

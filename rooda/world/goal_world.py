@@ -6,19 +6,20 @@ from typing import NamedTuple
 
 from rooda.model import Call, Command, Json, Ran
 from rooda.policy import goal_errors, goal_expect, goal_words
-from rooda.policy.goal_effects import Finding, GoalWorld, Question, Told
+from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 from rooda.terms import Agent, Setup
-from rooda.world import clock, files, goal_prints, goal_reply, person, refs
+from rooda.world import clock, files, foothold, goal_prints, goal_reply, person, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.prompt_file import Measure
 from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.shipped import shipped
-from rooda.world.watch import Watch
+from rooda.world.watch import Watch, counted
 
+CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 
 
@@ -56,15 +57,22 @@ class Effects:
         self._watch.begin()
         if kind == "step":  # a judge's call comes after it, and before its files are looked at
             self._began, self._since = clock.now(), clock.monotonic()
-        reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
+        hold = foothold.taken(self._ways.workspace)
+        try:
+            reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
+        finally:
+            lost = not foothold.kept(hold, self._ways.workspace)
         edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        if lost:
+            told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
         clean = self._session.clean
         return told._replace(text=clean(told.text), error=clean(told.error))
 
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
         counts = goal_reply.stream_edits(output, transcript) or self._watch.counts()
+        counts = {path: count for path, count in counts.items() if counted(path)}
         often = [path for path, count in counts.items() if count > 1]
         hidden = refs.ignored(self._ways.workspace, often)
         return {path: count for path, count in counts.items() if path not in hidden}
@@ -97,11 +105,19 @@ class Effects:
         self.tell("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
         return Finding(criterion.name, met, path, error, line)
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
+        """By exit code 0. A command that was not found, failed by a signal or took too long can't tell."""
         ran = [
             (each, self._run(each.violated_if, f"mustnot-{place}", iteration)) for place, each in enumerate(entries, 1)
         ]
-        return [each.text for each, done in ran if done.ended == "exit" and done.code == 0]
+        unknown = []
+        for each, done in ran:
+            if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
+                how = f"exit {done.code}" if done.ended == "exit" else done.ended
+                self.tell("problem", text=f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}")
+                unknown.append(each.text)
+        true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
+        return Hurt(true, tuple(unknown))
 
     def keep(self, name: str, text: str) -> str:
         """A file below `.loop/evidence`; a name without a number goes to `.loop` itself."""

@@ -15,10 +15,14 @@ SKIPPED = {
     *(".git", ".loop", ".rooda", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"),
     *(".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
 }
+LOCKS = {  # those whose names do not say it at their end
+    *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "packages.lock.json", "go.sum", "go.work.sum"),
+    *("Package.resolved", ".terraform.lock.hcl"),
+}
 LOOK = 0.25  # seconds between two looks
 MOST = 50_000  # folders or files watched
 READS = 100  # of one look: more than the kernel keeps for us
-_CLOSE_WRITE, _MOVED_TO, _CREATE, _IS_FOLDER = 0x8, 0x80, 0x100, 0x40000000
+_MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _IS_FOLDER = 0x2, 0x8, 0x80, 0x100, 0x40000000
 _FLAGS = 0o2000000 | os.O_NONBLOCK  # IN_CLOEXEC
 
 
@@ -83,7 +87,8 @@ def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
 
 def counted(path: str) -> bool:
     """Lock files and the temporary files of editors are nobody's work."""
-    return not path.endswith((".lock", ".swp", ".tmp", "~"))
+    known = os.path.basename(path) in LOCKS
+    return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
 
 
 class Inotify:
@@ -110,6 +115,7 @@ class Inotify:
 
     def _add(self, folder: str) -> None:
         wanted = _CLOSE_WRITE | _MOVED_TO | _CREATE
+        wanted |= _MODIFY  # not counted; the kernel drops an event that is like the unread one before it
         number = self._library.inotify_add_watch(self._descriptor, os.fsencode(folder), wanted)
         if number >= 0:
             self._folders[number] = folder

@@ -22,6 +22,7 @@ from rooda.policy import (
     goal_prd,
     goal_precheck,
     goal_rubric,
+    goal_ruling,
     goal_score,
     goal_shape,
     goal_shape_text,
@@ -157,6 +158,12 @@ def specification(data: bytes) -> None:
 def precheck(data: bytes) -> None:
     assert len(goal_precheck.read(seen(data))) <= goal_precheck.MOST
     goal_precheck.must_nots(seen(data))
+
+
+def ruling(data: bytes) -> None:
+    """What it names is one line each; or it is no answer."""
+    named = goal_ruling.read(seen(data), ("Never touch prod", "no"))
+    assert named is None or all(each and each.isprintable() for each in named)
 
 
 def file_name(data: bytes) -> None:

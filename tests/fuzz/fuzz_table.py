@@ -154,6 +154,7 @@ def _rows() -> list[Target]:
             answers.specification,
             (*TEXT_PIECES, "1,1.", "a-a/", "pr ", "the ", "done when ", "improve "),
         ),
+        Target("ruling", answers.ruling, (*TEXT_PIECES, *JSON_PIECES, '"violated"', "no", "true")),
         Target("precheck", answers.precheck, (*TEXT_PIECES, *JSON_PIECES, "amended text:", "must not")),
         Target("file-name", answers.file_name, ("/", "test", "_", ".", "\x00", "é" * 50)),
         Target("reflex-reply", answers.reflex_reply, (*JSON_PIECES, "```json\n", "\n```", "<alias>", "a.md")),

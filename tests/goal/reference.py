@@ -79,7 +79,7 @@ def model(case: Case) -> Outcome:
                 met[name] = name in files
             if turn.code == 0 and done < len(steps) and all(met[name] for name in own):
                 done, good = done + 1, True
-            if all(met[name] for name in due) and (turn.claim or done == len(steps)):
+            if turn.code == 0 and all(met[name] for name in due) and (turn.claim or done == len(steps)):
                 met = {name: name in files for name in case.criteria}
                 exit_signal = turn.claim and all(met.values())
         stuck = stuck + 1 if iteration and unmet(met) and unmet(met) == unmet_before else 0

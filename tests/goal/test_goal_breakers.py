@@ -69,11 +69,22 @@ def test_C_093_same_file_five_times(g: Goals, times: int) -> None:
         assert paused(ran, "iteration limit: 2")
 
 
+@pytest.mark.parametrize("gap", ["", "sleep 0.1"])
+def test_C_093_writes_in_place_are_counted_at_every_spacing(g: Goals, gap: str) -> None:
+    """Nothing but writes of one file, faster than anybody looks: each is one edit."""
+    g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >x.txt; {gap or ':'}; done; cat x.txt >>y.txt; cat x.txt >>y.txt")
+    ran = g.run("-n", "1")
+    assert paused(ran, "same file edits 5x: x.txt (5x)"), ran.both
+    edits = next(event for event in g.events() if event["event"] == "iteration.ended")["edits"]
+    assert edits == {"x.txt": 5, "y.txt": 2}
+
+
 def test_C_093_ignored_files_do_not_count(g: Goals) -> None:
     """What git ignores, locks, and what rooda keeps may be written as often as one likes."""
     g.git("init", "-q")
     g.write(".gitignore", "out/\n*.log\n")
-    often = "for i in 1 2 3 4 5 6; do echo $i >run.log; echo $i >out/o; echo $i >x.lock; echo $i >.loop/junk; done"
+    often = "for i in 1 2 3 4 5 6; do echo $i >run.log; echo $i >out/o; echo $i >x.lock; echo $i >.loop/junk;"
+    often += " for f in package-lock.json pnpm-lock.yaml go.sum; do echo $i >$f; done; done"
     g.side("step-1", f"mkdir out; {often}")
     assert paused(g.run("-n", "1"), "iteration limit: 1")
 
@@ -145,12 +156,22 @@ def test_the_last_iteration_may_still_finish(g: Goals) -> None:
 
 @pytest.mark.parametrize(
     "arguments, code",
-    [(["-n", "51"], 2), (["--budget", "101"], 2), (["-n", "51", "--force-limits"], 4), (["--budget=0"], 2)],
+    [
+        (["-n", "51"], 2),
+        (["--budget", "101"], 2),
+        (["--budget=nan"], 2),
+        (["--budget=inf", "--force-limits"], 2),
+        (["-n", "51", "--force-limits"], 4),
+        (["--budget=0"], 2),
+    ],
 )
 def test_C_107_limits_are_the_user_s(g: Goals, arguments: list[str], code: int) -> None:
     """Defaults are defaults; above 50 and 100 it must be meant."""
     varied(g)
-    assert g.run(*arguments).code == code
+    first = g.run(*arguments)
+    assert first.code == code and "Traceback" not in first.err
+    assert code == 4 or not g.exists(".loop/run.json")
+    assert "-n" in arguments or g.go_on(*arguments).code == 2
     ran = g.run("--iterations=2", "--budget=12.5", "--fresh")
     assert (
         paused(ran, "iteration limit: 2")

@@ -80,7 +80,7 @@ def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
 def test_type_1_is_at_best_to_be_monitored(g: Goals) -> None:
     """What is hard to take back is watched."""
     g.planned(reversibility="1")
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.succeeds()
     assert "🟡 MONITOR" in g.run().out
 
@@ -232,3 +232,16 @@ def test_rollback_restores_a_checkpoint(g: Goals) -> None:
     assert g.git("rev-parse", "HEAD") + g.git("ls-files", "-s") == head
     assert g.rooda("goal", "rollback", "before-rollback-to-2").code == 0 and g.read("text") == "3\n"
     assert g.rooda("goal", "rollback", "9").code == 2
+
+
+def test_C_104_what_is_only_claimed_is_not_verified(g: Goals) -> None:
+    """The agent's word alone: no count in the box, no mark of a success in status, summary and cancel."""
+    g.planned(criteria=[{"name": "x", "verification": "assumption"}, {"name": "y", "command": "true"}], steps=["step1"])
+    g.claims(True)
+    ran = g.run()
+    assert ran.code == 4 and "│ Checklist: 1/2 criteria verified   │" in ran.lines, ran.both
+    assert "│ Verified: execution output         │" in ran.lines
+    assert "- ✗ x (assumption, claimed)" in g.read(".loop/summary.md").splitlines()
+    assert "claimed" in next(line for line in g.rooda("goal", "status").lines if "assumption" in line)
+    cancelled = g.rooda("goal", "cancel").lines
+    assert "  ✗ x (claimed, not verified)" in cancelled and "  ✓ y" in cancelled

@@ -124,6 +124,26 @@ def test_evidence_of_two_criteria_never_shares_a_file(g: Goals) -> None:
     assert len({*g.evidence()}) == 4
 
 
+@pytest.mark.parametrize(
+    "value, wanted",
+    [
+        ("`./t`", ("execution output", "./t", "")),
+        ('"execution output: `./t`"', ("execution output", "./t", "")),
+        ("'Execution Output (`./t -x`)'", ("execution output", "./t -x", "")),
+        ("measurement: `./t` < 0.1", ("measurement", "./t", "< 0.1")),
+        ("`./t` < 0.1s", ("measurement", "./t", "< 0.1s")),
+        ("observation — look", ("observation — look", "", "")),
+        ('"code review"', ("code review", "", "")),
+    ],
+)
+@pytest.mark.parametrize("form", ["{0}: {1}", "  - {0}: {1}", '"{0}": {1}'])
+def test_C_020_the_map_may_hold_commands(form: str, value: str, wanted: tuple[str, str, str]) -> None:
+    """Type and command, or the command alone, quoted or not."""
+    line = form.format("answers with 200", value)
+    shape = goal_shape.read(f"criteria:\n- answers with 200\nverification:\n{line}\n")
+    assert [(each.verification, each.command, each.expect) for each in shape.criteria] == [wanted]
+
+
 FORMS = {
     "inline": "criteria: [one, \"two, more\"]\nmustNot: ['no three']\nverification:\n  one: observation\n",
     "fenced": "```yaml\ncriteria:\n  - 'one'\n\n  - \"two, more\"\nmustNot:\n- no three\n```\n"

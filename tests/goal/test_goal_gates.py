@@ -82,6 +82,31 @@ def test_C_047_proceed_without_confirmation(g: Goals, way: str) -> None:
     assert ran.code == 0 and "Continue?" not in ran.out and "Confirm done?" not in ran.out, ran.both
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Do not proceed without confirmation.",
+        "Never, ever,\nproceed without confirmation.",
+        'Rename the button "proceed without confirmation".',
+        "Let users proceed without confirmation.",
+        "If all is green, proceed without confirmation.",
+    ],
+)
+def test_C_047_CA_18_words_that_do_not_tell_us_to(g: Goals, words: str) -> None:
+    """Forbidden, quoted, of somebody else or under a condition: the gates stay, and the first one pauses."""
+    colleague(g)
+    ran = g.run(spec=f"{SPEC} {words}", stdin=f"{words}\n".encode())
+    assert ran.code == 4 and "Paused: gate G1" in ran.out and g.kinds == ["plan"], ran.both
+
+
+@pytest.mark.parametrize("words", ["Please proceed without\nconfirmation!", "Well?\n- Proceed without confirmation\n"])
+def test_C_047_CA_18_words_that_tell_us_to(g: Goals, words: str) -> None:
+    """Wrapped, polite, or as an item of a list."""
+    colleague(g)
+    ran = g.run(spec=f"{SPEC} {words}")
+    assert ran.code == 0 and "Proceed?" not in ran.out, ran.both
+
+
 def test_G1_without_anybody_pauses_and_yes_goes_on(g: Goals) -> None:
     """No terminal, no line: paused before the thing asked for; --yes takes the one gate that waits."""
     colleague(g)
@@ -160,6 +185,7 @@ def test_cancel_lets_the_running_iteration_finish(g: Goals) -> None:
     until(lambda: g.exists(".rooda/goal.request"), what="the request")
     g.write("go", "")
     assert cancel.finish() == 0 and running.finish() == 4
+    assert "rooda goal cancel ends it now" in running.lines and "Resume:" not in running.out
     assert "Loop cancelled." in cancel.out and "  ✓ tests pass" in cancel.out and g.kinds == ["plan", "step"]
 
 

@@ -18,7 +18,7 @@ REVIEWED = {"name": "reads well", "verification": "code review"}
 def in_call(g: Goals, kind: str) -> None:
     """A goal with every kind of call; the first call of this kind stays until it is killed."""
     g.planned(reversibility="1", criteria=[*plan()["criteria"], REVIEWED])
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.out("judge", '{"met": true, "quote": "a.ok"}')
     g.side("step", "touch a.ok b.ok")
     g.claims(True)
@@ -236,6 +236,47 @@ def test_a_state_file_that_cannot_be_written_is_said(g: Goals) -> None:
     g.side("step-1", "rm .loop/state.json; mkdir -p .loop/state.json/x")
     ran = g.run()
     assert ran.code == 0 and "state.json" in ran.err and "<loop-complete>" in ran.lines, ran.both
+
+
+LOST = "rm -rf .loop; touch .loop"
+
+
+@pytest.mark.parametrize("where", ["step-3", "step-1"])
+def test_C_101_without_its_state_on_disk_nothing_is_complete(g: Goals, where: str) -> None:
+    """A file in the place of the folder: all criteria hold and the agent claims it, and it pauses instead, exit 4."""
+    g.succeeds()
+    g.side("step-3", "touch b.ok")
+    g.side(where, f"{LOST}; touch {'a' if where == 'step-1' else 'b'}.ok")
+    ran = g.run()
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "SHIP" in ran.out, ran.both
+    assert "[LOOP] ⏸ Paused: the state can't be written: File exists" in ran.lines
+    assert not any(signal for signal, *_ in blocks(ran.out))
+
+
+def test_C_101_folders_in_the_place_of_files_are_set_aside(g: Goals) -> None:
+    """Whatever is in them is kept beside the files, which are written all the same."""
+    g.succeeds()
+    names = ("state.json", "run.json", "iterations.jsonl")
+    g.side("step-3", f"touch b.ok; for i in {' '.join(names)}; do rm .loop/$i; mkdir -p .loop/$i/x; done")
+    ran = g.run()
+    assert ran.code == 0 and "<loop-complete>" in ran.lines and g.public["exit_signal"] is True, ran.both
+    assert all(g.exists(f".loop/{name}.agent/x") for name in names) and g.journal[-1]["iteration"] == 3
+
+
+def test_a_goal_that_cannot_be_written_does_not_begin(g: Goals) -> None:
+    """The plan call puts a file in the folder's place: exit 1, and no step."""
+    g.side("plan", LOST)
+    ran = g.run()
+    assert ran.code == 1 and ".loop" in ran.err and g.kinds == ["plan"], ran.both
+
+
+def test_a_lost_workspace_fails_the_goal(g: Goals) -> None:
+    """The agent removes it: exit 1 after that call, whatever was made in its place since."""
+    g.side("step-1", f"cd /; rm -rf {g.path}")
+    g.damages_events = True
+    ran = g.run()
+    assert ran.code == 1 and f"ERROR: the workspace is gone: {g.path}" in ran.lines and g.kinds == ["plan", "step"]
+    assert g.go_on().code == 2
 
 
 def test_reboot_then_continue(g: Goals) -> None:

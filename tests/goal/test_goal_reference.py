@@ -20,7 +20,7 @@ from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import following
 from rooda.loops.goal_state import Brief, GoalState, public
-from rooda.policy.goal_effects import Finding, Told
+from rooda.policy.goal_effects import Finding, Hurt, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_types import Criterion, Mark
@@ -52,8 +52,8 @@ class Memory(Script):
         line = f"Error: no {criterion.name}" if criterion.name in self.case.noisy and not met else ""
         return Finding(criterion.name, met, "e", f"{criterion.command} {line}" if line else "", line)
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
-        return [each.text for each in entries if self.bad]
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
+        return Hurt(tuple(each.text for each in entries if self.bad))
 
     def carry(self, scope: Any, state: GoalState) -> GoalState:
         if self.states and state.iteration > self.states[-1].iteration:

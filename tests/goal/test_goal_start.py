@@ -1,6 +1,7 @@
 """Rows C-001 to C-040: the start checklist, reversibility, SHAPE.md, the rubric, the workflow."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from kit import SPEC, A, B, Goals, blocks, claim, plan
 
 from rooda.policy import goal_rubric
 
+ATTACK = "".join(
+    f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3)
+)
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")
 
 
@@ -50,7 +54,7 @@ def test_C_003_C_034_the_shape_follows_the_sum(g: Goals, total: int, shape: str 
 def test_C_004_reversibility_is_classified(g: Goals, given: str, wanted: str) -> None:
     """The class is in run.json; a word that is no class counts as 2B."""
     g.planned(reversibility=given)
-    g.out("precheck", "1. first misreading\n2. second misreading\n3. third misreading\n")
+    g.out("precheck", "1. first misreading\n2. it must not be read so\n3. and never so\n")
     g.run("-n", "1")
     assert g.private["reversibility"] == wanted
 
@@ -120,12 +124,40 @@ def test_C_014_type_1_is_attacked_first(g: Goals) -> None:
     g.planned(reversibility="1")
     empty = g.run()
     assert empty.code == 3 and g.kinds == ["plan", "precheck"] and not g.exists(".loop/state.json")
-    attack = "".join(f"### Vulnerability: V{n}\nAmended: amended words {n}\nNew criterion: x\n\n" for n in (1, 2, 3))
+    attack = "".join(f"### Vulnerability: V{n}\nAmended: amended words {n} must not be\n\n" for n in (1, 2, 3))
     g.out("precheck", attack)
     g.run("-n", "1")
     assert g.kinds[2:] == ["plan", "precheck", "step"]
     assert "amended words 2" in g.calls[-1].prompt.decode() and "amended words 2" in g.read(".loop/precheck.md")
     assert g.public["spec"] == SPEC
+
+
+BLOCK = '### Vulnerability: V{0}\nSpec text: "it must not"\nMisinterpretation: it never would\nAmended: words {0}\n'
+INVALID = {
+    "two misreadings": "- it must not be\n- it must not be so\n",
+    "nothing forbidden": "".join(BLOCK.format(number) for number in range(3)),
+    "one thing forbidden": "- one\n- two\n- never three\n",
+}
+
+
+@pytest.mark.parametrize("answer", INVALID)
+def test_C_014_no_start_without_a_valid_attack(g: Goals, answer: str) -> None:
+    """Three misreadings and two things that must not be, the plan's own included; else nothing starts, exit 3."""
+    g.planned(reversibility="1")
+    g.out("precheck", INVALID[answer])
+    ran = g.run()
+    assert ran.code == 3 and g.kinds == ["plan", "precheck"] and not g.exists(".loop/state.json"), ran.both
+    assert ".loop/precheck.md" in ran.err and g.exists(".loop/precheck.md")
+    g.planned(reversibility="1", mustNot=["break it", "lose it"])
+    assert g.run("-n", "1").code == (3 if answer == "two misreadings" else 4)
+
+
+def test_C_014_of_more_misreadings_the_first_five_count(g: Goals) -> None:
+    """They join the prompts; the rest is in the pre-check's file."""
+    g.planned(reversibility="1")
+    g.out("precheck", "".join(f"- it must not be {number}\n" for number in range(7)))
+    g.run("-n", "1")
+    assert len(g.private["amendments"]) == 5 and "it must not be 6" in g.read(".loop/precheck.md")
 
 
 @pytest.mark.parametrize(
@@ -134,13 +166,15 @@ def test_C_014_type_1_is_attacked_first(g: Goals) -> None:
         ("a schema migration", "1"),
         ("the public API", "1"),
         ("a dependency", "2B"),
+        ("drop\nthe  table", "1"),
+        ("the public\n  API", "1"),
         ("refactor it", "2B"),
         ("rename x", "2A"),
     ],
 )
 def test_C_015_the_words_are_a_floor(g: Goals, words: str, wanted: str) -> None:
     """The stricter of the plan's class and the words' class counts."""
-    g.out("precheck", "- one\n- two\n- three\n")
+    g.out("precheck", "- one\n- it must not be two\n- never three\n")
     g.run("-n", "1", "--workflow", "A", spec=f"{SPEC} It is {words}.")
     assert g.private["reversibility"] == wanted
     assert ("precheck" in g.kinds) == (wanted == "1")
@@ -205,6 +239,66 @@ def test_C_022_a_must_not_pauses_at_once(g: Goals) -> None:
     assert g.private["reason"] == "mustNot: no bad file"
     again = g.go_on()
     assert again.code == 4 and len(g.calls) == 3, "what must not be is still true"
+
+
+def judged_goal(g: Goals) -> None:
+    """Everything is well in one step; a judge looks at what must not be, which is in plain words."""
+    g.config(f"{g.read('rooda.toml')}must_not_judge = true\n")
+    g.planned(mustNot=["Never touch prod", "no  new \"deps\""], steps=["step1"])
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+
+
+NAMED = {
+    '{"violated": ["never touch  PROD."]}': "Never touch prod",
+    '{"violated": "Never touch prod"}': "Never touch prod",
+    '{"violated": ["`No new \\"deps\\"`"]}': 'no new "deps"',
+    '{"violated": ["the production\\nsettings"]}': "the production settings",
+    '{"violated": true}': 'Never touch prod, no new "deps"',
+}
+
+
+@pytest.mark.parametrize("answer", NAMED)
+def test_C_022_what_a_judge_names_pauses(g: Goals, answer: str) -> None:
+    """In other capitals, in one word for all, or in words that are none of ours: at once, and named."""
+    judged_goal(g)
+    g.out("judge", answer)
+    ran = g.run()
+    assert ran.code == 4 and f"[LOOP] ⏸ Paused: mustNot: {NAMED[answer]}" in ran.lines, ran.both
+
+
+@pytest.mark.parametrize("answer", ["", "I can't say.", '{"violated": null}', '{"violated": [1]}', '{"met": false}'])
+def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: str) -> None:
+    """It is said, and at the end a person decides; a judge that answers in the next iteration is believed."""
+    judged_goal(g)
+    g.out("judge", answer)
+    ran = g.run()
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "gave no answer that is any use" in ran.err
+    assert '[LOOP] ⏸ Paused: mustNot, nobody can tell: Never touch prod, no new "deps"' in ran.lines
+    assert g.go_on().code == 4 and g.go_on("--no-gates").code == 4 and g.kinds == ["plan", "step", "judge"]
+    assert g.go_on("--yes").code == 0 and g.kinds == ["plan", "step", "judge"]
+
+
+@pytest.mark.parametrize("code, end", [(0, 0), (1, 4)])
+def test_C_022_a_judge_whose_call_failed_is_no_all_clear(g: Goals, code: int, end: int) -> None:
+    """An empty list counts only with exit code 0."""
+    judged_goal(g)
+    g.out("judge", '{"violated": []}')
+    g._script("judge", "exit", f"{code}\n")
+    assert g.run().code == end
+
+
+@pytest.mark.parametrize("command", ["no-such-command", "sleep 60", "kill -9 $$", "git -C /nowhere diff --quiet"])
+def test_C_022_a_command_that_cannot_tell_is_no_all_clear(g: Goals, command: str) -> None:
+    """Not found, timed out, killed: said at the start and in each iteration, and at the end a person decides."""
+    g.config(f"{g.read('rooda.toml')}verify_timeout = 0.5\nkill_grace = 0.1\n")
+    g.planned(mustNot=[{"text": "no x", "violated_if": command}], steps=["step1"])
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+    ran = g.run()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot, nobody can tell: no x" in ran.lines, ran.both
+    assert ran.err.count("mustNot: no x: its command can't tell") == 2
+    assert g.go_on("--yes").code == 0
 
 
 def test_C_023_an_assumption_keeps_the_exit_closed(g: Goals) -> None:
@@ -279,6 +373,8 @@ def test_C_033_C_048_intent_is_required(g: Goals) -> None:
         ("Debugging", "B"),
         ("failing now", "B"),
         ("Clean up the parser", "C"),
+        ("Please clean\n  up the failing parser", "C"),
+        ("A new\nfeature, no error", "A"),
         ("Refactor it", "C"),
         ("Reorganize", "C"),
         ("Migrated", "C"),
@@ -324,3 +420,77 @@ def test_a_debug_goal_without_root_cause_gets_it_from_its_first_step(g: Goals) -
     ran = g.run("-n", "3", "--workflow", "B")
     assert "✗ step1 not complete" in ran.out and "✓ step1 complete" in ran.out
     assert "the cache is stale" in g.calls[-1].prompt.decode()
+
+
+def test_C_007_C_070_C_078_a_second_goal_has_a_journal_of_its_own(g: Goals) -> None:
+    """After a longer goal, completed or still there: one line for each of its iterations, and no word of the other."""
+    g.succeeds()
+    assert g.run().code == 0 and len(g.journal) == 4
+    os.remove(g.file("a.ok"))
+    for arguments in ([], ["--fresh"]):
+        ran = g.run("-n", "1", *arguments, spec=f"{SPEC} Once more {arguments}.")
+        assert ran.code == 4 and [record["iteration"] for record in g.journal] == [0, 1], ran.both
+        assert {record["spec"] for record in g.journal} == {g.public["spec"]}
+    forged = g.read(".loop/run.json").replace("test -f a.ok", "true")
+    g.write(".loop/run.json", forged)
+    again = g.go_on("-n", "1")
+    assert again.code == 4 and [record["iteration"] for record in g.journal] == [0, 1, 2], again.both
+    assert g.private["criteria"][0]["command"] == "test -f a.ok"
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "unclear": ("no plan", {}),
+    "too vague": (json.dumps(plan(4)), {}),
+    "violated": (json.dumps(plan(mustNot=[{"text": "no toml", "violated_if": "test -f rooda.toml"}])), {}),
+    "no attack": (json.dumps(plan(reversibility="1")), {}),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_C_097_a_refused_start_leaves_the_goal_that_is_there(g: Goals, why: str) -> None:
+    """Nothing was started, so nothing is lost: the paused goal goes on where it stood."""
+    g.side("step-1", "touch a.ok")
+    assert g.run("-n", "1").code == 4
+    before = {name: g.read(f".loop/{name}") for name in ("state.json", "run.json", "iterations.jsonl", "summary.md")}
+    g.out("plan", REFUSED[why][0])
+    refused = g.run("--fresh", spec=f"{SPEC} Again.")
+    assert refused.code == 3, refused.both
+    assert {name: g.read(f".loop/{name}") for name in before} == before and g.exists(f".loop/evidence/1-{A}.txt")
+    again = g.go_on("-n", "1")
+    assert again.code == 4 and "Iteration 2/2 | Cost: $?/$25 | Step: step2" in again.out, again.both
+
+
+def test_CA_19_a_completed_goal_is_kept_until_another_one_begins(g: Goals) -> None:
+    """A start over it that is refused, or interrupted while it is planned, leaves its state and its summary."""
+    g.succeeds()
+    assert g.run().code == 0
+    before = g.public, g.read(".loop/summary.md")
+    g.out("plan", "no plan")
+    assert g.run().code == 3 and (g.public, g.read(".loop/summary.md")) == before
+    g.signal_at("plan")
+    assert g.run().code == 130 and (g.public, g.read(".loop/summary.md")) == before
+
+
+def test_of_an_earlier_goal_s_reports_nothing_is_left(g: Goals) -> None:
+    """Evidence, summary and pre-check that the new goal has not written itself are gone once it has begun."""
+    g.planned(reversibility="1")
+    g.out("precheck", ATTACK)
+    g.run("-n", "1")
+    assert g.exists(".loop/precheck.md") and g.exists(f".loop/evidence/1-{A}.txt")
+    g.planned(criteria=[{"name": "other", "command": "true"}], steps=["step1"])
+    g.side("step-1", "test ! -e .loop/summary.md && touch cleared")
+    g.run("--fresh", "-n", "1")
+    assert g.exists("cleared") and not g.exists(".loop/precheck.md")
+    assert g.evidence() == ["0-other.txt", "1-other.txt"]
+
+
+def test_C_037_CA_24_without_a_root_cause_nothing_is_complete(g: Goals) -> None:
+    """All criteria hold and completion is claimed: not before the cause was said; the next prompt asks for it."""
+    g.planned(workflow_gate=None)
+    g.side("step-1", "touch a.ok b.ok")
+    g.claims(True)
+    ran = g.run("-n", "2", "--workflow", "B")
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "✗ step1 not complete" in ran.out, ran.both
+    assert "Say the root cause" in g.calls[-1].prompt.decode()
+    g.out("step", claim(True, "ROOT_CAUSE: the cache is stale, seen in the log"))
+    assert g.go_on("-n", "1").code == 0

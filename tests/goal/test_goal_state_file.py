@@ -75,6 +75,14 @@ STATES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"criteriaStatus": {"a": {"met": True, "verification": "assumption"}}, "exit_signal": True},
         {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"},
     ),
+    *(
+        (
+            {"criteriaStatus": {"a": {"met": True, **verification}, "b": True}, "exit_signal": True},
+            {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"},
+        )
+        for verification in ({"verification": "reasoned inference"}, {"verification": 3}, {})
+    ),
+    ({"criteriaStatus": {"a": {"met": True, "verification": "Code-Review"}}, "exit_signal": True}, {"ok": True}),
     (
         {"criteriaStatus": {"a": {"met": True, "verification": "observation"}, "b": True}, "exit_signal": True},
         {"ok": True},
@@ -124,6 +132,31 @@ def test_C_068_only_rooda_s_own_run_counts(g: Goals) -> None:
     g.out("step", claim(True).replace("{}", '{"tests pass": true, "lint clean": true}'))
     ran = g.run("-n", "2")
     assert g.public["criteriaStatus"] == {A: False, B: False} and "<loop-complete>" not in ran.out
+
+
+@pytest.mark.parametrize("source", ["agent", "verified"])
+@pytest.mark.parametrize("end", ["exit 3", "kill -9 $$", "echo 'claimed'; sleep 60"])
+def test_CA_48_a_call_that_failed_claims_nothing(g: Goals, end: str, source: str) -> None:
+    """All criteria hold and completion was claimed before it failed, was killed, or hung: the step is repeated."""
+    g.config(f'{g.read("rooda.toml")}iteration_timeout = 1\nexit_signal_source = "{source}"\n')
+    said = claim(True).replace("'", "")
+    g.side("step-1", f"touch a.ok b.ok; cat <<'X'\n{said}\nX\n{end}")
+    g.claims(True, "step-2")
+    ran = g.run("-n", "1")
+    assert ran.code == 4 and "<loop-complete>" not in ran.out, ran.both
+    assert "[LOOP] ✗ step1 not complete | Progress: 0/3 | Next: step1" in ran.lines
+    assert g.go_on().code == 0 and "The last call ended badly" in g.calls[2].prompt.decode()
+
+
+def test_CA_40_the_line_of_the_last_step_agrees_with_the_end(g: Goals) -> None:
+    """Steps used up, then claimed: no step is said not to be complete above a completion."""
+    g.side("step-1", "touch a.ok b.ok")
+    g.claims(False, "step-1", "step-2", "step-3")
+    g.claims(True, "step-4")
+    ran = g.run()
+    assert ran.code == 0 and "✗" not in ran.out, ran.both
+    assert "[LOOP] ✓ Confirm completion complete | Progress: 3/3 | Next: none" in ran.lines
+    assert g.journal[-1]["outcome"] == "success"
 
 
 @pytest.mark.parametrize("said", ["", "all done", "---LOOP_STATUS---\nEXIT_SIGNAL: maybe\n---END_STATUS---\n"])

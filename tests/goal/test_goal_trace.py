@@ -8,7 +8,7 @@ from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal import goal
 from rooda.loops.goal_state import Brief, GoalState
 from rooda.model import Ending
-from rooda.policy.goal_effects import Finding, GoalWorld, Print, Question, Told
+from rooda.policy.goal_effects import Finding, GoalWorld, Hurt, Print, Question, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_types import Criterion, Mark
@@ -54,9 +54,9 @@ class Script:
         met = self.met.pop(0)
         return [Finding(each.name, each.name in met, "evidence") for each in criteria]
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> list[str]:
+    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
         self.trace.append(f"mustNot {iteration}")
-        return []
+        return Hurt()
 
     def question(self, question: Question) -> str | None:
         self.trace.append(f"question {question.gate}")

@@ -84,7 +84,7 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
     """More money or iterations, if that is what it waits for; the cause of the pause is forgiven."""
     kind, notes, brief = state.pause, [], state.brief
     budget, limit = typed.get("budget"), typed.get("iterations")
-    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration):
+    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(hurt)}"
         return state._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
     if kind == Pause.BUDGET and not budget:

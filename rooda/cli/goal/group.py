@@ -27,6 +27,21 @@ def _flag(*names: str, help: str) -> click.Option:
     return click.Option(names, is_flag=True, help=help)
 
 
+class _Dollars(click.FloatRange):
+    """More than nothing; neither infinite nor no number, which are numbers to Python."""
+
+    name = "dollars"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        dollars = super().convert(value, param, ctx)
+        if not dollars < float("inf"):
+            self.fail(f"{value!r} is no number of dollars.", param, ctx)
+        return dollars
+
+
 def _limits(more: str) -> list[click.Parameter]:
     return [
         click.Option(
@@ -34,7 +49,7 @@ def _limits(more: str) -> list[click.Parameter]:
             help=f"Iterations after which it pauses (default 10, at most 50){more}.",
         ),
         click.Option(
-            ["--budget"], type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS",
+            ["--budget"], type=_Dollars(), metavar="DOLLARS",
             help=f"Dollars after which it pauses (default 25, at most 100){more}.",
         ),
         _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars."),

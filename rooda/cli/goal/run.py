@@ -45,8 +45,8 @@ def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
 def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wanted: Wish) -> int:
     def begin(open_: Opened, run: Run) -> GoalState:
         place = Place(where.workspace)
-        goal_place.clear(place)
         goal_place.ready(place)
+        earlier = goal_place.reports(place)
         try:
             state = start(open_.world, wanted._replace(edits=open_.edits), open_.session.folder.run)
         except (Interrupted, RoodaError) as problem:
@@ -54,7 +54,9 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
                 open_.session.tell("problem", text=CUT_SHORT)
             open_.session.tell("run.ended", status="failed", **_unplanned(problem))
             raise
-        return announced(run, state, open_.world)
+        state = announced(run, state, open_.world)
+        goal_place.clear(earlier)
+        return state
 
     return carried_out(made, where, held, "all" if typed["yes"] else "", begin)
 

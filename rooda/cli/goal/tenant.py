@@ -4,6 +4,7 @@ import os
 
 from rooda.cli.where import Where
 from rooda.errors import StateDamaged
+from rooda.loops.goal_state import UNFINISHED
 from rooda.model import Json
 from rooda.report import goal_table
 from rooda.stores.goal_place import NAME, Place
@@ -44,7 +45,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
         state = look(place)
     except StateDamaged as problem:
         return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
-    if state is None:
+    if state is None or (held and state.status not in UNFINISHED):  # an ended goal stays until the next one begins
         return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
     return [goal_table.facts(state, held, pid)]
 
