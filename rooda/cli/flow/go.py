@@ -26,7 +26,7 @@ def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock
     """Run the loop to its end and give the exit code."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     with Signals() as signals:
-        tenant = Tenant("flow", name, made, not fresh)
+        tenant = Tenant("flow", name, made, not fresh, here.kept)
         session = Session(here.repo.workspace, tenant, signals, screen.show, screen.tick(), held)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)

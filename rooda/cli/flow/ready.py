@@ -33,6 +33,7 @@ class Ready(NamedTuple):
     repo: Repo
     screen: FlowScreen
     as_json: bool = False
+    kept: tuple[str, ...] = ()
 
     @property
     def native(self) -> bool:
@@ -68,10 +69,10 @@ def ground(where: Where, asked: Asked) -> Ground:
     for warning in found.warnings:
         click.echo(f"WARNING: {warning}", err=True)
     made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(entrance.look(made, asked)))
+    return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(entrance.look(made, asked)))
 
 
-def _repo(workspace: str) -> Repo:
+def repository(workspace: str) -> Repo:
     """Where there is no flow either, that is the first thing to say."""
     try:
         return flow_repo.found(workspace)
@@ -90,9 +91,10 @@ def ready(under: Ground) -> Ready:
         text = settings.resolve.no_agent_text(under.found)
         raise ConfigProblem(text.replace("[procedures.P]", "[flow]         "))
     program = entrance.checked(agent, under.where.workspace, "")
-    entrance.announced(agent, program, screen)
+    entrance.announced(agent, program, screen, under.asked.kept)
     flow_repo.require_ready(under.repo)
-    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, under.asked.json)
+    how = (under.asked.json, under.asked.kept)
+    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, *how)
     if here.native:
         require_commands(here)
     return here

@@ -6,6 +6,7 @@ from functools import reduce
 import click
 
 from rooda.cli import entrance
+from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import MOST_DOLLARS, MOST_ITERATIONS, Ready, ready, within
 from rooda.cli.where import Where
@@ -34,6 +35,7 @@ def act(where: Where, typed: Json) -> int:
         click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
         return OK if state.status == COMPLETED else FAILED
     require(place)
+    where, typed = taken_over(where, typed, NAME, NAME)
     made = ready(where, typed)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     return resumed(made, where, held, typed)

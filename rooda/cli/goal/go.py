@@ -44,7 +44,7 @@ def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed
         files.remove(place.request)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant = Tenant("goal", NAME, setup, resumed)
+        tenant = Tenant("goal", NAME, setup, resumed, ready.asked.kept)
         tick = ticking(seen, screen.tick())
         session = Session(where.workspace, tenant, signals, screen.show, tick, held)
         session.hide(ready.agent.env)

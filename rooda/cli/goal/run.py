@@ -1,6 +1,7 @@
 """`rooda goal run SPEC`: plan it, then work on it."""
 
 from rooda.cli import entrance
+from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out
 from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
@@ -37,7 +38,8 @@ def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     if _goes_on(place, typed, made.screen):
         from rooda.cli.goal.cont import resumed
 
-        return resumed(made, where, held, {"yes": typed["yes"]})
+        there, merged = taken_over(where, typed, NAME, NAME)
+        return resumed(ready(there, merged) if merged["kept"] else made, there, held, {"yes": typed["yes"]})
     return _fresh(made, where, held, typed, wanted)
 
 
