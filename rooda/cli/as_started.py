@@ -10,7 +10,8 @@ from rooda.cli import kinds
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.model import Json
-from rooda.policy.references import filled
+from rooda.policy.references import filled, starred
+from rooda.policy.secrets import HIDDEN
 from rooda.terms import PHASES
 from rooda.world import accounts, origin
 
@@ -60,6 +61,23 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> t
         words += option.words
     config = here.config or found.pop("config", None)
     return here._replace(config=config), {**found, "kept": tuple(words)}
+
+
+def whole(workspace: str, kind: str, name: str, shown: str) -> tuple[str, str]:
+    """A task with its keys, by what its public file shows; and what is to be said where they are not known here."""
+    if HIDDEN not in shown:
+        return shown, ""
+    folder = accounts.newest(workspace, name, kind)
+    task = origin.of(folder).get("task", "") if folder else ""
+    if starred(task) != shown:
+        doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
+        return shown, f"{doubt} {HIDDEN}."
+    text, missing = filled(task, os.environ)
+    if missing:
+        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
+        hint = f"Set {missing[0]}." if missing[0] else "Start anew, with the name of a variable in its place."
+        raise UsageProblem(f"The task of {name} holds {held}; nothing was started.", hint)
+    return text, ""
 
 
 def _options(context: click.Context, known: Json) -> dict[str, Option]:

@@ -25,6 +25,12 @@ def referenced(text: str, environ: Mapping[str, str], ordinary: str) -> str:
     return LOST if any(secrets.hidden(part, hidden) != part for part in left.split(MARK)[::2]) else left
 
 
+def starred(text: str) -> str:
+    """As readers see it."""
+    parts = text.split(MARK)
+    return "".join(secrets.HIDDEN if place % 2 else part for place, part in enumerate(parts))
+
+
 def filled(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """With the keys as the variables have them now, and the names of those that have none."""
     parts = text.split(MARK)

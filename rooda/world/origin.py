@@ -17,10 +17,12 @@ from rooda.world.runfolder import RunFolder
 NAME = "start"
 
 
-def note(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str]) -> None:
+def note(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str], task: str) -> None:
     """In the place of keys the names of their variables. `kept`: what an earlier start had typed, and still holds."""
-    words, before = ([referenced(word, environ, workspace) for word in each] for each in (sys.argv[1:], kept))
+    every = (sys.argv[1:], kept, (task,))
+    words, before, (work,) = ([referenced(word, environ, workspace) for word in each] for each in every)
     facts = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
+    facts["task"] = work
     folder.write(NAME, json.dumps(facts).encode() + b"\n")
 
 
@@ -33,6 +35,7 @@ def of(folder: str) -> Json:
             "kept": [str(word) for word in found.get("kept", ())],
             "folder": str(found["folder"]).replace(MARK, ""),
             "inside": str(found["inside"]),
+            "task": str(found.get("task", "")),
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}

@@ -39,6 +39,7 @@ class Tenant(NamedTuple):
     setup: Setup
     resumed: bool = False  # what its earlier sessions used counts
     kept: tuple[str, ...] = ()  # words of its earlier starts that still hold
+    task: str = ""  # of which its public files have no keys
 
 
 class Session:
@@ -74,7 +75,7 @@ class Session:
         self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self.hide(self.ground.env)
-        origin.note(folder, self.ground.env, workspace, tenant.kept)
+        origin.note(folder, self.ground.env, workspace, tenant.kept, tenant.task)
         self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.setup.safety == "snapshot" else None
         self._ledger = Ledger(held, folder.run, lambda text: self.tell("problem", text=text))
         self._checker = Checker(self.ground, self._manner, lambda event, facts: self.tell(event, **facts))

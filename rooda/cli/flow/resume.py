@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from rooda.cli import entrance, options
-from rooda.cli.as_started import taken_over
+from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository
 from rooda.cli.where import Where, relocated, where
@@ -86,8 +86,11 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
         flow_commits.take_back(here.repo, undone[0].commit)
         what = f"{len(undone)} commits are taken off {run.branch}, the last was {undone[-1].commit}"
         entrance.warn(here.screen, f"{run.id} was undone: {what}")
+    task, doubt = whole(here.repo.workspace, "flow", run.id, str(run.state["task"]))
+    if doubt:
+        entrance.warn(here.screen, doubt)
     state, boundaries = flow_runs.reopen(here.repo, run, root)
-    return go(here, state, boundaries, held, fresh=False)
+    return go(here, state, boundaries, held, task, resumed=True)
 
 
 def to_branch(repo: Repo, run: Known) -> Known:

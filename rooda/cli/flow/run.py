@@ -1,5 +1,7 @@
 """`rooda flow run [TASK]`: a new run, or on with one that was interrupted."""
 
+import os
+
 import click
 
 from rooda.cli import entrance, options
@@ -8,6 +10,7 @@ from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repositor
 from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
+from rooda.policy import secrets
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
@@ -63,9 +66,10 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
-    names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]
-    state = flow_runs.begin(here.repo, here.topology.root, task, names, here.topology.sha256)
-    return go(here, state, [], held, fresh=True)
+    shown = secrets.hidden(task, secrets.values({**os.environ, **here.agent.env}, (here.repo.workspace,)))
+    names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
+    state = flow_runs.begin(here.repo, here.topology.root, shown, names, here.topology.sha256)
+    return go(here, state, [], held, task)
 
 
 def _asked_for(aside: bool) -> str:

@@ -57,7 +57,7 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
             raise
         return announced(run, state, open_.world)
 
-    return carried_out(made, where, held, "all" if typed["yes"] else "", begin)
+    return carried_out(made, where, held, "all" if typed["yes"] else "", begin, wanted.spec)
 
 
 def _unplanned(problem: Interrupted | RoodaError) -> Json:
