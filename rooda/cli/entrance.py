@@ -1,6 +1,7 @@
 """What every loop does before its first step: an agent that can be run, a lock, and nobody left of an earlier run."""
 
 import os
+from collections.abc import Sequence
 
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
@@ -8,9 +9,11 @@ from rooda.model import Json
 from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.terms import Agent, Budget, Setup
-from rooda.world import accounts, identity, lock, survivors
+from rooda.world import accounts, identity, lock, orders, survivors
 from rooda.world.agents import preflight
 from rooda.world.runfolder import make_home
+
+LONGEST_WORD = 80  # that is shown of a start
 
 
 def checked(agent: Agent, workspace: str, prompt: str) -> str:
@@ -27,9 +30,14 @@ def look(setup: Setup, asked: Asked) -> Look:
     return Look(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
 
 
-def announced(agent: Agent, program: str, screen: Screen) -> None:
-    """What a person should know of the agent: traps always, version and who is billed if somebody watches."""
+def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = ()) -> None:
+    """What a person should know of the agent: traps always, version and who is billed if somebody watches.
+
+    `kept`: what was typed at an earlier start and still holds.
+    """
     screen.hide(agent.env)
+    if kept and screen.watched:
+        screen.hint(f"As it was started: {' '.join(map(_shown, kept))}")
     for text in preflight.warnings(agent):
         warn(screen, text)
     for text in preflight.lines(agent, program) if screen.watched else ():
@@ -68,6 +76,13 @@ def kept(setup: Setup, workspace: str, name: str, typed: Json) -> Setup:
 
 def warn(screen: Screen, text: str) -> None:
     screen.line(Line("warn", f"WARNING: {text}", aside=True))
+
+
+def _shown(word: str) -> str:
+    import shlex
+
+    line = orders.readable(" ".join(word.split()))
+    return shlex.quote(f"{line[:LONGEST_WORD]}…" if len(line) > LONGEST_WORD else line)
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:

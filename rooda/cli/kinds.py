@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
+    import click
+
     from rooda.cli.where import Where
     from rooda.model import Json
 
@@ -34,6 +36,9 @@ class Tenant(Protocol):
 
     def lines(self, facts: "Json") -> "list[str]":
         """One row in readable lines."""
+
+    def options(self) -> "list[click.Parameter]":
+        """Of the commands that start one."""
 
     def resume(self, name: str, where: "Where", typed: "Json") -> int:
         """Go on."""

@@ -119,8 +119,13 @@ def _show_agent(records: list[Json]) -> None:
 
 def transcript(output: str, path: str) -> Iterator[str]:
     """One transcript in readable lines: as it is for a raw command, words and tools for a CLI that prints records."""
-    hidden = keys()
-    return (secrets.hidden(line, hidden) for line in _transcript(output, path))
+    hidden, rest = keys(), ""
+    for line in _transcript(output, path):
+        rest = secrets.hidden(f"{rest}{line}\n", hidden)  # a key may go on in the next line
+        whole = rest.rfind("\n", 0, len(rest) - secrets.held_back(rest, hidden)) + 1
+        yield from rest[:whole].split("\n")[:-1]
+        rest = rest[whole:]
+    yield from rest.split("\n")[:-1]
 
 
 def _transcript(output: str, path: str) -> Iterator[str]:

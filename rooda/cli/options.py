@@ -22,6 +22,7 @@ class Asked(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     worktree: bool = False
+    kept: tuple[str, ...] = ()  # words of earlier starts that still hold, see cli/as_started.py
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -151,7 +152,7 @@ def asked(typed: Json) -> Asked:
             flags[take[0]] = take[1](value)
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
-    return Asked(flags, typed.get("dry_run", False), opening, *how)
+    return Asked(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
 
 
 def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:

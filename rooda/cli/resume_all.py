@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import click
 
-from rooda.cli import kinds, options
+from rooda.cli import kinds
 from rooda.cli.board import name_of
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
-from rooda.model import Json
 from rooda.policy.cut_off import cut_off
 from rooda.world import accounts, files, helper, journal, lock, orders, origin, workspaces
 from rooda.world.agents.environment import MANAGER
@@ -87,7 +86,7 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
     """Resumed as it was started, in the background: OK; UNDECIDED where somebody else has just done so; else FAILED."""
     if haste.signal:
         raise Interrupted(haste.signal)
-    words = ["-C", each.workspace, "resume", each.loop.name, "--detach", *_as_started(each)]
+    words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER}
     done = helper.capture([sys.executable, "-m", "rooda", *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
@@ -101,29 +100,3 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)
     return FAILED
-
-
-def _as_started(each: CutOff) -> list[str]:
-    """What was typed then of agent, prompt, times and settings. Limits and counts the run's own files keep."""
-    known = origin.of(each.folder)
-    start = click.Command("start", params=options.for_start())
-    parser = start.make_parser(click.Context(start, ignore_unknown_options=True))  # each kind has some of its own
-    typed, _, _ = parser.parse_args([*known.get("words", [])])
-    if isinstance(typed.get("config"), str):
-        typed["config"] = os.path.join(known["folder"], typed["config"])
-    kept = options.for_resume() if each.loop.kind == kinds.OODA else options.for_kind()
-    return [word for option in kept if option.name not in _KEPT_ELSEWHERE for word in _words(option, typed)]
-
-
-def _words(option: click.Parameter, typed: Json) -> list[str]:
-    value, name = typed.get(str(option.name)), max(option.opts, key=len)
-    if isinstance(value, bool):
-        return [name if value else option.secondary_opts[0]]
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    return [f"{name}={each}" for each in values]
-
-
-_KEPT_ELSEWHERE = (
-    *("max_iterations", "unlimited", "failure_threshold", "max_cost", "max_tokens", "max_duration"),
-    *("json", "detach", "directory", "quiet", "verbose"),
-)

@@ -7,6 +7,7 @@ import click
 
 from rooda.cli import options
 from rooda.cli.group import DASH_H
+from rooda.cli.kinds import OODA
 from rooda.cli.where import Where
 from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
@@ -51,6 +52,8 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     from rooda.cli.where import relocated
 
     there, asked = relocated(where, typed), options.asked(typed)
+    if asked.opening == "resume" and not asked.dry_run:
+        return _gone_on(name, there, typed)
     found, procedure = prepared(name, there, asked, known if there == where else None)
     if asked.dry_run:
         from rooda.cli.dry import show
@@ -58,7 +61,18 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
         return show(found, procedure, there, asked)
     from rooda.cli.start import start
 
-    return start(found, procedure, there, asked)
+    return start(found, procedure, there, typed)
+
+
+def _gone_on(name: str, where: Where, typed: Json) -> int:
+    """With --resume: as it was started, if something is there to go on with."""
+    from rooda.cli.as_started import taken_over
+    from rooda.cli.prepare import prepared
+    from rooda.cli.start import can_resume, start
+
+    if can_resume(name, where):
+        where, typed = taken_over(where, typed, OODA, name)
+    return start(*prepared(name, where, options.asked(typed)), where, typed)
 
 
 class _Run(click.Group):

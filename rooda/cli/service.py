@@ -13,6 +13,10 @@ from rooda.policy.service_text import LABEL, Facts
 from rooda.world import files, helper
 
 UNIT = "rooda.service"
+PLACES = (
+    *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME"),
+    *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
+)
 _force = click.option("--force", is_flag=True, help="Also if a person has changed the file.")
 
 
@@ -92,10 +96,17 @@ def _manager() -> Manager:
     log = os.path.join(_home(), "Library", "Logs", "rooda.log")
     command = (sys.executable, "-m", "rooda", "resume", "--all", "--wait")
     settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
-    facts = Facts(command, os.environ.get("PATH", os.defpath), settings, log)
+    facts = Facts(command, _variables(), os.path.abspath(settings), log)
     if sys.platform == "darwin":
         return _launchd(os.path.join(_home(), "Library", "LaunchAgents", f"{LABEL}.plist"), facts)
     return _systemd(os.path.join(config, "systemd", "user", UNIT), facts)
+
+
+def _variables() -> dict[str, str]:
+    """What the service could not know: a login's environment need not have it. What is relative counts for settings."""
+    told = {name: os.environ.get(name, "") for name in PLACES}
+    own = {name: os.path.abspath(path) for name, path in told.items() if path and ("CONFIG" in name or path[0] == "/")}
+    return {"PATH": os.environ.get("PATH", os.defpath), **own}
 
 
 def _systemd(path: str, facts: Facts) -> Manager:

@@ -1,7 +1,9 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
 from rooda import settings
-from rooda.cli import entrance
+from rooda.cli import entrance, options
+from rooda.cli.as_started import taken_over
+from rooda.cli.kinds import OODA
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
@@ -24,12 +26,14 @@ from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
 
-def start(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
+def start(found: "settings.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
-    procedure, screen = ready(found, procedure, where, asked)
+    asked, place = options.asked(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
-        return _apart(procedure, where, screen, asked)
-    place = Place(where.workspace, procedure.name)
+        return _apart(*ready(found, procedure, where, asked), where, asked)
+    open_ = not asked.opening and _waits(place)
+    made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
+    screen = made[1] if made else Screen(entrance.look(procedure.setup, asked))
     held = locked(place, screen)
     state = earlier(place, screen)
     way = opening.start(state and state.status, asked.opening, procedure.on_interrupted)
@@ -38,11 +42,33 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, asked:
     if way == "ask":
         assert state is not None
         way = _ask(state)
+    if way == "resume" and not made:
+        where, typed = taken_over(where, typed, OODA, procedure.name)
+        asked = options.asked(typed)
+        found, procedure = prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
+    procedure, screen = made or ready(found, procedure, where, asked)
     _warned(state if way == "resume" else None, screen)
     return go(procedure, where, screen, held, state if way == "resume" else None, asked)
 
 
-def _apart(procedure: Procedure, where: Where, screen: Screen, asked: Asked) -> int:
+def _waits(place: Place) -> bool:
+    """Is there an interrupted run that the person or the settings may want to go on with?"""
+    try:
+        state = procedure_state.look(place)
+    except StateDamaged:  # said once the lock is ours
+        return False
+    return state is not None and state.status in opening.RESUMABLE
+
+
+def can_resume(name: str, where: Where) -> bool:
+    try:
+        state = procedure_state.look(Place(where.workspace, name))
+    except StateDamaged:
+        return False
+    return opening.resume(state and state.status) == "resume"
+
+
+def _apart(procedure: Procedure, screen: Screen, where: Where, asked: Asked) -> int:
     from rooda.cli import apart
 
     def work(there: Where) -> int:
@@ -51,10 +77,12 @@ def _apart(procedure: Procedure, where: Where, screen: Screen, asked: Asked) -> 
     return apart.inside(where, "ooda", procedure.name, screen, work)
 
 
-def resume(name: str, where: Where, asked: Asked) -> int:
-    """`rooda resume P`: the saved run goes on, or it is said why not."""
+def resume(name: str, where: Where, typed: Json) -> int:
+    """`rooda resume P`: the saved run goes on as it was started, or it is said why not."""
     place = Place(where.workspace, name)
     require_saved(place)
+    where, typed = taken_over(where, typed, OODA, name)
+    asked = options.asked(typed)
     found, procedure = prepared(name, where, asked)
     procedure, screen = ready(found, procedure, where, asked)
     held = locked(place, screen)
@@ -82,7 +110,7 @@ def ready(
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(entrance.look(procedure.setup, asked))
-    entrance.announced(agent, program, screen)
+    entrance.announced(agent, program, screen, asked.kept)
     return procedure, screen
 
 
@@ -162,7 +190,7 @@ def go(
         setup = entrance.kept(procedure.setup, where.workspace, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
-        tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None)
+        tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)
         session = Session(where.workspace, tenant, signals, screen.show, screen.tick(), held)
         store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
         began = opened(procedure, state, asked)

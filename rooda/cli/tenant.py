@@ -1,6 +1,8 @@
 """What procedures tell of their runs: see `cli/kinds.py`."""
 
-from rooda.cli import options
+import click
+
+from rooda.cli.options import for_start
 from rooda.cli.where import Where
 from rooda.errors import StateDamaged
 from rooda.loops import ooda
@@ -76,7 +78,11 @@ def _word(facts: Json) -> str:
     return "not ended cleanly" if facts["status"] == ooda.RUNNING else str(facts["status"])
 
 
+def options() -> list[click.Parameter]:
+    return for_start()
+
+
 def resume(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.start import resume as go_on
 
-    return go_on(name, where, options.asked(typed))
+    return go_on(name, where, typed)

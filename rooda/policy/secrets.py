@@ -7,6 +7,9 @@ HIDDEN = "***"
 SHORTEST = 8  # what is shorter stands in every other sentence by chance
 SHORTEST_LINE = 16  # of a key of several lines
 SHORTEST_CODE = 12  # of base64
+LONGEST_CODE = 8192  # that is looked for in pieces
+SHORTEST_BROKEN = 60  # line of base64 that goes on in the next one; usual are 64 and 76
+_BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TELLING = (
     *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
@@ -21,14 +24,18 @@ _ABOUT = (  # endings of names that hold something about a key, not the key
 
 def values(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
     """What must not be seen, longest first. What is part of an `ordinary` text (a path that everybody sees) may be."""
-    seen = [*ordinary]
-    found: set[str] = set()
-    for name, value in environ.items():
-        keys = [value.strip()] if looks_secret(name) else _passwords(value)
-        for key in keys:
-            if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_plain(key):
-                found.update(form for form in _forms(key) if len(form) >= SHORTEST)
+    found = {form for key in keys(environ, ordinary) for form in _forms(key) if len(form) >= SHORTEST}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def keys(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
+    """Each key as it is, and the first variable that has it."""
+    seen, found = [*ordinary], dict[str, str]()
+    for name, value in environ.items():
+        for key in [value.strip()] if looks_secret(name) else _passwords(value):
+            if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_plain(key):
+                found.setdefault(key, name)
+    return found
 
 
 def looks_secret(name: str) -> bool:
@@ -46,6 +53,20 @@ def hidden(text: str, values: Iterable[str]) -> str:
     for value in values:
         if value in text:
             text = text.replace(value, HIDDEN)
+    return _hidden_across_lines(text, values) if "\n" in text or "\\n" in text else text
+
+
+def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
+    """Base64 is often broken into lines, and those may stand indented."""
+    lines = _lines(text)
+    if not any(len(line) >= SHORTEST_BROKEN and _last_word(line) >= SHORTEST_BROKEN for line in lines):
+        return text
+    joined = "".join(lines)
+    for value in values:
+        if value in joined and len(value) >= SHORTEST_CODE:
+            import re
+
+            text = re.sub(_BREAK.join(map(re.escape, value)), HIDDEN, text)
     return text
 
 
@@ -54,6 +75,16 @@ def without_password(text: str) -> str:
     for password in filter(None, _passwords(text)):
         text = text.replace(f":{password}@", f":{HIDDEN}@", 1)
     return text
+
+
+def _lines(text: str) -> list[str]:
+    """Without what stands round them; also those of a text inside JSON."""
+    text = text.replace("\\r", "").replace("\\n", "\n") if "\\n" in text else text
+    return [*map(str.strip, text.split("\n"))]
+
+
+def _last_word(line: str) -> int:
+    return len(line.rpartition(" ")[2])
 
 
 def without(facts: Any, values: tuple[str, ...]) -> Any:
@@ -71,6 +102,14 @@ def without(facts: Any, values: tuple[str, ...]) -> Any:
 
 def held_back(text: str, values: Iterable[str]) -> int:
     """How many characters at the end may be the beginning of a secret: who shows text in pieces shows them later."""
+    values = [*values]
+    broken = _broken(text)
+    codes = [value for value in values if len(value) >= SHORTEST_CODE] if broken else []
+    begun = codes and _begun("".join(_lines(text[-broken:])), codes)
+    return max(_begun(text, values), broken if begun else 0)
+
+
+def _begun(text: str, values: Iterable[str]) -> int:
     most = 0
     for value in values:
         length = min(len(text), len(value) - 1)
@@ -80,19 +119,52 @@ def held_back(text: str, values: Iterable[str]) -> int:
     return most
 
 
+def _broken(text: str) -> int:
+    """How much of the end looks like base64 that was broken into lines; 0 without a line's end."""
+    size, window = 0, text[-LONGEST_CODE:]
+    for line in reversed(window.splitlines(keepends=True)) if "\n" in window else ():
+        word = _last_word(line.strip())
+        if not word or (line.endswith("\n") and word < SHORTEST_BROKEN):
+            break
+        if word < len(line.strip()):
+            size += len(line) - len(line.rstrip()) + word
+            break
+        size += len(line)
+    return size if "\n" in text[len(text) - size :] else 0
+
+
 def _forms(value: str) -> list[str]:
     """As it is and line by line, and how JSON, an address or an `Authorization: Basic` writes that."""
     lines = [line.strip() for line in value.splitlines()]
     plain = [value, *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
-    return [form for each in plain for form in (each, in_json(each), *_in_address(each), *_in_base64(each))]
+    return [form for each in plain for form in (each, *_in_json(each), *_in_address(each), *_in_base64(each))]
 
 
-def in_json(value: str) -> str:
+def _in_json(value: str) -> set[str]:
+    """As the usual writers do it, and such JSON as a text inside JSON."""
+    once = _written(value)
+    return once | {form for text in once for form in _written(text)}
+
+
+def _written(value: str) -> set[str]:
+    """With or without `\\u`, in small or large digits, and with or without `\\/`."""
+    found = {in_json(value), in_json(value, ascii_only=True)}
+    found |= {_with_large_digits(text) for text in found if "\\u" in text}
+    return found | {text.replace("/", "\\/") for text in found}
+
+
+def in_json(value: str, ascii_only: bool = False) -> str:
     if value.isascii() and value.isprintable() and not set(value) & set('"\\'):
         return value
     import json
 
-    return json.dumps(value, ensure_ascii=False)[1:-1]
+    return json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+
+
+def _with_large_digits(text: str) -> str:
+    import re
+
+    return re.sub(r"(?<!\\)((?:\\\\)*\\u)([0-9a-f]{4})", lambda found: found[1] + found[2].upper(), text)
 
 
 def _in_address(value: str) -> list[str]:

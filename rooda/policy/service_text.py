@@ -1,6 +1,6 @@
 """What a service manager reads: systemd's unit, launchd's property list; and whether a person changed it. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 MARK = "Written by `rooda service install`; sha256 of the rest: "
@@ -12,7 +12,7 @@ class Facts(NamedTuple):
     """What a file is made of."""
 
     command: Sequence[str]
-    path: str  # PATH of whoever installs it: there the agents are found
+    variables: Mapping[str, str]  # of whoever installs it: where agents are found (PATH), and our files
     environment: str  # a file with keys that a person may write
     log: str  # where launchd puts what is said
 
@@ -25,8 +25,7 @@ Description=rooda: loops that were cut off go on
 [Service]
 Type=notify
 ExecStart={" ".join(map(_word, facts.command))}
-Environment={_word(f"PATH={facts.path}", command=False)}
-EnvironmentFile=-{_escaped(facts.environment)}
+{"".join(map(_environment, facts.variables.items()))}EnvironmentFile=-{_escaped(facts.environment)}
 KillMode=mixed
 TimeoutStartSec=infinity
 TimeoutStopSec={PATIENCE}
@@ -52,9 +51,7 @@ def plist(facts: Facts, hashed: Callable[[bytes], str]) -> str:
 {words}  </array>
   <key>EnvironmentVariables</key>
   <dict>
-    <key>PATH</key>
-    <string>{_xml(facts.path)}</string>
-  </dict>
+{"".join(map(_entry, facts.variables.items()))}  </dict>
   <key>RunAtLoad</key>
   <true/>
   <key>ExitTimeOut</key>
@@ -74,6 +71,14 @@ def untouched(text: str, hashed: Callable[[bytes], str]) -> bool:
     head, mark, tail = text.partition(MARK)
     said, _, rest = tail.partition("\n")
     return bool(mark) and head.count("\n") <= 1 and said.removesuffix(" -->") == hashed(rest.encode())
+
+
+def _environment(variable: tuple[str, str]) -> str:
+    return f"Environment={_word('='.join(variable), command=False)}\n"
+
+
+def _entry(variable: tuple[str, str]) -> str:
+    return f"    <key>{variable[0]}</key>\n    <string>{_xml(variable[1])}</string>\n"
 
 
 def _word(word: str, command: bool = True) -> str:

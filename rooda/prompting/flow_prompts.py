@@ -48,6 +48,12 @@ def controller(preface: str, text: str, node: Node, run: str, told: Sequence[Tol
     return f"{preface.rstrip()}\n\n{filled(text, values)}"
 
 
+def in_full(setpoint: str) -> str:
+    """For whom the file of the setpoint is not enough: what rooda writes has stars in the place of keys."""
+    about = "Its file has `***` in the place of keys. Write no key into a file."
+    return f"\n\n# The setpoint in full\n\n{about}\n\n{setpoint}\n"
+
+
 def actuator(preface: str, text: str, reminder: str, folder: str) -> str:
     paths = {"{input-path}": f"{folder}/controller-output.md", "{output-path}": f"{folder}/actuator-output.md"}
     instructions = filled(text, paths)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 from rooda.errors import StateDamaged
@@ -21,8 +22,8 @@ RUN = os.path.join(".loop", "run.json")
 class GoalStore:
     """Remembers iterations, not steps: one that did not end is repeated."""
 
-    def __init__(self, place: Place, tell: Tell) -> None:
-        self._place, self._tell = place, tell
+    def __init__(self, place: Place, tell: Tell, clean: Callable[[str], str] = str) -> None:
+        self._place, self._tell, self._clean = place, tell, clean
         self._written: GoalState | None = None
         self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
         self._unsure = False  # a write of it failed: it holds one of these, or is not there
@@ -55,20 +56,25 @@ class GoalStore:
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Backup first, the state file last: whoever sees an iteration there finds it everywhere."""
-        self.last = state
-        if state == self._written:
+        self.last = shown = self._shown(state)
+        if shown == self._written:
             return state
         try:
-            self._save(state)
+            self._save(shown)
         except OSError as problem:
             if self._journaled[0] != state.brief.run:  # nothing of this goal is on the disk: it does not begin
                 raise
             why = problem.strerror or str(problem)
             self._tell("state.unsaved", path=self._place.state, why=why)
             return unclaimed(state, why)
-        self._written = state
+        self._written = shown
         self._tell("state.saved", phase="persist")
         return state
+
+    def _shown(self, state: GoalState) -> GoalState:
+        """Without keys in what a person has told. Commands must run again, so they stay as they are."""
+        brief, clean = state.brief, self._clean
+        return state._replace(brief=brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified)))
 
     def _save(self, state: GoalState) -> None:
         ready(self._place)

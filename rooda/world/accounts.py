@@ -47,6 +47,15 @@ def sessions(workspace: str, name: str, loop: str) -> list[str]:
     return found
 
 
+def newest(workspace: str, name: str, loop: str) -> str | None:
+    """The folder of the latest session that began or went on with this loop, of this kind."""
+    for path in reversed(runfolder.all_of(workspace, name)):
+        opening = records(os.path.join(path, NAME), *_OPENING)
+        if next((True for each in opening if each.get("loop") == loop), False):
+            return path
+    return None
+
+
 def last_limits(workspace: str, name: str) -> Budget:
     """The limits that the latest run of a loop was given: a resume that names none goes on with them."""
     folder = runfolder.latest(workspace, name)

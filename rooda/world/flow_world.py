@@ -72,10 +72,10 @@ def world_of(session: Session, place: Files, guard: Guard, ways: Ways) -> FlowWo
     return FlowWorld(
         signalled=session.signalled,
         tell=session.tell,
-        enter=lambda job: flow_artifacts.enter(place, job.node, job.setpoint),
+        enter=lambda job: flow_artifacts.enter(place, job.node, session.clean(job.setpoint)),
         stubs=lambda job: flow_artifacts.stub(place, job.node),
         measure=partial(measured, bench),
-        open=lambda job, number: flow_artifacts.update(place, job.node, number, "running", job.setpoint),
+        open=lambda job, number: flow_artifacts.update(place, job.node, number, "running", session.clean(job.setpoint)),
         control=partial(controlled, bench),
         act=partial(acted, bench),
         result=partial(result, place),
@@ -149,7 +149,10 @@ def controlled(bench: Bench, job: Job, number: int) -> Decision:
             label=label(job.parent_label, number),
             number=number,
             agent=bench.ways.agent("controller", keys, CHEAP if passing else str(keys.get("model") or DEEP)),
-            prompt=lambda: flow_prompts.controller(prompt_text("controller.md"), text, node, place.run, told),
+            prompt=lambda: (
+                flow_prompts.controller(prompt_text("controller.md"), text, node, place.run, told)
+                + (flow_prompts.in_full(job.setpoint) if bench.session.clean(job.setpoint) != job.setpoint else "")
+            ),
             outputs=[place.of_node(node.path, CONTROLLER)],
             judge=partial(decision, place, node),
             answer=lambda said: flow_contract.decision(said, _needs_plan(node)),

@@ -38,6 +38,8 @@ class Tenant(NamedTuple):
     name: str  # procedure, alias, run id
     setup: Setup
     resumed: bool = False  # what its earlier sessions used counts
+    kept: tuple[str, ...] = ()  # words of its earlier starts that still hold
+    task: str = ""  # of which its public files have no keys
 
 
 class Session:
@@ -73,7 +75,7 @@ class Session:
         self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self.hide(self.ground.env)
-        origin.note(folder, self._journal.hidden)
+        origin.note(folder, self.ground.env, workspace, tenant.kept, tenant.task)
         self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.setup.safety == "snapshot" else None
         self._ledger = Ledger(held, folder.run, self._warn)
         self._checker = Checker(self.ground, self._manner, lambda event, facts: self.tell(event, **facts))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from days_kit import HOLD, began, kill_all, let_go
 
 from harness import Ran, Workspace
 from needed import needs
@@ -105,6 +106,44 @@ def test_odd_paths(ws: Workspace, control: Path, odd: str) -> None:
     assert "as written" in ws.rooda("service", "status").out
 
 
+def written(ws: Workspace) -> dict[str, str]:
+    """The variables of the unit, as systemd reads them."""
+    rows = [row for row in unit(ws).read_text().splitlines() if row.startswith("Environment=")]
+    words = (re.sub(r"\\(.)", r"\1", row.removeprefix('Environment="').removesuffix('"')) for row in rows)
+    return dict(word.replace("%%", "%").split("=", 1) for word in words)
+
+
+def test_the_service_looks_where_the_person_did(ws: Workspace, control: Path) -> None:
+    """With the unit's variables alone it finds the run that was cut off, and the settings of the person."""
+    ws.env |= {"ROODA_STATE_HOME": f"{ws.root}/odd $state 50%", "ROODA_CONFIG_HOME": f"{ws.root}/config"}
+    del ws.env["XDG_CACHE_HOME"]
+    Path(ws.root, "config").mkdir()
+    Path(ws.root, "config", "rooda.toml").write_text(f"[loop]\nai_cmd = {ws.loop['ai_cmd']}\n")
+    ws.procedure("build", loop={"ai_cmd": None})
+    ws.side("iteration-1", HOLD)
+    assert ws.rooda("build", "-n", "2", "--detach").code == 0
+    began(ws)
+    kill_all(ws)
+    let_go(ws)
+    assert ws.rooda("service", "install").code == 0
+    found = written(ws)
+    assert f"EnvironmentFile=-{ws.root}/config/environment\n" in unit(ws).read_text()
+    assert "XDG_CACHE_HOME" not in found and found["XDG_STATE_HOME"] == ws.env["XDG_STATE_HOME"]
+    login = {"HOME": ws.home, "LANG": "C.UTF-8", "FAKE": ws.fake, "HARNESS_MARK": ws.root, "TMPDIR": ws.env["TMPDIR"]}
+    words = [sys.executable, "-m", "rooda", "resume", "--all", "--wait"]
+    ran = subprocess.run(words, env=login | found, cwd=ws.home, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.splitlines()[:1]) == (0, [f"Resumed build in {os.path.realpath(ws.path)}"]), ran
+    assert ws.state() is None
+
+
+def test_a_relative_place(ws: Workspace, control: Path) -> None:
+    """Settings are found by one, so the unit has the whole path; a state or cache never is."""
+    ws.env |= {"ROODA_CONFIG_HOME": "here", "ROODA_STATE_HOME": "here"}
+    assert ws.rooda("service", "install").code == 0
+    assert written(ws)["ROODA_CONFIG_HOME"] == os.path.join(os.path.realpath(ws.path), "here")
+    assert "ROODA_STATE_HOME" not in written(ws)
+
+
 @needs("systemd-analyze")
 def test_systemd_accepts_the_unit(ws: Workspace, control: Path) -> None:
     """`systemd-analyze verify` finds nothing."""
@@ -128,11 +167,13 @@ def darwin(ws: Workspace, *words: str) -> Ran:
 def test_launchd(ws: Workspace, control: Path) -> None:
     """On macOS it is a property list in the person's own folder, well formed, with the same rules."""
     ws.env["PATH"] += ":/opt/<odd> & more"
+    ws.env["ROODA_STATE_HOME"] = f"{ws.root}/<state> & more"
     assert darwin(ws, "service", "install").code == 0
     path = Path(ws.home, "Library", "LaunchAgents", "dev.rooda.resume.plist")
     found = plistlib.loads(path.read_bytes())
     assert found["ProgramArguments"][1:] == ["-m", "rooda", "resume", "--all", "--wait"] and found["RunAtLoad"] is True
-    assert found["EnvironmentVariables"] == {"PATH": ws.env["PATH"]}
+    places = {name: value for name, value in ws.env.items() if name.endswith("_HOME")}
+    assert found["EnvironmentVariables"] == {"PATH": ws.env["PATH"], **places}
     path.write_text(path.read_text().replace("<true/>", "<false/>"))
     assert darwin(ws, "service", "uninstall").code == 3
     assert darwin(ws, "service", "uninstall", "--force").code == 0 and not path.exists()

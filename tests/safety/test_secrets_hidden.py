@@ -1,5 +1,6 @@
 """Keys of the environment: in no event, on no screen, in no `rooda logs`, in no evidence of a failure."""
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_the_agent_itself_gets_the_key(ws: Workspace) -> None:
     """What is hidden from readers is not hidden from those who need it."""
     assert ws.rooda("build", "-n", "1", env=ENV).code == 0
     assert ws.calls[0].env["ANTHROPIC_API_KEY"] == KEY
+
+
+def test_a_key_in_lines_of_base64(ws: Workspace) -> None:
+    """A long key that the agent's `base64` breaks into lines is in no event and in no `rooda logs`."""
+    ws.env["SIGNING_KEY"] = key = "k" + "".join(chr(97 + place * 7 % 26) for place in range(107))
+    ws.side(1, 'printf "%s" "$SIGNING_KEY" | base64; exit 1')
+    ws.rooda("build", "-n", "1")
+    code = base64.b64encode(key.encode()).decode()
+    log = next(Path(ws.path, ".rooda/runs").glob("*/events.jsonl")).read_text()
+    for text in (log, ws.rooda("logs", "--json").both, ws.rooda("logs", "--agent").both):
+        assert "***" in text and code[:40] not in text and code[80:120] not in text, text

@@ -1,5 +1,6 @@
 """What looks like a key, and texts without it."""
 
+import base64
 import json
 
 import pytest
@@ -104,3 +105,51 @@ def test_in_pieces_of_any_size_nothing_shows() -> None:
             keep = secrets.held_back(rest, (KEY,))
             shown, rest = shown + rest[: len(rest) - keep], rest[len(rest) - keep :]
         assert shown + rest == f"before *** between {KEY[:9]} after ***", size
+
+
+LONG = "K" + "".join(chr(97 + place * 7 % 26) for place in range(107))
+ODD = 'pässwort/ge"heim\\1'
+
+
+def wrapped(text: str, width: int = 76, indent: str = "", end: str = "\n") -> str:
+    """In base64, as the tools that break lines write it."""
+    code = base64.b64encode(text.encode()).decode()
+    return "".join(f"{indent}{code[start : start + width]}{end}" for start in range(0, len(code), width))
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, 20, 55, 75])
+@pytest.mark.parametrize("way", [(76, "", "\n"), (64, "  ", "\n"), (76, "", "\r\n")], ids=["gnu", "indented", "mime"])
+def test_base64_in_lines(before: int, way: tuple[int, str, str]) -> None:
+    """Broken anywhere, whole or line after line, also as a text inside JSON, it leaves no line of itself."""
+    values = secrets.values({"A_KEY": LONG})
+    text = "first\ncode: " + wrapped("x" * before + LONG + "yz", *way) + "last one\n"
+    middle = base64.b64encode(("x" * before + LONG).encode()).decode()[-60:-4]
+    for shown in (secrets.hidden(text, values), json.loads(secrets.hidden(json.dumps(text), values))):
+        assert shown.startswith("first\ncode: ") and "***" in shown and shown.endswith("last one\n")
+        joined = "".join(map(str.strip, shown.splitlines()))
+        assert not any(middle[place : place + 16] in joined for place in range(40))
+    pieces, rest = "", ""
+    for line in text.splitlines(keepends=True):
+        rest = secrets.hidden(rest + line, values)
+        keep = secrets.held_back(rest, values)
+        pieces, rest = pieces + rest[: len(rest) - keep], rest[len(rest) - keep :]
+    assert pieces + rest == secrets.hidden(text, values)
+
+
+@pytest.mark.parametrize("as_ascii", [True, False])
+@pytest.mark.parametrize("slash", ["/", "\\/"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_json_of_every_writer(as_ascii: bool, slash: str, depth: int) -> None:
+    """With `\\u` in small and large digits, with `\\/`, and once more inside JSON."""
+    text = json.dumps(ODD, ensure_ascii=as_ascii).replace("/", slash)
+    for each in (text, text.replace("\\u00e4", "\\u00E4")):
+        nested = json.dumps({"said": each}) if depth == 2 else each
+        shown = secrets.hidden(nested, secrets.values({"A_KEY": ODD}))
+        assert "***" in shown and "heim" not in shown
+
+
+def test_lines_that_are_no_code_are_shown_at_once() -> None:
+    """What an agent says is not held back because its last character begins a key's code."""
+    values = secrets.values({"A_KEY": LONG})
+    first = base64.b64encode(LONG.encode()).decode()[0]
+    assert secrets.held_back(f"Words that end in {first}\n", values) == 0

@@ -22,20 +22,23 @@ from rooda.world.signals import Signals
 CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 
 
-def go(here: Ready, state: dict[str, Any], done: list[Boundary], held: lock.Lock | None, fresh: bool) -> int:
-    """Run the loop to its end and give the exit code."""
+def go(
+    here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False
+) -> int:
+    """Run the loop to its end and give the exit code. `state` has the task without keys."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     with Signals() as signals:
-        tenant = Tenant("flow", name, made, not fresh)
+        tenant = Tenant("flow", name, made, resumed, here.kept, task)
         session = Session(here.repo.workspace, tenant, signals, screen.show, screen.tick(), held)
+        session.hide(here.agent.env)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)
             guard = Guard(repo, root, name)
             verify = not here.look.value("no_verify", False)
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
             store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
-            session.tell("run.started" if fresh else "run.resumed", **_opening(here, state, done))
-            ended = node(Run(store), Job(root, str(state["task"])), world_of(session, files, guard, here.ways()))
+            session.tell("run.resumed" if resumed else "run.started", **_opening(here, state, done))
+            ended = node(Run(store), Job(root, task), world_of(session, files, guard, here.ways()))
             session.tell("run.ended", **_ending(here, state, ended, session.elapsed()))
         except Interrupted as cut:
             return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)

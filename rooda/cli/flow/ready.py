@@ -34,6 +34,7 @@ class Ready(NamedTuple):
     repo: Repo
     screen: FlowScreen
     as_json: bool = False
+    kept: tuple[str, ...] = ()
 
     @property
     def native(self) -> bool:
@@ -67,10 +68,10 @@ def ground(where: Where, asked: Asked) -> Ground:
     """Settings and repository."""
     found = warned(settings.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, _repo(where.workspace), FlowScreen(entrance.look(made, asked)))
+    return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(entrance.look(made, asked)))
 
 
-def _repo(workspace: str) -> Repo:
+def repository(workspace: str) -> Repo:
     """Where there is no flow either, that is the first thing to say."""
     try:
         return flow_repo.found(workspace)
@@ -88,9 +89,10 @@ def ready(under: Ground) -> Ready:
     if agent is None:
         raise ConfigProblem(settings.resolve.no_agent_text(under.found, "[flow]"))
     program = entrance.checked(agent, under.where.workspace, "")
-    entrance.announced(agent, program, screen)
+    entrance.announced(agent, program, screen, under.asked.kept)
     flow_repo.require_ready(under.repo)
-    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, under.asked.json)
+    how = (under.asked.json, under.asked.kept)
+    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, *how)
     if here.native:
         require_commands(here)
     return here

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import click
 
 from rooda.cli import entrance, options
+from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
-from rooda.cli.flow.ready import Ready, ground, locked, ready
+from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.model import Json
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.stores import flow_runs
@@ -19,17 +21,31 @@ from rooda.world.repo import Repo, position
 
 @click.pass_context
 def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
-    return resumed(name, relocated(where(ctx), typed), options.asked(typed))
+    return resumed(name, relocated(where(ctx), typed), typed)
 
 
-def resumed(name: str | None, there: Where, asked: options.Asked) -> int:
-    """Go on with the run of this name, or with the only one that is open."""
-    under = ground(there, asked)
-    chosen(flow_runs.known(under.repo), name)
+def resumed(name: str | None, there: Where, typed: Json) -> int:
+    """Go on with the run of this name, or with the only one that is open, as it was started."""
+    name = chosen(flow_runs.known(repository(there.workspace)), name).id
+    under = _ground(there, typed, name)
     held = locked(under.repo, under.screen)
-    run = to_branch(under.repo, chosen(flow_runs.known(under.repo), name))  # the flow may lie there only
-    under = under._replace(setup=entrance.kept(under.setup, there.workspace, run.id, asked.flags))
-    return go_on(ready(under), run, held)
+    return _begun(under, named(flow_runs.known(under.repo), name), held)
+
+
+def taken_up(run: Known, there: Where, typed: Json, held: lock.Lock | None) -> int:
+    """The same with the lock in hand."""
+    return _begun(_ground(there, typed, run.id), run, held)
+
+
+def _ground(there: Where, typed: Json, name: str) -> Ground:
+    there, typed = taken_over(there, typed, "flow", name)
+    return ground(there, options.asked(typed))
+
+
+def _begun(under: Ground, run: Known, held: lock.Lock | None) -> int:
+    run = to_branch(under.repo, run)  # the flow may lie there only
+    setup = entrance.kept(under.setup, under.where.workspace, run.id, under.asked.flags)
+    return go_on(ready(under._replace(setup=setup)), run, held)
 
 
 def chosen(runs: Sequence[Known], name: str | None) -> Known:
@@ -67,8 +83,11 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
         flow_commits.take_back(here.repo, undone[0].commit)
         what = f"{len(undone)} commits are taken off {run.branch}, the last was {undone[-1].commit}"
         entrance.warn(here.screen, f"{run.id} was undone: {what}")
+    task, doubt = whole(here.repo.workspace, "flow", run.id, str(run.state["task"]))
+    if doubt:
+        entrance.warn(here.screen, doubt)
     state, boundaries = flow_runs.reopen(here.repo, run, root)
-    return go(here, state, boundaries, held, fresh=False)
+    return go(here, state, boundaries, held, task, resumed=True)
 
 
 def to_branch(repo: Repo, run: Known) -> Known:

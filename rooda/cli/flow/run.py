@@ -1,13 +1,16 @@
 """`rooda flow run [TASK]`: a new run, or on with one that was interrupted."""
 
+import os
+
 import click
 
 from rooda.cli import entrance, options
 from rooda.cli.flow.go import go
-from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, require_clean
-from rooda.cli.flow.resume import go_on, named, to_branch
+from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean
+from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
+from rooda.policy import secrets
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
@@ -28,17 +31,19 @@ def _run(
         raise UsageProblem("--resume and --new are mutually exclusive.")
     if going is not None and typed["worktree"]:
         raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
-    under = ground(relocated(where(ctx), typed), options.asked(typed))
-    here = ready(under)
+    there, asked = relocated(where(ctx), typed), options.asked(typed)
+    if going is not None:
+        runs = flow_runs.known(repository(there.workspace))
+        return resumed(_meant(runs, going, asked.json).id, there, typed)
+    under = ground(there, asked)
     if under.asked.worktree:
-        return _apart(here, under, " ".join(task))
-    held = locked(here.repo, here.screen)
-    runs = flow_runs.known(here.repo)
-    old = _earlier(runs, going, new, here.as_json)
-    if old is None:
-        return _begin(here, " ".join(task), allow_dirty, held)
-    moved = to_branch(here.repo, old)
-    return go_on(here if moved is old else ready(under), moved, held)
+        return _apart(ready(under), under, " ".join(task))
+    open_ = [] if new else flow_runs.running(flow_runs.known(under.repo))
+    here = None if open_ else ready(under)  # an open run has options of its own
+    held = locked(under.repo, under.screen)
+    if old := None if new else _earlier(flow_runs.known(under.repo), asked.json):
+        return taken_up(old, there, typed, held)
+    return _begin(here or ready(under), " ".join(task), allow_dirty, held)
 
 
 def _apart(here: Ready, under: Ground, task: str) -> int:
@@ -61,9 +66,10 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
-    names = [PREFIX + numbered(slug(task), number) for number in range(1, BRANCHES + 1)]
-    state = flow_runs.begin(here.repo, here.topology.root, task, names, here.topology.sha256)
-    return go(here, state, [], held, fresh=True)
+    shown = secrets.hidden(task, secrets.values({**os.environ, **here.agent.env}, (here.repo.workspace,)))
+    names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
+    state = flow_runs.begin(here.repo, here.topology.root, shown, names, here.topology.sha256)
+    return go(here, state, [], held, task)
 
 
 def _asked_for(aside: bool) -> str:
@@ -79,18 +85,20 @@ def _asked_for(aside: bool) -> str:
     return str(answer).strip()
 
 
-def _earlier(runs: list[Known], going: str | None, new: bool, aside: bool) -> Known | None:
-    """The run to go on with; None for a new one."""
+def _meant(runs: list[Known], going: str, aside: bool) -> Known:
+    """The run that --resume speaks of."""
     open_ = flow_runs.running(runs)
     if going:
         return named(runs, going)
-    if going == "" and not open_:
+    if not open_:
         raise UsageProblem("Nothing to resume here.", 'Start a new run: rooda flow run "TASK"')
-    if going == "" and len(open_) == 1:
-        return open_[0]
-    if new or not open_:
-        return None
-    return _chosen(open_, going is None, aside)
+    return open_[0] if len(open_) == 1 else _chosen(open_, False, aside) or open_[0]
+
+
+def _earlier(runs: list[Known], aside: bool) -> Known | None:
+    """The run to go on with, if one is open; None for a new one."""
+    open_ = flow_runs.running(runs)
+    return _chosen(open_, True, aside) if open_ else None
 
 
 def _chosen(open_: list[Known], may_begin: bool, aside: bool) -> Known | None:

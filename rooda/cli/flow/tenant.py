@@ -1,6 +1,7 @@
 """What flows tell of their runs: see `cli/kinds.py`."""
 
-from rooda.cli import options
+import click
+
 from rooda.cli.flow.ready import lock_path
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
@@ -44,10 +45,16 @@ def lines(facts: Json) -> list[str]:
     return of_status(facts)
 
 
+def options() -> list[click.Parameter]:
+    from rooda.cli.flow.run import run
+
+    return run.params
+
+
 def resume(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.flow.resume import resumed
 
-    return resumed(name, where, options.asked(typed))
+    return resumed(name, where, typed)
 
 
 def pid_of(repo: Repo, run: str) -> int | None:

@@ -6,6 +6,7 @@ from functools import reduce
 import click
 
 from rooda.cli import entrance
+from rooda.cli.as_started import taken_over, whole
 from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import MOST_DOLLARS, MOST_ITERATIONS, Ready, ready, within
 from rooda.cli.where import Where
@@ -34,6 +35,7 @@ def act(where: Where, typed: Json) -> int:
         click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
         return OK if state.status == COMPLETED else FAILED
     require(place)
+    where, typed = taken_over(where, typed, NAME, NAME)
     made = ready(where, typed)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     return resumed(made, where, held, typed)
@@ -51,7 +53,10 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     found = require(place)
     limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
     made = made._replace(setup=made.setup._replace(budget=limits))
-    found = found._replace(brief=found.brief._replace(limits=limits))
+    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec)
+    if doubt:
+        entrance.warn(made.screen, doubt)
+    found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))
     crashed = found.status == IN_PROGRESS
     if crashed:
         found = _cut_off(made, place, found)
@@ -67,7 +72,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
         )
         return state
 
-    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin, True)
+    return carried_out(made, where, held, "one" if typed.get("yes") else "", begin, spec, True)
 
 
 def _cut_off(made: Ready, place: Place, state: GoalState) -> GoalState:

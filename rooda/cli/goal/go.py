@@ -37,14 +37,16 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False) -> Iterator[Opened]:
+def opened(
+    ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False, spec: str = ""
+) -> Iterator[Opened]:
     """Signals, session and the watch over the files; closed in any case."""
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
     if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
         files.remove(place.request)
     seen = watch(where.workspace)
     with Signals() as signals:
-        tenant = Tenant("goal", NAME, setup, resumed)
+        tenant = Tenant("goal", NAME, setup, resumed, ready.asked.kept, spec)
         tick = ticking(seen, screen.tick())
         session = Session(where.workspace, tenant, signals, screen.show, tick, held)
         session.hide(ready.agent.env)
@@ -63,7 +65,7 @@ def opened(ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed
         stream = ready.agent.output in ("claude", "codex")
         source = f"the agent's event stream, else {seen.source}" if stream else seen.source
         try:
-            yield Opened(session, world, GoalStore(place, session.tell), source)
+            yield Opened(session, world, GoalStore(place, session.tell, session.clean), source)
         finally:
             screen.close()
             session.close()
@@ -76,11 +78,12 @@ def carried_out(
     held: lock.Lock | None,
     yes: str,
     begin: Callable[[Opened, Run], GoalState],
+    spec: str,
     resumed: bool = False,
 ) -> int:
     """The loop from `begin` to its end; gives the exit code."""
     place = Place(where.workspace)
-    with opened(ready, where, held, yes, resumed) as open_:
+    with opened(ready, where, held, yes, resumed, spec) as open_:
         try:
             run = Run(open_.store)
             ending = goal(run, begin(open_, run), open_.world)

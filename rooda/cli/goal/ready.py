@@ -41,7 +41,7 @@ def ready(where: Where, typed: Json) -> Ready:
         raise ConfigProblem(settings.resolve.no_agent_text(found, "[goal]"))
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
-    entrance.announced(made.agent, program, screen)
+    entrance.announced(made.agent, program, screen, asked.kept)
     return Ready(made, look, made.agent, screen, asked)
 
 

@@ -1,6 +1,7 @@
 """`rooda goal run SPEC`: plan it, then work on it."""
 
 from rooda.cli import entrance
+from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out
 from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
@@ -38,7 +39,8 @@ def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     if _goes_on(place, typed, made.screen):
         from rooda.cli.goal.cont import resumed
 
-        return resumed(made, where, held, {"yes": typed["yes"]})
+        there, merged = taken_over(where, typed, NAME, NAME)
+        return resumed(ready(there, merged) if merged["kept"] else made, there, held, {"yes": typed["yes"]})
     return _fresh(made, where, held, typed, wanted)
 
 
@@ -58,7 +60,7 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
         goal_place.clear(earlier)
         return state
 
-    return carried_out(made, where, held, "all" if typed["yes"] else "", begin)
+    return carried_out(made, where, held, "all" if typed["yes"] else "", begin, wanted.spec)
 
 
 def _unplanned(problem: Interrupted | RoodaError) -> Json:

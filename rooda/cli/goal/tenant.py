@@ -2,6 +2,8 @@
 
 import os
 
+import click
+
 from rooda.cli.where import Where
 from rooda.errors import StateDamaged
 from rooda.loops.goal_state import UNFINISHED
@@ -11,7 +13,7 @@ from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import look, unfinished
 from rooda.world import lock
 
-__all__ = ["NAME", "facts", "lines", "lock_of", "locks", "resumable", "resume", "running"]
+__all__ = ["NAME", "facts", "lines", "lock_of", "locks", "options", "resumable", "resume", "running"]
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -54,6 +56,12 @@ def lines(facts: Json) -> list[str]:
     if facts["status"] == "damaged":
         return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
     return [f"goal: planning (pid {facts['pid']})"] if facts["status"] == "planning" else goal_table.lines(facts)
+
+
+def options() -> list[click.Parameter]:
+    from rooda.cli.goal.group import VERBS
+
+    return VERBS["run"][2]()
 
 
 def resume(name: str, where: Where, typed: Json) -> int:

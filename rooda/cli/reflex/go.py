@@ -28,7 +28,7 @@ def go(
     look = ready.look
     how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh)
+        tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
         session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
         facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}

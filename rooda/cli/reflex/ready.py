@@ -42,7 +42,7 @@ def ready(where: Where, asked: Asked, own: Json) -> Ready:
         raise ConfigProblem(settings.resolve.no_agent_text(found, "[reflex]"))
     screen = ReflexScreen(entrance.look(made, asked))
     program = entrance.checked(made.agent, where.workspace, "")
-    entrance.announced(made.agent, program, screen)
+    entrance.announced(made.agent, program, screen, asked.kept)
     return Ready(made, look, made.agent, _models(found, look), screen)
 
 

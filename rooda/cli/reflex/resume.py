@@ -3,6 +3,7 @@
 import click
 
 from rooda.cli import entrance, options
+from rooda.cli.as_started import taken_over
 from rooda.cli.options import Asked
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.new import own_flags, ways
@@ -23,7 +24,7 @@ def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     place = meant(here.workspace, alias)
     if place is None:
         raise none_active(here.workspace)
-    return go_on(place, here, options.asked(typed), own_flags(typed))
+    return go_on(place, here, typed)
 
 
 def none_active(workspace: str) -> Undecided:
@@ -34,11 +35,13 @@ def none_active(workspace: str) -> Undecided:
     return Undecided("There is no active loop here.", "Start one with: rooda reflex new TASK")
 
 
-def go_on(place: Place, here: Where, asked: Asked, own: Json) -> int:
-    """The saved loop to its end, or why not."""
+def go_on(place: Place, here: Where, typed: Json) -> int:
+    """The saved loop to its end, as it was started, or why not."""
     require_open(place, reflex_files.look(place))
     _refuse_beside_another(place)
-    made = _limited(ready(here, asked, own), place, asked)
+    here, typed = taken_over(here, typed, "reflex", place.alias)
+    asked = options.asked(typed)
+    made = _limited(ready(here, asked, own_flags(typed)), place, asked)
     held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_run.tidy_all(here.workspace)
     found = reflex_files.look(place)

@@ -1,6 +1,7 @@
 """What reflex loops tell of their runs: see `cli/kinds.py`."""
 
-from rooda.cli import options
+import click
+
 from rooda.cli.reflex import status
 from rooda.cli.where import Where
 from rooda.model import Json
@@ -31,8 +32,14 @@ def lines(facts: Json) -> list[str]:
     return status.lines(facts)
 
 
+def options() -> list[click.Parameter]:
+    from rooda.cli.reflex.new import new
+
+    return new.params
+
+
 def resume(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.reflex.resume import go_on
 
     assert is_alias(name)
-    return go_on(Place(where.workspace, name), where, options.asked(typed), {})
+    return go_on(Place(where.workspace, name), where, typed)

@@ -1,0 +1,132 @@
+"""What was typed when a run was started, and when it was last resumed: a resume goes on with it."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from rooda.cli import kinds
+from rooda.cli.where import Where
+from rooda.errors import UsageProblem
+from rooda.model import Json
+from rooda.policy.references import filled, starred
+from rooda.policy.secrets import HIDDEN
+from rooda.terms import PHASES
+from rooda.world import accounts, origin
+
+AGENT = ("agent", "ai_cmd_alias", "ai_cmd")  # each replaces the others
+FILES = (*PHASES, "context")  # which may be texts as well
+KEPT = (  # limits and counts are in the run's own files; how it is shown is decided anew each time
+    *(*AGENT, "model", *FILES, "param", "preamble", "no_gates", "safety", "log_level", "config"),
+    *("token_budget", "iteration_timeout", "idle_timeout", "sequential", "exec_checks", "check_timeout"),
+)
+
+
+class Option(NamedTuple):
+    """One that was typed then: its parameter, and its value as it was typed."""
+
+    parameter: click.Parameter
+    value: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.parameter.name)
+
+    @property
+    def words(self) -> list[str]:
+        """As they would be typed again."""
+        flag = max(self.parameter.opts, key=len)
+        if isinstance(self.value, bool):
+            return [flag if self.value else self.parameter.secondary_opts[0]]
+        return [f"{flag}={each}" for each in (self.value if isinstance(self.value, list) else [self.value])]
+
+
+def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> tuple[Where, Json]:
+    """The place and the options of a resume, with those of before where none is typed now; `kept` are their words."""
+    folder = accounts.newest(here.workspace, name, kind)
+    known = origin.of(folder) if folder else {}
+    context = click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
+    before = _options(context, known)
+    found, words = dict(typed), list[str]()
+    for each in before.values():
+        if _replaced(each.name, here, typed, before):
+            continue
+        option = _from_here(_with_keys(each), known["folder"], here.workspace)
+        try:
+            value = option.parameter.type_cast_value(context, option.value)
+        except click.BadParameter:  # of another version, or of somebody else
+            continue
+        found[each.name] = (*value, *typed.get("param", ())) if each.name == "param" else value
+        words += option.words
+    config = here.config or found.pop("config", None)
+    return here._replace(config=config), {**found, "kept": tuple(words)}
+
+
+def whole(workspace: str, kind: str, name: str, shown: str) -> tuple[str, str]:
+    """A task with its keys, by what its public file shows; and what is to be said where they are not known here."""
+    if HIDDEN not in shown:
+        return shown, ""
+    folder = accounts.newest(workspace, name, kind)
+    task = origin.of(folder).get("task", "") if folder else ""
+    if starred(task) != shown:
+        doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
+        return shown, f"{doubt} {HIDDEN}."
+    text, missing = filled(task, os.environ)
+    if missing:
+        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
+        hint = f"Set {missing[0]}." if missing[0] else "Start anew, with the name of a variable in its place."
+        raise UsageProblem(f"The task of {name} holds {held}; nothing was started.", hint)
+    return text, ""
+
+
+def _options(context: click.Context, known: Json) -> dict[str, Option]:
+    """By their names; {} where nothing is known, or what is there makes no sense."""
+    try:
+        parser = context.command.make_parser(context)
+        typed, _, _ = parser.parse_args([*known.get("kept", ()), *known.get("words", ())])
+    except click.UsageError:
+        return {}
+    parameters = {parameter.name: parameter for parameter in context.command.params}
+    return {name: Option(parameters[name], typed[name]) for name in KEPT if typed.get(name) is not None}
+
+
+def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
+    """By what is typed now. A model is one of the agent that it was typed for; parameters stand by their own names."""
+    if name == "model":
+        agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
+        return bool(typed.get("model")) or (agent is not None and agent not in was)
+    if name in AGENT:
+        return any(typed.get(each) for each in AGENT)
+    if name in ("config", "param"):
+        return name == "config" and here.config is not None
+    value = typed.get(name)
+    return not (value is None or value == () or (value is False and name != "preamble"))
+
+
+def _with_keys(option: Option) -> Option:
+    """UsageProblem where one is gone: without it the run would be another one."""
+    if isinstance(option.value, bool):
+        return option
+    values = option.value if isinstance(option.value, list) else [option.value]
+    found, flag = [filled(value, os.environ) for value in values], max(option.parameter.opts, key=len)
+    if missing := [name for _, names in found for name in names]:
+        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
+        hint = f"Set it, or type {flag} again." if missing[0] else f"Type {flag} again."
+        raise UsageProblem(f"When this run was started {flag} held {held}; nothing was started.", hint)
+    texts = [text for text, _ in found]
+    return option._replace(value=texts if isinstance(option.value, list) else texts[0])
+
+
+def _from_here(option: Option, folder: str, workspace: str) -> Option:
+    """A file is the one that was meant where it was typed."""
+    if option.name == "config":
+        return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
+    if option.name not in FILES:
+        return option
+    found = []
+    for text in option.value:
+        there = os.path.join(folder, text)
+        away = len(text) < 4096 and not os.path.isfile(os.path.join(workspace, text)) and os.path.isfile(there)
+        found.append(os.path.abspath(there) if away else text)
+    return option._replace(value=found)

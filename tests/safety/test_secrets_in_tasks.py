@@ -1,0 +1,125 @@
+"""A key in a flow's task or in a goal's specification: agents get it, after a resume too, and nobody else."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import FAKE_AI, Workspace, until
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "days"))
+
+from days_kit import began, let_go, prepare, rows
+
+KEY = "tok-ABCDEF-999888777"
+TASK = f"use {KEY} for it"
+
+
+@pytest.fixture
+def kept(bare: Workspace) -> Workspace:
+    """A workspace where the key is in the environment."""
+    bare.procedure()
+    bare.env["API_TOKEN"] = KEY
+    return bare
+
+
+def begun(ws: Workspace, kind: str) -> None:
+    """In the background, with the key in the task; its agent is at work."""
+    words = prepare(ws, kind)
+    ran = ws.rooda(*(TASK if word in ("do it", "Make it") else word for word in words), "--detach")
+    assert ran.code == 0, ran.both
+    began(ws)
+
+
+def ended(ws: Workspace, number: signal.Signals) -> None:
+    os.kill(rows(ws)[0]["pid"], number)
+    until(lambda: not ws.leftovers(), what="the end")
+
+
+def leaks(ws: Workspace) -> list[str]:
+    """Files that have the key, in small letters too: all but prompts, and but for what the fake agent notes."""
+    found = [path for path in Path(ws.path).rglob("*") if path.is_file() and not path.name.endswith("-prompt.md")]
+    return [str(path) for path in found if KEY.lower().encode() in path.read_bytes().lower()]
+
+
+def shown(ws: Workspace) -> str:
+    words = ("status", "status --json", "logs", "logs -v", "events", "flow status", "flow log", "goal status")
+    words += ("flow status --json", "goal status --json", "why")
+    return "".join(ws.rooda(*each.split()).both for each in words)
+
+
+def prompts(ws: Workspace, kind: str) -> str:
+    """The newest prompt that has the task."""
+    name = "*controller*-prompt.md" if kind == "flow" else "*step*-prompt.md"
+    return sorted(Path(ws.path, ".rooda/runs").glob(f"*/{name}"))[-1].read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+@pytest.mark.parametrize("kind", ["flow", "goal"])
+def test_the_agent_has_it_and_nobody_else(kept: Workspace, kind: str, number: signal.Signals) -> None:
+    """Neither files, commits and branches nor what commands show have it, before and after a resume; prompts do."""
+    begun(kept, kind)
+    assert KEY in prompts(kept, kind)
+    assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
+    ended(kept, number)
+    assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
+    let_go(kept)
+    before = len(list(Path(kept.path, ".rooda/runs").iterdir()))
+    ran = kept.rooda("resume")
+    assert ran.code == 0 and KEY not in ran.both, ran.both
+    assert len(list(Path(kept.path, ".rooda/runs").iterdir())) == before + 1 and TASK in prompts(kept, kind)
+    assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
+    if kind == "flow":
+        log = kept.git("log", "--all", "-p", "--format=%D %B")
+        assert KEY.lower() not in log.lower() and "use ***" in log and "ai-loop/use-for-it" in log
+
+
+@pytest.mark.parametrize("kind", ["flow", "goal"])
+def test_a_key_that_is_gone(kept: Workspace, kind: str) -> None:
+    """Nothing is started on another task: its variable is named, exit 2."""
+    begun(kept, kind)
+    ended(kept, signal.SIGTERM)
+    let_go(kept)
+    del kept.env["API_TOKEN"]
+    ran = kept.rooda("resume")
+    assert ran.code == 2 and "holds the value of API_TOKEN, which is not set now" in ran.err, ran.both
+    kept.env["API_TOKEN"] = KEY
+    assert kept.rooda("resume").code == 0
+
+
+def test_a_clone_of_the_branch(kept: Workspace) -> None:
+    """There the key is unknown: it is said, and agents get the stars."""
+    begun(kept, "flow")
+    ended(kept, signal.SIGTERM)
+    let_go(kept)
+    shutil.rmtree(kept.file(".rooda"))
+    ran = kept.rooda("flow", "resume")
+    assert ran.code == 0 and "A key may have stood where the task of" in ran.err, ran.both
+    assert leaks(kept) == []
+
+
+def test_stars_of_a_person(bare: Workspace) -> None:
+    """A task with stars in it is that task, without a warning."""
+    bare.procedure()
+    words = prepare(bare, "flow")
+    ran = bare.rooda(*("make ***it*** bold" if word == "do it" else word for word in words), "--detach")
+    assert ran.code == 0, ran.both
+    began(bare)
+    ended(bare, signal.SIGTERM)
+    let_go(bare)
+    ran = bare.rooda("resume")
+    assert ran.code == 0 and "key" not in ran.err, ran.both
+
+
+def test_a_goal_without_a_plan(kept: Workspace) -> None:
+    """What rooda reads off the words of the specification has no key either."""
+    kept.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
+    words = ("--offline", "--headless", "--yes", "--criterion", "made=test -f made", "-n", "1", "--score", "2,2,2,2,2")
+    words += ("--keep-state", "--evidence", "No library exists because this is a test.")
+    ran = kept.rooda("goal", "run", f"Make a function in src/a.py that uses {KEY}. Done when tests pass.", *words)
+    assert ran.code == 4, ran.both
+    assert kept.exists(".loop/run.json") and leaks(kept) == [] and KEY not in shown(kept)
