@@ -44,10 +44,7 @@ class Option(NamedTuple):
 
 def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> tuple[Where, Json]:
     """The place and the options of a resume, with those of before where none is typed now; `kept` are their words."""
-    folder = accounts.newest(here.workspace, name, kind)
-    known = origin.of(folder) if folder else {}
-    context = click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
-    before = _options(context, known)
+    known, context, before = _before(here, kind, name)
     found, words = dict(typed), list[str]()
     for each in before.values():
         if _replaced(each.name, here, typed, before):
@@ -61,6 +58,18 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> t
         words += option.words
     config = here.config or found.pop("config", None)
     return here._replace(config=config), {**found, "kept": tuple(words)}
+
+
+def named_an_agent(here: Where, kind: str, name: str) -> bool:
+    """Was one typed, so that a resume needs none?"""
+    return not _before(here, kind, name)[2].keys().isdisjoint(AGENT)
+
+
+def _before(here: Where, kind: str, name: str) -> tuple[Json, click.Context, dict[str, Option]]:
+    folder = accounts.newest(here.workspace, name, kind)
+    known = origin.of(folder) if folder else {}
+    context = click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
+    return known, context, _options(context, known)
 
 
 def whole(workspace: str, kind: str, name: str, shown: str) -> tuple[str, str]:

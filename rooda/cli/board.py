@@ -10,7 +10,7 @@ from rooda.cli.running import folder_of
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.model import Json
-from rooda.policy.cut_off import at_limit, standing
+from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
 from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row, unreadable
 from rooda.world import accounts, clock, descent, lock, orders
@@ -124,8 +124,8 @@ def _closed(paths: list[str], kind: str, pricing: accounts.Pricing) -> tuple[Spe
 
 
 def _status(word: str, now: Now, folder: str) -> str:
-    """Of one that nobody runs: its files may say that it goes on."""
-    if word not in ("running", "in_progress"):
+    """Of one that nobody runs: its files may say that it goes on, or no more than that it was interrupted."""
+    if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(now.ended)):
         return word
     return standing(now.ended, orders.of(folder).get("order") == orders.STOP)
 

@@ -2,7 +2,7 @@
 
 from rooda import settings
 from rooda.cli import entrance, options
-from rooda.cli.as_started import taken_over
+from rooda.cli.as_started import named_an_agent, taken_over
 from rooda.cli.kinds import OODA
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
@@ -31,7 +31,8 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, typed:
     asked, place = options.asked(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
         return _apart(*ready(found, procedure, where, asked), where, asked)
-    open_ = not asked.opening and _waits(place)
+    agent = procedure.setup.agent is not None or named_an_agent(where, OODA, procedure.name)
+    open_ = not asked.opening and agent and _waits(place)
     made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
     screen = made[1] if made else Screen(entrance.look(procedure.setup, asked))
     held = locked(place, screen)

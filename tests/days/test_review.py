@@ -53,7 +53,7 @@ def test_a_reset_that_is_no_time_is_unknown(ws: Workspace, moment: str) -> None:
     agent(ws, event + LIMITED, on_limit="stop")
     ran = ws.rooda("build")
     assert ran.code == 4 and "Traceback" not in ran.both, ran.both
-    assert ws.state()["status"] == "paused"
+    assert ws.state()["status"] == "interrupted"
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_OA_22_nothing_left_to_do(ws: Workspace, limit: int) -> None:
         "Previous session: 3 iterations completed in 2m16s",
         f"Reached max iterations: {limit} (total: 2m16s)",
     ]
-    assert "rooda resume build --max-iterations N" in ran.err
+    assert "rooda build --max-iterations N" in ran.err
 
 
 def test_OA_23_OA_24_downtime_is_no_loop_time(ws: Workspace) -> None:
