@@ -2,7 +2,7 @@
 
 from rooda import settings
 from rooda.cli import entrance, options
-from rooda.cli.as_started import named_an_agent, taken_over
+from rooda.cli.as_started import has_own, taken_over
 from rooda.cli.kinds import OODA
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
@@ -31,8 +31,7 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, typed:
     asked, place = options.asked(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
         return _apart(*ready(found, procedure, where, asked), where, asked)
-    agent = procedure.setup.agent is not None or named_an_agent(where, OODA, procedure.name)
-    open_ = not asked.opening and agent and _waits(place)
+    open_ = not asked.opening and _waits(place)
     made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
     screen = made[1] if made else Screen(entrance.look(procedure.setup, asked))
     held = locked(place, screen)
@@ -53,12 +52,13 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, typed:
 
 
 def _waits(place: Place) -> bool:
-    """Is there an interrupted run that the person or the settings may want to go on with?"""
+    """Is there an interrupted run that may be gone on with, and with other options than are typed now?"""
     try:
         state = procedure_state.look(place)
     except StateDamaged:  # said once the lock is ours
         return False
-    return state is not None and state.status in opening.RESUMABLE
+    waits = state is not None and state.status in opening.RESUMABLE
+    return waits and has_own(place.workspace, OODA, place.procedure)
 
 
 def can_resume(name: str, where: Where) -> bool:
