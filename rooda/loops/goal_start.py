@@ -194,7 +194,8 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     found = world.verify(runnable(brief.criteria), 0)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
-    return state._replace(brief=brief, tests=world.prints(), gate="G1" if state.gated else "")
+    commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
+    return state._replace(brief=brief, tests=world.prints(commands), gate="G1" if state.gated else "")
 
 
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:

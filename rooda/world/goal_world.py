@@ -212,7 +212,7 @@ class Effects:
             git=lambda: refs.within(workspace),
             tree=lambda everywhere: refs.tree(workspace) if everywhere or refs.within(workspace) else "",
             diff=lambda base: refs.diff(workspace, base),
-            prints=lambda: goal_prints.prints(workspace),
+            prints=lambda commands: goal_prints.prints(workspace, commands),
             changed=lambda before: goal_prints.changed(workspace, before),
             shape=self.shape,
             newer=self.newer,
