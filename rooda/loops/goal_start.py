@@ -91,6 +91,7 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
         reversibility=goal_words.reversibility(wish.spec, plan.reversibility),
         scored_by=draft.scored_by,
         shape_by=by,
+        headless=wish.headless,
         clarified=draft.clarified,
         gate=plan.gate or goal_words.GATE_OF[draft.workflow],
         evidence=plan.evidence,
@@ -200,7 +201,7 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
 
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
-    if state.keep or not world.attended():
+    if state.keep or state.brief.headless or not world.attended():
         world.tell("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
     else:
         answer = world.question(Question("keep", DISCLOSURE))

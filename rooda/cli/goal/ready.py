@@ -10,6 +10,7 @@ from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.model import Json
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
@@ -18,7 +19,6 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
 
-MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
 
 
