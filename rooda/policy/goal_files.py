@@ -52,10 +52,15 @@ def _option(words: list[str], *names: str) -> str:
     return ""
 
 
-def evidence_name(iteration: int | str, criterion: str) -> str:
-    """`3-tests pass.txt`; where the criterion's name had to be changed, with a mark that keeps it apart from others."""
+def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8") -> str:
+    """`3-tests pass.txt`; where the criterion's name had to be changed, with a mark that keeps it apart from others.
+
+    `encoding`: of the names of files here. A C locale may have no more than ASCII.
+    """
     whole = f"{iteration}-{criterion}"
     name = _UNSAFE.sub("_", whole[:LONGEST])
+    if encoding != "utf-8":
+        name = name.encode(encoding, "replace").decode(encoding).replace("?", "_")
     while len(name.encode("utf-8", "replace")) > LONGEST:
         name = name[:-1]
     return f"{name}.txt" if name == whole else f"{name}~{crc32(criterion.encode('utf-8', 'replace')):08x}.txt"
