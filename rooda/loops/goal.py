@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from rooda.errors import LimitReached
 from rooda.kernel.run import Run
-from rooda.loops.goal_breakers import Pause, breaker, why_stop
+from rooda.loops.goal_breakers import Pause, breaker, signalled, why_stop
 from rooda.loops.goal_close import conclude, forbidden, judged, observed, unshown
 from rooda.loops.goal_facts import closing_facts, feedback, g2, iteration_facts, opening_facts, step_prompt
-from rooda.loops.goal_gates import asked
+from rooda.loops.goal_gates import asked, offered
 from rooda.loops.goal_rules import (
     accepted,
     affected,
@@ -45,18 +45,26 @@ class Trial(NamedTuple):
 
 def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
-    state = run.carry(start)
-    while (ending := why_stop(state, world.signalled(), world.requested())) is None:
-        try:
-            state = asked(run, state, world) if state.gate else iterate(run, state, world)
-        except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
-            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what)
+    state, ending = until_stopped(run, run.carry(start), world)
+    while further := offered(run, state, ending, world):
+        state, ending = until_stopped(run, run.carry(further), world)
+    ending = signalled(ending, world.signalled())
     status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
     kind = ending.kind if status == PAUSED else ""
     last = state._replace(status=status, pause=kind, reason=ending.note)
     state = run.carry(state if last == state else last._replace(updated_at=world.now()))
     world.tell("run.ended", **closing_facts(state, ending))
     return ending
+
+
+def until_stopped(run: Run, state: GoalState, world: GoalWorld) -> tuple[GoalState, Ending]:
+    """One turn after the other, up to the rule that ends them."""
+    while (ending := why_stop(state, world.signalled(), world.requested())) is None:
+        try:
+            state = asked(run, state, world) if state.gate else iterate(run, state, world)
+        except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
+            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what)
+    return state, ending
 
 
 def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:

@@ -9,6 +9,7 @@ from rooda.model import Ending
 from rooda.policy.goal_hook import STUCK
 
 ERRORS, EDITS = 3, 5
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # unless a person insists
 ENOUGH = 1e-9  # dollars: sums of floats
 
 
@@ -18,6 +19,9 @@ class Pause:
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
     G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
+
+
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # a person at a terminal may go on at once
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
@@ -59,6 +63,22 @@ def breaker(state: GoalState, edits: Mapping[str, int]) -> tuple[str, str] | Non
     if thrashed:
         return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
     return spent_up(state)
+
+
+def signalled(ending: Ending, signal: int) -> Ending:
+    """A signal at the question whether to go on: it stays what it is, with the signal's exit code."""
+    asks = signal and not ending.signal and ending.kind in OFFERED
+    return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
+
+
+def raised(state: GoalState, kind: str) -> GoalState | None:
+    """With as much more as one continue grants; None where that would be more than is allowed unless it is meant."""
+    budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
+    if kind == Pause.BUDGET:
+        return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
+    if kind == Pause.LIMIT:
+        return state._replace(limit=limit) if limit <= MOST_ITERATIONS else None
+    return state
 
 
 def unclaimed(state: GoalState, why: str) -> GoalState:

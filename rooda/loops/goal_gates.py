@@ -3,9 +3,10 @@
 from functools import partial
 
 from rooda.kernel.run import Run
-from rooda.loops.goal_breakers import Pause, forgiven
+from rooda.loops.goal_breakers import OFFERED, Pause, forgiven, raised
 from rooda.loops.goal_close import YES, conclude
-from rooda.loops.goal_state import IN_PROGRESS, GoalState
+from rooda.loops.goal_state import IN_PROGRESS, PAUSED, GoalState, money
+from rooda.model import Ending
 from rooda.policy import goal_words
 from rooda.policy.goal_effects import GoalWorld, Question
 
@@ -36,6 +37,23 @@ def question(state: GoalState) -> Question:
         numbered = tuple(f"{place}. {name}" for place, name in enumerate(state.steps, 1))
         return Question("G1", "Proceed?", (f"G1: Decomposed into {len(state.steps)} steps:", *numbered))
     return Question("G2", state.asks)
+
+
+def offered(run: Run, state: GoalState, ending: Ending, world: GoalWorld) -> GoalState | None:
+    """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
+    if ending.kind not in OFFERED or state.brief.headless or not world.attended():
+        return None
+    further = raised(state, ending.kind)
+    if further is None:
+        return None
+    state = run.carry(state._replace(status=PAUSED, pause=ending.kind, reason=ending.note, updated_at=world.now()))
+    more = {Pause.BUDGET: f"Add {money(state.brief.allowance)} and continue?"}
+    more |= {Pause.LIMIT: f"Continue for {state.brief.iterations} more?"}
+    ask = Question("more", more.get(ending.kind, "Continue?"), (f"[LOOP] ⏸ {ending.note}",), "[y/N]")
+    answer = run.step("MORE", partial(world.question, ask))
+    if world.signalled() or answer is None or answer.strip().lower() not in ("y", "yes"):
+        return None
+    return reopened(further._replace(pause=ending.kind))
 
 
 def reopened(state: GoalState) -> GoalState:

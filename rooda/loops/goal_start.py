@@ -91,6 +91,7 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
         reversibility=goal_words.reversibility(wish.spec, plan.reversibility),
         scored_by=draft.scored_by,
         shape_by=by,
+        headless=wish.headless,
         clarified=draft.clarified,
         gate=plan.gate or goal_words.GATE_OF[draft.workflow],
         evidence=plan.evidence,
@@ -194,12 +195,13 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     found = world.verify(runnable(brief.criteria), 0)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
-    return state._replace(brief=brief, tests=world.prints(), gate="G1" if state.gated else "")
+    commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
+    return state._replace(brief=brief, tests=world.prints(commands), gate="G1" if state.gated else "")
 
 
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
-    if state.keep or not world.attended():
+    if state.keep or state.brief.headless or not world.attended():
         world.tell("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
     else:
         answer = world.question(Question("keep", DISCLOSURE))

@@ -31,6 +31,7 @@ class Brief(NamedTuple):
     reversibility: str
     scored_by: str = "plan"  # plan | file | person | offline
     shape_by: str = "score"  # score | person | headless
+    headless: bool = False  # nobody is to be asked, terminal or not
     clarified: str = ""
     gate: str = ""
     evidence: str = ""

@@ -30,9 +30,12 @@ class Claim(NamedTuple):
 def read(text: str) -> Claim:
     """The last block counts; without one, or with a broken one, nothing is claimed."""
     text = text.replace("\r\n", "\n")
-    blocks = [text[begin.end() : end.start()] for begin, end in _blocks(text)]
+    found = [*_blocks(text)]
+    blocks = [text[begin.end() : end.start()] for begin, end in found]
     if not blocks:
         return Claim(fault="it printed no status block", root_cause=_root_cause(text))
+    if _BEGIN.search(text, found[-1][1].end()):
+        return Claim(fault="its last status block has no end", root_cause=_root_cause(text))
     fields = {key: value.strip(" \t") for key, value in _LINE.findall(blocks[-1])}
     word = fields.get("EXIT_SIGNAL", "").lower()
     if word not in ("true", "false"):

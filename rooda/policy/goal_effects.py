@@ -81,7 +81,7 @@ class GoalWorld(NamedTuple):
     git: Callable[[], bool]  # is there a repository that can hold checkpoints?
     tree: Callable[[bool], str]  # the work tree as it is; whether also where there is no repository
     diff: Callable[[str], str]  # since that tree
-    prints: Callable[[], tuple[Print, ...]]
+    prints: Callable[[Sequence[str]], tuple[Print, ...]]  # of what verifies the work, these commands included
     changed: Callable[[Sequence[Print]], tuple[str, ...]]
     shape: Callable[[], tuple[str, str]]  # SHAPE.md: its text and its hash; "" without one
     newer: Callable[[Sequence[str]], tuple[str, ...]]  # files written since the step's call began

@@ -7,6 +7,7 @@ from rooda.model import Json
 from rooda.report.goal_box import box
 from rooda.report.lines import Line
 
+_CRITERIA = "CRITERIA: "
 CANCELLING = "cancel requested"  # by another terminal, which waits for this end
 
 _ASCII = str.maketrans(
@@ -16,14 +17,17 @@ _ASCII = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """For a terminal that knows ASCII only."""
+    """For a terminal that knows ASCII only. Names of criteria stay what they are in the file."""
+    if text.startswith(_CRITERIA):
+        return _CRITERIA + json.dumps(json.loads(text.removeprefix(_CRITERIA)))
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def _scored(record: Json) -> list[Line]:
     rows = []
     for name, each in record["scores"].items():
-        why = f' ("{each["quote"]}")' if each["quote"] else f" ({each['note']})" if each["note"] else ""
+        quote = " ".join(each["quote"].split())
+        why = f' ("{quote}")' if quote else f" ({each['note']})" if each["note"] else ""
         rows.append(f"{name.capitalize()}: {each['score']}/2{why}")
     by = {"offline": ", offline rubric", "person": ", as given", "file": ", plan file"}.get(record["by"], "")
     word = "Intent required" if record["shape"] == "Intent" else f"{record['shape']}-shaped"
@@ -87,7 +91,7 @@ def _iteration_ended(record: Json) -> list[Line]:
         f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
         "---LOOP_STATUS---",
         f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
-        f"CRITERIA: {json.dumps(record['criteria'], ensure_ascii=False)}",
+        f"{_CRITERIA}{json.dumps(record['criteria'], ensure_ascii=False)}",
         f"STUCK_COUNT: {record['stuck']}",
         f"NEXT: {record['next']}",
         "---END_STATUS---",

@@ -9,14 +9,14 @@ from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
-from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
+from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, Spent, public
 from rooda.model import Json, Tell
 from rooda.policy.goal_effects import Print
 from rooda.stores.goal_place import Place, ready, tidy
 from rooda.stores.goal_seal import Seal
 from rooda.world import files
 
-RUN = os.path.join(".loop", "run.json")
+RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
 
 
 class GoalStore:
@@ -144,13 +144,20 @@ def record(before: GoalState | None, state: GoalState) -> Json:
         **public(state),
         "step": began.step if state.iteration else "",
         "outcome": "success" if good else "failure" if state.iteration else "start",
-        "cost": round(state.spent.dollars - (before.spent.dollars if before else 0.0), 6),
+        "cost": cost_since(before.spent if before else Spent(), state.spent),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,
         "evidence": {name: mark.evidence for name, mark in marks.items() if mark.evidence},
         "at": state.updated_at or state.brief.started_at,
         "run": private(state),
     }
+
+
+def cost_since(before: Spent, now: Spent) -> float | None:
+    """None where nobody knows what any of the calls cost."""
+    calls = now.calls - before.calls
+    blind = calls > 0 and now.unknown - before.unknown == calls
+    return None if blind else round(now.dollars - before.dollars, 6)
 
 
 def private(state: GoalState) -> Json:
@@ -195,7 +202,9 @@ def look(place: Place) -> GoalState | None:
         if backup is None and not os.path.lexists(place.run) and not os.path.lexists(place.state):
             return None
         if backup is None:
-            raise StateDamaged(place.run, getattr(problem, "strerror", None) or str(problem)) from None
+            gone = isinstance(problem, FileNotFoundError)
+            why = "it is missing" if gone else getattr(problem, "strerror", None) or str(problem)
+            raise StateDamaged(place.run, f"{why}, and {JOURNAL} has no whole line of it") from None
         return backup
     ahead = backup if backup and backup.brief.run == state.brief.run else state  # else of the goal before this one
     found = ahead if ahead.iteration > state.iteration else state

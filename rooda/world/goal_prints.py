@@ -1,20 +1,23 @@
 """Files that verify the work, as they were at the start: an agent that changes them is to be seen doing it."""
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 
+from rooda.kernel.loads import loads
 from rooda.policy.goal_effects import Print
-from rooda.policy.goal_files import verifies
+from rooda.policy.goal_files import recipes, verifies
 from rooda.world import files
 from rooda.world.watch import folders
 
 MOST, LARGEST = 5000, 4_194_304
 
 
-def prints(workspace: str) -> tuple[Print, ...]:
-    """Of each such file its path and hash."""
+def prints(workspace: str, commands: Sequence[str]) -> tuple[Print, ...]:
+    """Of each such file its path and hash; those that say what a command does are such files."""
     found = []
-    for path in _candidates(workspace):
+    said = (path for command in commands for path in recipes(command))
+    for path in dict.fromkeys([*said, *_candidates(workspace)]):
         if sha := _hash(os.path.join(workspace, path)):
             found.append(Print(path, sha))
         if len(found) >= MOST:
@@ -39,10 +42,20 @@ def _candidates(workspace: str) -> Iterator[str]:
                 yield path
 
 
+def _scripts(data: bytes) -> bytes:
+    """Of package.json only what `npm test` runs: the rest changes with every dependency."""
+    try:
+        found = loads(data)
+    except ValueError:
+        return data
+    return json.dumps(found.get("scripts"), sort_keys=True).encode() if isinstance(found, dict) else data
+
+
 def _hash(path: str) -> str:
     try:
         if os.stat(path).st_size > LARGEST:
             return f"{os.stat(path).st_size} bytes"
-        return files.sha256(files.read_ours(path))
-    except OSError:
+        data = files.read_ours(path)
+        return files.sha256(_scripts(data) if os.path.basename(path) == "package.json" else data)
+    except (OSError, ValueError):  # a path that nothing can have
         return ""

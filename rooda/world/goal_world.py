@@ -1,6 +1,7 @@
 """The world of a goal: what its loop may cause, bound to one session."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -54,6 +55,8 @@ class Effects:
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
+        if kind == "step" and self._yes == "one":  # it was for the gate that waited, and that is passed
+            self._yes = ""
         self._watch.begin()
         if kind == "step":  # a judge's call comes after it, and before its files are looked at
             self._began, self._since = clock.now(), clock.monotonic()
@@ -124,7 +127,7 @@ class Effects:
         number, _, rest = name.partition("-")
         inside = number.isdecimal() and bool(rest)
         folder = os.path.join(self._ways.folder, "evidence") if inside else self._ways.folder
-        path = os.path.join(folder, evidence_name(number, rest) if inside else name)
+        path = os.path.join(folder, evidence_name(number, rest, sys.getfilesystemencoding()) if inside else name)
         try:
             files.folder(folder)
             files.write(path, files.to_bytes(self._session.clean(text)))
@@ -213,7 +216,7 @@ class Effects:
             git=lambda: refs.within(workspace),
             tree=lambda everywhere: refs.tree(workspace) if everywhere or refs.within(workspace) else "",
             diff=lambda base: refs.diff(workspace, base),
-            prints=lambda: goal_prints.prints(workspace),
+            prints=lambda commands: goal_prints.prints(workspace, commands),
             changed=lambda before: goal_prints.changed(workspace, before),
             shape=self.shape,
             newer=self.newer,

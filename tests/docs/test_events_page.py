@@ -94,7 +94,7 @@ def of_goals(ws: Workspace) -> list[dict[str, Any]]:
         "steps": [{"name": "make", "criteria": ["made"]}],
     }
     ws.write("plan.json", json.dumps(plan))
-    ws.out("precheck", "- one\n- two\n- three\n")
+    ws.out("precheck", "- one\n- it must not be two\n- never three\n")
     ws.side("step-1", "touch made; mkdir -p .loop; rm .loop/state.json")
     ws.out("step", "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n")
     first = ws.rooda("goal", "run", "Make it", "--plan", "plan.json", "--json")

@@ -170,6 +170,7 @@ def file_name(data: bytes) -> None:
     name = goal_files.evidence_name(3, seen(data))
     assert "/" not in name and len(name.encode("utf-8", "replace")) < 200
     goal_files.verifies(seen(data))
+    assert all(goal_files.recipes(f"make {seen(data)}"))
 
 
 def reflex_reply(data: bytes) -> None:

@@ -1,10 +1,12 @@
 """What is adapted of what this loop descends from: fit, SHAPE.md by a command, lists of tasks; and why."""
 
 import json
+import os
 
 import pytest
-from kit import SPEC, A, B, Goals
+from kit import SPEC, A, B, Goals, claim, plan
 
+from harness import FAKE_AI
 from rooda.policy import goal_fit, goal_prd, goal_shape, goal_shape_text
 from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import MustNot, Plan
@@ -159,3 +161,102 @@ def test_C_017_C_018_C_020_every_form_of_a_shape_file_says_the_same(form: str) -
     shape = goal_shape.read(FORMS[form])
     assert [(each.name, each.verification) for each in shape.criteria] == [("one", "observation"), ("two, more", "")]
     assert shape.must_not == (MustNot("no three"),)
+
+
+def gemini(text: str) -> str:
+    """Its one JSON object, on several lines as it prints it."""
+    tokens = {"prompt": 1_100_000, "candidates": 60_000, "cached": 100_000, "thoughts": 40_000, "tool": 0}
+    stats = {"models": {"gemini-x": {"api": {"totalRequests": 1}, "tokens": tokens}}, "tools": {}, "files": {}}
+    return json.dumps({"session_id": "s", "response": text, "stats": stats}, indent=2) + "\n"
+
+
+def test_C_094_gemini_s_one_object_tells_its_tokens(g: Goals) -> None:
+    """A million fresh, a hundred thousand cached and as many written, by [prices]; the answer is read as well."""
+    agent = f'[agents.g]\ncommand = "{FAKE_AI}"\noutput = "gemini"\n'
+    prices = '[prices."gemini-x"]\ninput = 1.0\ncached = 0.5\noutput = 10.0\n'
+    g.config(f'[goal]\nagent = "g"\n{agent}{prices}')
+    g.out("plan", gemini(json.dumps(plan())))
+    g.out("step", gemini(claim(False)))
+    ran = g.run("-n", "1")
+    assert ran.code == 4 and "[LOOP] Iteration 1/1 | Cost: $2.05/$25 | Step: step1" in ran.lines, ran.both
+
+
+def test_C_078_what_nobody_knows_is_no_cost_of_nothing(g: Goals) -> None:
+    """The journal says null; with a price per call it says that."""
+    g.run("-n", "1")
+    assert [record["cost"] for record in g.journal] == [None, None]
+    g.config(f"{g.read('rooda.toml')}cost_per_call = 0.5\n")
+    g.run("--fresh", "-n", "1")
+    assert [record["cost"] for record in g.journal] == [0.5, 0.5]
+
+
+def test_a_shape_file_with_bytes_that_are_no_text(g: Goals) -> None:
+    """It is read, and summary.md is UTF-8 all the same."""
+    g.write(".loop/shape/SHAPE.md", b"criteria:\n- caf\xe9\n")
+    g.run("-n", "1")
+    assert "caf" in g.read(".loop/summary.md")
+
+
+def test_CU_07_a_quotation_stays_on_its_line(g: Goals) -> None:
+    """Whatever line breaks the specification has in it."""
+    scores = {**plan()["scores"], "outcome": {"score": 2, "quote": "Outcome\n  two"}}
+    g.planned(scores=scores)
+    assert 'Outcome: 2/2 ("Outcome two")' in g.run("-n", "1").lines
+
+
+def test_a_missing_run_file_is_said_to_be_missing(g: Goals) -> None:
+    """With its backup gone too: exit 2 and a sentence that is true."""
+    g.run("-n", "1")
+    for name in ("run.json", "iterations.jsonl"):
+        os.remove(g.file(f".loop/{name}"))
+    ran = g.go_on()
+    assert ran.code == 2 and "run.json is damaged: it is missing, and .loop/iterations.jsonl has no whole" in ran.err
+
+
+@pytest.mark.parametrize(
+    "typed, words",
+    [
+        (["--budget=80"], "--budget 80 makes 105 in all, which is over the limit of 100."),
+        (["-n", "50"], "--iterations 50 makes 51 in all, which is over the limit of 50."),
+    ],
+)
+def test_CU_06_the_limit_is_told_of_what_was_typed(g: Goals, typed: list[str], words: str) -> None:
+    """At continue the sum counts, and both numbers are named."""
+    g.run("-n", "1")
+    ran = g.go_on(*typed)
+    assert ran.code == 2 and words in ran.err, ran.both
+
+
+@pytest.mark.parametrize("claims, gate", [(False, "G2"), (True, "G3")])
+def test_a_yes_for_one_gate_is_not_spent_on_another(g: Goals, claims: bool, gate: str) -> None:
+    """Given for a G3 whose sweep fails: one more iteration, and the gate behind that one waits for a person."""
+    g.planned(6, steps=[{"name": "step1", "criteria": [A, B]}])
+    g.side("step-1", "touch a.ok b.ok")
+    g.claims(True, "step-1")
+    g.claims(claims, "step-2")
+    g.side("step-2", "touch a.ok" if claims else ":")
+    assert "Paused: gate G1" in g.run().out and "Paused: gate G3" in g.go_on("--yes").out
+    os.remove(g.file("a.ok"))
+    ran = g.go_on("--yes")
+    assert ran.code == 4 and f"[LOOP] ⏸ Paused: gate {gate}" in ran.lines and len(g.calls) == 3, ran.both
+
+
+@pytest.mark.parametrize("how", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_C_081_C_106_names_beyond_ascii(g: Goals, how: dict[str, str]) -> None:
+    """With --ascii the names are those of the file, escaped; a C locale's file names are no reason to fall."""
+    g.planned(criteria=[{"name": "f\u00fcr ✓", "command": "test -f a.ok"}], steps=["step1"])
+    g.side("step-1", "touch a.ok")
+    g.claims(True)
+    ran = g.run("--ascii", env=how)
+    assert ran.code == 0 and "Traceback" not in ran.err, ran.both
+    line = next(line for line in ran.lines if line.startswith("CRITERIA: "))
+    assert line.isascii() and json.loads(line.removeprefix("CRITERIA: ")) == g.public["criteriaStatus"]
+
+
+def test_CA_37_a_last_block_without_its_end_claims_nothing(g: Goals) -> None:
+    """A whole block that claims, and behind it one that was cut off: the last one counts, and it is broken."""
+    g.side("step", "touch a.ok b.ok")
+    g.out("step", claim(True) + "---LOOP_STATUS---\nEXIT_SIGNAL: false\n")
+    ran = g.run("-n", "2")
+    assert ran.code == 4 and "<loop-complete>" not in ran.out, ran.both
+    assert "its last status block has no end" in g.calls[2].prompt.decode()

@@ -200,6 +200,35 @@ def test_ctrl_c_at_a_question_is_heard(g: Goals) -> None:
     assert g.go_on("--yes").code == 4 and g.kinds == ["plan", "step"]
 
 
+def test_C_095_C_097_after_a_breaker_a_person_may_go_on_at_once(g: Goals) -> None:
+    """Asked on a terminal, the pause already written; y grants as much again, Enter leaves it paused, exit 4."""
+    terminal = g.on_terminal("--keep-state", "-n", "2")
+    asked(terminal, "Continue for 2 more? [y/N]")
+    assert (g.public["status"], g.private["reason"]) == ("paused", "iteration limit: 2") and len(g.calls) == 3
+    terminal.type("y\n")
+    until(lambda: terminal.out.count("Continue for 2 more?") == 2, what="the second question")
+    assert len(g.calls) == 5 and g.private["max_iterations"] == 4
+    terminal.type("\n")
+    assert terminal.finish() == 4 and "[LOOP] ⏸ Paused: iteration limit: 4" in terminal.out
+    again = g.terminal("goal", "continue", columns=160)
+    asked(again, "Continue? [y/N]")
+    assert "same criteria unmet 5x" in again.out
+    again.type("\x03")
+    assert again.finish() == 130 and g.private["reason"].startswith("same criteria unmet 5x")
+
+
+def test_C_094_after_the_budget_a_person_may_add_to_it(g: Goals) -> None:
+    """The default allowance once more, as long as the sum needs no --force-limits; nobody is asked if headless."""
+    g.config(f"{g.read('rooda.toml')}cost_per_call = 20\n")
+    terminal = g.on_terminal("--keep-state", "--budget", "40")
+    asked(terminal, "Add $40 and continue? [y/N]")
+    terminal.type("y\n")
+    assert terminal.finish() == 4 and "Paused: budget exceeded: $80.00/$80" in terminal.out
+    assert terminal.out.count("and continue?") == 1
+    headless = g.on_terminal("--headless", "--fresh", "-n", "1")
+    assert headless.finish() == 4 and "[y/N]" not in headless.out
+
+
 def test_intent_is_asked_on_a_terminal(g: Goals) -> None:
     """The five fields join the specification for a second scoring; the specification itself stays verbatim."""
     g.planned(4)
@@ -209,6 +238,8 @@ def test_intent_is_asked_on_a_terminal(g: Goals) -> None:
     for field in ("TASK:", "CONTEXT:", "DONE LOOKS LIKE:", "STAKES IF WRONG:", "WHO REVIEWS:"):
         asked(terminal, field)
         terminal.type("answered\n")
+    asked(terminal, "Continue for 1 more?")
+    terminal.type("\n")
     assert terminal.finish() == 4
     assert g.kinds == ["plan", "plan", "step"] and g.public["spec"] == SPEC
     assert "DONE LOOKS LIKE: answered" in g.calls[1].prompt.decode()

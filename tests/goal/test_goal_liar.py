@@ -71,6 +71,39 @@ def test_edited_tests_are_no_completion(g: Goals, name: str) -> None:
     assert g.go_on("--yes").code == 0 and len(g.calls) == 2
 
 
+RECIPES = {
+    "make t": ("Makefile", "t:\n\ttest -f never\n", "t:\n\ttrue\n"),
+    "make -f Makefile.ci t": ("Makefile.ci", "t:\n\ttest -f never\n", "t:\n\ttrue\n"),
+    "cd sub && make -s t": ("sub/Makefile", "t:\n\ttest -f never\n", "t:\n\ttrue\n"),
+    "sh npm test": ("package.json", '{"scripts": {"test": "false"}}', '{"scripts": {"test": "true"}}'),
+}
+
+
+@pytest.mark.parametrize("command", RECIPES)
+def test_edited_recipes_of_the_checks_are_no_completion(g: Goals, command: str) -> None:
+    """The file that says what the command does was changed: named, and only a person accepts it."""
+    name, before, after = RECIPES[command]
+    g.write("npm", "grep -q true package.json\n")
+    g.write(name, before)
+    g.write("after", after)
+    g.planned(criteria=[{"name": A, "command": command}], steps=[{"name": "step1", "criteria": [A]}])
+    g.side("step-1", f"cp after {name}")
+    g.claims(True)
+    ran = g.run()
+    assert ran.code == 4 and f"[LOOP] ⏸ Paused: tests changed: {name}" in ran.lines, ran.both
+
+
+def test_a_dependency_in_package_json_is_work(g: Goals) -> None:
+    """Of that file only its scripts verify."""
+    g.write("npm", "grep -q left-pad package.json\n")
+    g.write("package.json", '{"scripts": {"test": "node t.js"}}')
+    g.planned(criteria=[{"name": A, "command": "sh npm test"}], steps=[{"name": "step1", "criteria": [A]}])
+    package = '{"dependencies": {"left-pad": "1"}, "scripts": {"test": "node t.js"}}'
+    g.side("step-1", f"echo '{package}' >package.json")
+    g.claims(True)
+    assert g.run().code == 0
+
+
 def test_new_tests_and_other_files_are_work(g: Goals) -> None:
     """What was not there at the start, and what verifies nothing, may be written."""
     g.write("program.sh", "exit 1\n")

@@ -41,8 +41,8 @@ class Script:
             ask=self.ask, rest=lambda seconds: None, question=self.question, attended=lambda: False,
             verify=self.verify, violated=self.violated, template=lambda name: "{{step}}" if name == "step" else "",
             tail=lambda path: "", keep=lambda name, text: name, checkpoint=self.checkpoint, tree=lambda everywhere: "",
-            diff=lambda base: "", prints=tuple, changed=self.changed, shape=lambda: ("", ""), newer=lambda paths: (),
-            git=lambda: True,
+            diff=lambda base: "", prints=lambda commands: (), changed=self.changed, shape=lambda: ("", ""),
+            newer=lambda paths: (), git=lambda: True,
         )  # fmt: skip
 
     def ask(self, kind: str, number: int, prompt: str) -> Told:

@@ -8,11 +8,11 @@ import click
 from rooda.cli import entrance
 from rooda.cli.as_started import taken_over, whole
 from rooda.cli.goal.go import Opened, carried_out, finished
-from rooda.cli.goal.ready import MOST_DOLLARS, MOST_ITERATIONS, Ready, ready, within
+from rooda.cli.goal.ready import Ready, ready, within
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.kernel.run import Run
-from rooda.loops.goal_breakers import Pause
+from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened
 from rooda.loops.goal_rules import paid
 from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money

@@ -121,6 +121,6 @@ def summarized(place: Place, state: GoalState) -> None:
     facts = closing_facts(state, Ending(state.pause, 0, note=state.reason))
     try:
         goal_place.ready(place)
-        files.swap(place.summary, files.to_bytes(summary(state, box(facts))))
+        files.swap(place.summary, summary(state, box(facts)).encode("utf-8", "replace"))
     except OSError:
         pass

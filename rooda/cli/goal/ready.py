@@ -8,6 +8,7 @@ from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.model import Json
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
@@ -16,7 +17,7 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
 
-MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0
+UNITS = {"iterations": "iterations", "budget": "dollars"}
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
 
 
@@ -68,7 +69,10 @@ def budget(ready: Ready, typed: Json) -> float:
 
 def within(name: str, value: float, most: float, typed: Json) -> None:
     if value > most and not typed.get("force_limits"):
-        raise UsageProblem(f"--{name} {value:g} is over the limit of {most:g}.", "If you mean it, add --force-limits.")
+        given = typed.get(name) or 0
+        said = f"--{name} {value:g} is" if given == value else f"--{name} {given:g} makes {value:g} in all, which is"
+        said = said if given else f"{value:g} {UNITS[name]} in all are"
+        raise UsageProblem(f"{said} over the limit of {most:g}.", "If you mean it, add --force-limits.")
 
 
 def _environment(name: str, kind: type[int] | type[float]) -> int | float | None:

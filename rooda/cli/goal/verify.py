@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import tempfile
 
 import click
@@ -75,7 +76,8 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
         return fresh, Mark(False, kind)
     if typed["judge"]:
         return criterion._replace(verification=REVIEW), Mark(False, REVIEW)
-    path = os.path.join(".loop", "evidence", evidence_name(state.iteration, criterion.name))
+    name = evidence_name(state.iteration, criterion.name, sys.getfilesystemencoding())
+    path = os.path.join(".loop", "evidence", name)
     files.folder(os.path.join(workspace, os.path.dirname(path)))
     files.write(os.path.join(workspace, path), files.to_bytes(f"observed: {typed['observed']}\n"))
     seen = Mark(True, OBSERVATION, path, state.iteration, state.iteration + 1)

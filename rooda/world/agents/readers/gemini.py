@@ -32,6 +32,7 @@ def take(record: Json, into: Gathered) -> None:
     elif kind is None and "response" in record:
         into.ended = True
         into.say(record.get("response"))
+        _models(inner(inner(record, "stats"), "models"), into)
     elif kind is None and "error" in record:
         error = inner(record, "error")
         into.fail(error.get("message"), str(error.get("type") or ""), error.get("code"))
@@ -71,6 +72,21 @@ def _result(record: Json, into: Gathered) -> None:
     if record.get("status") == "error":
         error = inner(record, "error")
         into.fail(error.get("message"), str(error.get("type") or ""))
+
+
+def _models(models: Json, into: Gathered) -> None:
+    """The one object tells what was used model by model, in other words than the stream."""
+    found = {str(model): _tokens(inner(each, "tokens")) for model, each in models.items() if isinstance(each, dict)}
+    if found:
+        into.shares = found
+        into.usage = Usage(*(sum(part) for part in zip(*found.values(), strict=True)))
+        into.model = into.model or next(iter(found))
+
+
+def _tokens(told: Json) -> Usage:
+    cached = number(told, "cached")
+    output = number(told, "candidates") + number(told, "thoughts")
+    return Usage(max(0, number(told, "prompt") + number(told, "tool") - cached), output, cached, 0)
 
 
 def _usage(stats: Json) -> Usage:
