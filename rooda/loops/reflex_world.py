@@ -59,6 +59,7 @@ class World(NamedTuple):
     search: Callable[[str, str], str]  # pattern, text: found | missing | timed out
     changed: Callable[[State], list[str] | None]  # sections since the iteration before; None: there is none
     show: Callable[[], None]  # the whole artifact, before the person's eyes
+    told: Callable[[str], str]  # with stars for keys; what is run, judged or delivered never goes through it
 
 
 class How(NamedTuple):

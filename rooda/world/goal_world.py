@@ -59,7 +59,7 @@ class Effects:
         edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
         clean = self._session.clean
-        return told._replace(text=clean(told.text), error=clean(told.error))
+        return told._replace(error=clean(told.error), fatal=clean(told.fatal))
 
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
@@ -183,6 +183,7 @@ class Effects:
             signalled=session.signalled,
             requested=self.requested,
             tell=self.tell,
+            told=session.clean,
             ask=self.ask,
             rest=session.rest,
             question=self.question,
