@@ -68,6 +68,7 @@ class How(NamedTuple):
     artifact: str  # its path, as checks name it
     sequential: bool = False
     extraction: str = STRICT
+    root: str = ""  # the folder that commands run in
 
 
 class Job(NamedTuple):
