@@ -193,7 +193,8 @@ def _answer(reply: Reply) -> Answer:
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        return Answer(final.text(reply.output, reply.transcript))
+        said = final.whole(reply.output, reply.transcript)
+        return Answer(problem="the answer is too long to be read as a whole") if said is None else Answer(said)
     if reply.ended in ("timeout", "idle"):
         silent = " without output" if reply.ended == "idle" else ""
         return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")

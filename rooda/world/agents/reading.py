@@ -39,6 +39,7 @@ def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
     try:
         for line in files.lines(path, limit, LONGEST):
             take_line(output, line, into)
+            into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
     except OSError:
         pass
