@@ -58,7 +58,7 @@ state.saved
   budget.exceeded                 if the prompt is over the budget
   agent.started
   agent.ended
-  output.truncated                if the output is over max_output_buffer
+  output.truncated                if the output of a raw command is over max_output_buffer
   gate.started, gate.ended        for each gate, if the agent succeeded
   gates.ended
   state.saved

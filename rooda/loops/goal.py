@@ -97,7 +97,7 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
 
 def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[GoalState, Trial]:
     """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
-    number, claim = state.iteration + 1, claimed(told)
+    number, claim = state.iteration + 1, goal_block.told(claimed(told), world.told)
     state, hurt = forbidden(run, heard(state, claim), world, number)
     sha = run.step("SHAPE", world.shape)[1]
     trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)

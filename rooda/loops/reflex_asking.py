@@ -50,12 +50,12 @@ def _broken(state: State, world: World, broken: Sequence[tuple[Job, Breach, str]
     """What the others answered is kept. The second breach of a phase is the last."""
     over = []
     for job, problem, text in broken if state.status == RUNNING else ():
-        attempt = world.tries(state, job.phase) + 1
+        attempt, error = world.tries(state, job.phase) + 1, world.told(str(problem))
         secret = job.phase in ("PRODUCE", "REFINE")  # the artifact's text stays in the artifact
-        world.breach(state, job.phase, attempt, str(problem), "" if secret else text[:200])
-        world.say("reflex.breach", step=job.phase, attempt=attempt, error=str(problem), last=attempt >= TRIES)
+        world.breach(state, job.phase, attempt, error, "" if secret else world.told(text)[:200])
+        world.say("reflex.breach", step=job.phase, attempt=attempt, error=error, last=attempt >= TRIES)
         if attempt >= TRIES:
-            over.append(f"{job.phase}: {problem}")
+            over.append(f"{job.phase}: {error}")
     return ended(state, "phase_error", "; ".join(over)) if over else state
 
 

@@ -189,12 +189,24 @@ _FOLDS = {
 
 def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[Event]:
     """Events that a crash kept from being written after their state was: those of the latest transition at most."""
-    before = fold(history)
-    if before is None or (before.run_id, before.status) != (state.run_id, RUNNING) or _same_place(before, state):
+    known = list(history)
+    now = fold(known)
+    if now is None or (now.run_id, now.status) != (state.run_id, RUNNING) or _same_place(now, state):
         return []
-    found = events(before, state, artifact)
-    after = fold([{**event._asdict(), "ts": ""} for event in _from(before, found)])
-    return found if after is not None and _same_place(after, state) else []
+    for written in (2, 1, 0):  # the first events of that transition may be there already
+        before = fold(known[: len(known) - written])
+        if before is None or before.status != RUNNING:
+            continue
+        found = events(before, state, artifact)
+        after = fold([{**event._asdict(), "ts": ""} for event in _from(before, found)])
+        there = [_kind(event) for event in known[len(known) - written :]]
+        if there == [_kind(event._asdict()) for event in found[:written]] and after and _same_place(after, state):
+            return found[written:]
+    return []
+
+
+def _kind(event: Json) -> tuple[Any, ...]:
+    return tuple(event.get(key) for key in ("iteration", "phase", "step", "event"))
 
 
 def _from(before: State, found: list[Event]) -> list[Event]:

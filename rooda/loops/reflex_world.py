@@ -59,6 +59,7 @@ class World(NamedTuple):
     search: Callable[[str, str], str]  # pattern, text: found | missing | timed out
     changed: Callable[[State], list[str] | None]  # sections since the iteration before; None: there is none
     show: Callable[[], None]  # the whole artifact, before the person's eyes
+    told: Callable[[str], str]  # with stars for keys; what is run, judged or delivered never goes through it
 
 
 class How(NamedTuple):
@@ -67,6 +68,7 @@ class How(NamedTuple):
     artifact: str  # its path, as checks name it
     sequential: bool = False
     extraction: str = STRICT
+    root: str = ""  # the folder that commands run in
 
 
 class Job(NamedTuple):

@@ -1,7 +1,7 @@
 """The status block that an agent prints at its end: a claim, never a fact."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rooda.kernel.loads import loads
@@ -72,6 +72,17 @@ def _root_cause(text: str) -> str:
 def _line(text: str) -> str:
     """One line of printable text, for a line of the screen."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
+
+
+def told(claim: Claim, stars: Callable[[str], str]) -> Claim:
+    """The claim as it goes on record: what is judged, names and files, is left as it was said."""
+    return claim._replace(
+        next=stars(claim.next),
+        alt=stars(claim.alt),
+        risk=stars(claim.risk),
+        confidence=stars(claim.confidence),
+        root_cause=stars(claim.root_cause),
+    )
 
 
 def without(text: str) -> str:

@@ -68,6 +68,7 @@ class GoalWorld(NamedTuple):
     signalled: Callable[[], int]
     requested: Callable[[], str]  # what another terminal asks for: "" or "pause"
     tell: Tell
+    told: Callable[[str], str]  # with stars for keys; what is run or judged never goes through it
     ask: Callable[[str, int, str], Told]  # kind, number, prompt
     rest: Callable[[float], None]
     question: Callable[[Question], str | None]  # None: nobody answers

@@ -13,7 +13,7 @@ _STUCK = {  # ends without progress, by kind of loop
 }
 _WANTED = {  # ends that only a person can do something about
     "ooda": ("agent", "prompt"),
-    "reflex": ("files",),
+    "reflex": ("files", "gone"),
     "flow": (),
     "goal": ("files", "mustNot", "shape", "observation", "tests", "untold", "G1", "G2", "G3"),
 }

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rooda.kernel.loads import loads
 from rooda.model import Json
@@ -12,7 +12,8 @@ from rooda.policy.json_inside import objects
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
 VERDICTS = ("pass", "fail", "warn")
-PLACEHOLDER = re.compile(r"<(?:task-)?alias>")
+PLACEHOLDER = re.compile(r"<(?:task[-_ ]?)?alias>|<artifact[-_ ]path>", re.IGNORECASE)
+HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|\$\(pwd\)"?/)?"""  # how a command may say "in this folder"
 
 
 class Breach(ValueError):
@@ -111,12 +112,26 @@ def plan(answer: Json) -> list[str]:
     return steps
 
 
-def checks(answer: Json, active: Collection[str], artifact: str) -> list[Json]:
-    """{"checks": [...]}, each for an active rule; unknown keys are dropped."""
-    return [_check(raw, f"checks[{place}]", active, artifact) for place, raw in enumerate(_list(answer, "checks"))]
+def checks(answer: Json, active: Collection[str], artifact: str, root: str = "") -> list[Json]:
+    """{"checks": [...]}, each for an active rule; unknown keys are dropped. `root`: the folder that commands run in."""
+    named = naming(artifact, root)
+    return [_check(raw, f"checks[{place}]", active, named) for place, raw in enumerate(_list(answer, "checks"))]
 
 
-def _check(raw: Any, where: str, active: Collection[str], artifact: str) -> Json:
+class Named(NamedTuple):
+    """The artifact's path, and how it looks in a command."""
+
+    path: str
+    pattern: re.Pattern[str]
+
+
+def naming(path: str, root: str) -> Named:
+    """The whole path, no part of another one: `PATH.bak` and `/elsewhere/PATH` name other files."""
+    here = f"(?:{re.escape(root.rstrip('/'))}/|{HERE})" if root else HERE
+    return Named(path, re.compile(rf"(?<![\w./~$%@+-]){here}{re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
+
+
+def _check(raw: Any, where: str, active: Collection[str], artifact: Named) -> Json:
     table = _table(raw, where)
     rule = _text(table, "rule_id", where)
     if rule not in active:
@@ -138,11 +153,11 @@ def _check(raw: Any, where: str, active: Collection[str], artifact: str) -> Json
     return check
 
 
-def _executable(command: str, where: str, artifact: str) -> None:
+def _executable(command: str, where: str, artifact: Named) -> None:
     if placeholder := PLACEHOLDER.search(command):
         raise Breach(f"{where}: the command holds the placeholder {placeholder[0]}")
-    if artifact not in command:
-        raise Breach(f"{where}: the command must name the artifact by its path {artifact}")
+    if not artifact.pattern.search(command):
+        raise Breach(f"{where}: the command must name the artifact by its path {artifact.path}")
     if "\0" in command:
         raise Breach(f"{where}: the command holds a NUL character")
 

@@ -1,5 +1,6 @@
 """Values of variables that look like keys: which they are, and texts without them. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,11 +12,14 @@ LONGEST_CODE = 8192  # that is looked for in pieces
 SHORTEST_BROKEN = 60  # line of base64 that goes on in the next one; usual are 64 and 76
 _BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_TELLING = (
+_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # of a name: MY_KEY and myKey have two
+_TELLING = (  # how a word ends that tells of a key
     *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
-    *("AUTHORIZATION", "COOKIE", "PRIVATE", "_PASS", "_PAT", "_PWD", "_DSN", "_AUTH"),
+    *("AUTHORIZATION", "COOKIE", "PRIVATE"),
 )
-_MISLEADING = ("KEYBOARD", "KEYMAP", "TOKENIZER", "MAX_", "KEY_REPEAT")
+_TELLING_LAST = ("PASS", "PAT", "PWD", "DSN", "AUTH")  # words that tell of one behind another word
+_MISLEADING = ("MAX_", "KEY_REPEAT")
+_NO_KEY = ("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "LACKEY", "MICKEY", "MALARKEY")
 _ABOUT = (  # endings of names that hold something about a key, not the key
     *("_FILE", "_PATH", "_DIR", "_HOME", "_SOCK", "_BUDGET", "_ENCODING", "_LIMIT", "_COUNT", "_TIMEOUT", "_TTL"),
     *("_TYPE", "_NAME", "_TOKENS", "_ALGORITHM", "_LENGTH", "_SIZE", "_EXPIRES", "_EXPIRY", "_HELPER", "_BACKEND"),
@@ -40,10 +44,14 @@ def keys(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, 
 
 def looks_secret(name: str) -> bool:
     """Does a variable of this name hold a key?"""
+    words = [word.upper() for word in _WORD.findall(name)]
     name = name.upper()
     if name.startswith("ROODA_") or name.endswith(_ABOUT) or any(word in name for word in _MISLEADING):
         return False
-    return any(word in name for word in _TELLING)
+    if any(word in _TELLING_LAST for word in words[1:]):
+        return True
+    singular = [word.removesuffix("S") for word in words]
+    return any(word.endswith(_TELLING) and not word.endswith(_NO_KEY) for word in singular)
 
 
 def hidden(text: str, values: Iterable[str]) -> str:
@@ -199,5 +207,6 @@ def _passwords(value: str) -> list[str]:
 
 
 def _is_plain(value: str) -> bool:
-    """A count, a switch or one long number of seconds is no secret."""
-    return value.isdecimal() and len(value) < SHORTEST_LINE
+    """A count, a switch, one long number of seconds or a word such as `postgres` is no secret."""
+    ordinary = value.isdecimal() or (value.isascii() and value.isalpha() and value.islower())
+    return ordinary and len(value) < SHORTEST_LINE

@@ -68,7 +68,8 @@ def _distance(record: Json) -> list[str]:
 
 
 def _started(record: Json) -> list[Line]:
-    return [Line("info", f"Loop {record['name']}: at most {record['max_iterations']} iterations.")]
+    limit = "one iteration" if record["max_iterations"] == 1 else f"{record['max_iterations']} iterations"
+    return [Line("info", f"Loop {record['name']}: at most {limit}.")]
 
 
 def _resumed(record: Json) -> list[Line]:
@@ -108,8 +109,9 @@ def _boundary(record: Json) -> list[Line]:
 
 def _ended(record: Json) -> list[Line]:
     if record["status"] == "running":
-        again = f"{record['note']}. State saved. Resume with: rooda reflex resume {record['name']}"
-        return [Line("warn", again)]
+        saved = f"State saved. Resume with: rooda reflex resume {record['name']}"
+        lost = "It can't go on. Start a new loop with: rooda reflex new TASK"
+        return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}")]
     if record["elsewhere"]:
         lines = [Line("warn", "WARNING: this loop was ended by another command.", aside=True)]
         return lines + _info(summary(record))

@@ -10,7 +10,8 @@ from rooda.report.why import Maker, Reason, Seen, limits, stopped
 def _began(record: Json, seen: Seen) -> Iterator[Reason]:
     before = f"{record['iterations']} were completed before"
     where = f"iteration {record['number']}, phase {record['level']}, {record['step']}"
-    yield Reason(record["ts"], 0, "began", f"at most {record['max_iterations']} iterations; {before}; at {where}")
+    limit = "one iteration" if record["max_iterations"] == 1 else f"{record['max_iterations']} iterations"
+    yield Reason(record["ts"], 0, "began", f"at most {limit}; {before}; at {where}")
 
 
 def _broke(record: Json, seen: Seen) -> Iterator[Reason]:

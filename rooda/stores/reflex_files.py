@@ -191,6 +191,7 @@ class Alone:
 
 
 def write_json(path: str, value: Json) -> None:
+    files.make_way(path)
     files.replace(path, _json(value))
 
 

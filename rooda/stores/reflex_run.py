@@ -86,6 +86,7 @@ class ReflexStore:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
+            files.make_way(place.artifact)
             files.move(waiting, place.artifact)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
@@ -146,6 +147,7 @@ def tidy(place: Place, state: State | None) -> None:
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
         if name == mark:
+            files.make_way(place.artifact)
             files.rename(path, place.artifact)
         else:
             files.remove(path)
@@ -160,7 +162,8 @@ def tidy_all(workspace: str) -> None:
         if lock.is_held(place.lock):
             continue
         if not reflex_files.is_begun(place):
-            removed(place)
+            if not os.path.islink(place.folder):
+                removed(place)
             continue
         found = reflex_files.look(place)
         if found.state is not None and found.state.status != RUNNING:
@@ -170,10 +173,14 @@ def tidy_all(workspace: str) -> None:
 
 
 def removed(place: Place) -> list[str]:
-    """The loop's files are gone; gives the names of what is not ours and stays."""
+    """The loop's files are gone; gives the names of what is not ours and stays. Of a link only the link is gone."""
     with Alone(place.workspace):
+        if os.path.islink(place.folder):
+            files.remove(place.folder)
+            return []
         tidy(place, None)
         for path in (place.artifact, place.run, place.history):
+            files.make_way(path)
             files.remove(path)
         left = sorted(os.listdir(place.folder))
         if not left:

@@ -3,12 +3,11 @@
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterator
 
-from rooda.world import replaced
+from rooda.world import digest, replaced
 
-_SHA256 = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
+sha256, told = digest.sha256, digest.told
 
 
 def read(path: str) -> bytes:
@@ -81,11 +80,8 @@ def read_open(descriptor: int) -> bytes:
 
 def of_kernel(path: str) -> bytes:
     """A short file of /proc: it tells no size, and one read gets all of it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, 4096)
-    finally:
-        os.close(descriptor)
+    with open(path, "rb", 0) as file:
+        return file.read(4096)
 
 
 def text(path: str) -> str:
@@ -227,6 +223,20 @@ def remove(path: str) -> None:
             raise
 
 
+def make_way(path: str) -> None:
+    """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return
+    try:
+        os.rmdir(path)
+    except OSError:
+        aside, number = f"{path}.folder", 1
+        while os.path.lexists(aside):
+            number += 1
+            aside = f"{path}.folder-{number}"
+        os.rename(path, aside)
+
+
 def move(old: str, new: str) -> None:
     """A new name, for files that nothing relies on after a crash."""
     os.rename(old, new)
@@ -287,20 +297,3 @@ def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
             yield line.rstrip(b"\r\n")
             while line and not line.endswith(b"\n"):
                 line = file.readline(longest)
-
-
-def told(text: str) -> str:
-    """Tells this text from all others: itself, or of a long one its hash."""
-    return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
-
-
-def sha256(data: bytes) -> str:
-    """In hex. Python's own code if it is there: hashlib loads OpenSSL, 3 MB for as long as the loop runs."""
-    if len(data) < 1_048_576:
-        try:
-            return str(__import__(_SHA256).sha256(data).hexdigest())
-        except ImportError:
-            pass
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()

@@ -107,13 +107,13 @@ class Calls:
     def _judged(self, request: Request[Value], reply: Reply, stem: str) -> Value:
         """By its files; by what it printed, if that is what the one missing file should have been."""
         if request.answer and len(request.outputs) == 1 and text(request.outputs[0]) is None:
-            said = unfenced(final.text(reply.output, reply.transcript))
+            said = unfenced(final.whole(reply.output, reply.transcript) or "")
             try:
                 request.answer(said)
             except Broken:
                 pass  # the judge says what is missing
             else:
-                put(request.outputs[0], self._session.clean(said))
+                put(request.outputs[0], said)
         self.keep(request.kind, request.path, request.label, stem, request.outputs)
         return request.judge()
 

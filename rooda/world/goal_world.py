@@ -70,7 +70,7 @@ class Effects:
         if lost:
             told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
         clean = self._session.clean
-        return told._replace(text=clean(told.text), error=clean(told.error))
+        return told._replace(error=clean(told.error), fatal=clean(told.fatal))
 
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
@@ -203,6 +203,7 @@ class Effects:
             signalled=session.signalled,
             requested=self.requested,
             tell=self.tell,
+            told=session.clean,
             ask=self.ask,
             rest=session.rest,
             question=self.question,

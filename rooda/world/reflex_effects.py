@@ -1,6 +1,7 @@
 """What evaluating an artifact does to the world: its bytes are guarded, checks are run, patterns are searched."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from rooda.world import search as patterns
 search = patterns.search
 CAP = 1_048_576  # bytes kept of a check's output
 SAID = 300  # characters of it that are told
+PART = 12  # bytes of the artifact that nothing else says by chance
+_BEFORE = re.compile(rb"(?:[^\s:]*:)?(?:\d+[:-])*[ \t<>+|-]*")  # what grep and diff put before a line
 
 
 class Guarded:
@@ -22,7 +25,7 @@ class Guarded:
 
     def intact(self) -> bool:
         try:
-            return files.ours_if_there(self.path) == self.bytes
+            return files.ours_if_there(self.path) == self.bytes and not os.path.isdir(self.path)
         except OSError:
             return False
 
@@ -30,6 +33,7 @@ class Guarded:
         """Put it back; True if that was necessary."""
         if self.intact():
             return False
+        files.make_way(self.path)
         if self.bytes is None:
             files.remove(self.path)
         else:
@@ -58,29 +62,41 @@ def execute(commands: Sequence[Command], path: str, run: Runner, at_once: bool) 
         for command in commands:
             ran += run((command,), False)
             touched.append(guard.restored())
-    known = set((guard.bytes or b"").splitlines())
+    text = guard.bytes or b""
     return [
-        _outcome(command, each, changed, known) for command, each, changed in zip(commands, ran, touched, strict=True)
+        _outcome(command, each, changed, text) for command, each, changed in zip(commands, ran, touched, strict=True)
     ]
 
 
-def _outcome(command: Command, ran: Ran, changed: bool, known: set[bytes]) -> Outcome:
+def _outcome(command: Command, ran: Ran, changed: bool, artifact: bytes) -> Outcome:
     if changed:
         return Outcome(False, "the command changed the artifact; it was put back")
     if ran.ended == "timeout":
         return Outcome(False, f"timed out after {command.timeout:g} s")
     if ran.code == 0:
         return Outcome(True, "exit 0")
-    said = _last_words(ran.output, known)
+    said = _last_words(ran.output, artifact)
     return Outcome(False, f"exit {ran.code}: {said}" if said else f"exit {ran.code}")
 
 
-def _last_words(path: str, known: set[bytes]) -> str:
-    """The end of a check's output on one line; the artifact's own lines stay in the artifact."""
+def _last_words(path: str, artifact: bytes) -> str:
+    """The end of a check's output on one line; the artifact's own words stay in the artifact."""
     try:
         lines = files.tail(path, 4096).splitlines()
     except OSError:
         return ""
-    own = [line for line in lines if line.strip() and line not in known]
+    known = {line.strip() for line in artifact.splitlines()}
+    long = sorted((line for line in known if len(line) >= PART), key=len, reverse=True)
+    own = [_own(line.strip(), artifact, known, long) for line in lines]
     text = " ".join(b" ".join(own).decode("utf-8", "replace").split())
     return text if len(text) <= SAID else "…" + text[-SAID:]
+
+
+def _own(line: bytes, artifact: bytes, known: set[bytes], long: Sequence[bytes]) -> bytes:
+    """What a check says itself in this line: nothing if it only shows a line of the artifact, or a part of one."""
+    shown = line[_BEFORE.match(line).end() :]  # type: ignore[union-attr]  # it matches nothing, too
+    if any(each in known or (len(each) >= PART and each in artifact) for each in (line, shown)):
+        return b""
+    for each in long:
+        line = line.replace(each, "…".encode())
+    return line

@@ -506,16 +506,18 @@ def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
 
 
 def test_answers_on_stdout(flow: Flow) -> None:
-    """An agent that can't write files prints its artifact, in a fence perhaps: rooda writes the file."""
+    """An agent that can't write files prints its artifact, in a fence perhaps: rooda writes the file, word for word."""
+    flow.ws.env |= {"DB_PASSWORD": "Postgres-dev-1"}
     flow.scenario("S1")
     flow.say(
         "controller-main",
-        "!stdout\n```markdown\n---\ntarget-met: false\n---\n## Action Plan\n\n1. x\n```\n",
+        "!stdout\n```markdown\n---\ntarget-met: false\n---\n## Action Plan\n\n1. Postgres-dev-1\n```\n",
         "!stdout\n---\ntarget-met: true\n---\n",
     )
     ran = flow.run()
     assert ran.code == 0, ran.both
-    assert flow.shown("1", flow.ap("main", "controller-output.md")).startswith("---\ntarget-met: false\n---\n")
+    written = flow.shown("1", flow.ap("main", "controller-output.md"))
+    assert written.startswith("---\ntarget-met: false\n---\n") and "1. Postgres-dev-1\n" in written
 
 
 CONTRACT: dict[str, tuple[str, str]] = {

@@ -67,6 +67,23 @@ def test_C_105_the_verdict_follows_the_evidence(g: Goals, criteria: list[dict[st
     assert box_of(ran.out)[0].startswith(f"╭─ {mark} ─") and ran.code == (4 if "RESEARCH" in mark else 0), ran.both
 
 
+def test_what_an_agent_answers_is_judged_as_it_is(g: Goals) -> None:
+    """A word that is a key stays in plan, command and quotation; what is told of them has stars in its place."""
+    g.env |= {"DB_PASSWORD": "Postgres-dev-1"}
+    g.git("init", "-q")
+    criteria = [
+        {"name": "file", "command": "test -f Postgres-dev-1"},
+        {"name": "read", "verification": "code review"},
+    ]
+    g.planned(criteria=criteria, steps=[{"name": "step1", "criteria": []}])
+    g.side("step", "echo uses Postgres-dev-1 >Postgres-dev-1")
+    g.claims(True, RISK="Postgres-dev-1 is small")
+    g.out("judge", '{"met": true, "quote": "uses Postgres-dev-1"}')
+    ran = g.run("--budget", "100", "-n", "2")
+    assert ran.code == 0, ran.both
+    assert "Postgres-dev-1" not in ran.both + g.read(".loop/summary.md") and "*** is small" in ran.both
+
+
 def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
     """The words must stand in the diff."""
     g.git("init", "-q")

@@ -42,7 +42,7 @@ class Script:
             verify=self.verify, violated=self.violated, template=lambda name: "{{step}}" if name == "step" else "",
             tail=lambda path: "", keep=lambda name, text: name, checkpoint=self.checkpoint, tree=lambda everywhere: "",
             diff=lambda base: "", prints=lambda commands: (), changed=self.changed, shape=lambda: ("", ""),
-            newer=lambda paths: (), git=lambda: True,
+            newer=lambda paths: (), git=lambda: True, told=lambda text: text,
         )  # fmt: skip
 
     def ask(self, kind: str, number: int, prompt: str) -> Told:

@@ -90,6 +90,7 @@ class Memory:
             search=lambda pattern, text: "missing",
             changed=lambda state: None,
             show=lambda: self.trace.append("show"),
+            told=lambda text: text,
         )
 
     def stage(self, text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from reflex_kit import ALIAS, ENDPOINTS, NAMING, PLAN, Kit, checks, issue, judged, words
+from reflex_kit import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
 from reflex_reference import Reference, Script
 from scenarios import by_iteration, play, script
 from scripted import Memory
@@ -101,7 +101,8 @@ def test_R_237_without_a_history(kit: Kit) -> None:
     kit.path("history.jsonl").unlink()
     for said in (["resume"], ["resume", ALIAS], ["history", ALIAS]):
         ran = kit.reflex(*said)
-        assert ran.code == 1 and "history.jsonl" in ran.err and "reflex new" in ran.err
+        assert ran.code == 1 and "history.jsonl" in ran.err
+        assert ran.err.index("rooda reflex stop") < ran.err.index("rooda reflex new")  # which refuses until then
     assert len(kit.log_lines()) == calls
     assert kit.reflex("status").code == 0 and ALIAS in kit.reflex("list").out
     assert kit.reflex("stop").code == 0
@@ -121,6 +122,93 @@ def test_R_238_a_torn_last_line(kit: Kit) -> None:
     whole = [line for line in path.read_text().splitlines() if _is_json(line)]
     assert len(path.read_text().splitlines()) == len(whole) + 1
     assert json.loads(whole[-1])["event"] == "stopped"
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\xff no event\n"])
+def test_R_237_a_history_without_an_event(kit: Kit, data: bytes) -> None:
+    """It is said, and the loop goes on by run.json."""
+    kit.kill_in("PLAN.1", PLAN)
+    kit.path("history.jsonl").write_bytes(data)
+    ran = kit.reflex("resume")
+    assert ran.code == 0 and "history.jsonl holds no event of this loop" in ran.err, ran.both
+
+
+PAIRS = [  # scenario, the answer while which it is killed, the events of the transition before
+    ("T2", "PLAN.i2.1", PLAN, ["refinement_done", "iteration_advanced"]),
+    ("T6", "PREPARE.B.1", checks_of(RS1, "B"), ["evaluation_done", "phase_switched"]),
+]
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("scenario, name, text, pair", PAIRS)
+def test_R_099_R_238_an_event_that_is_there_is_not_written_again(
+    kit: Kit, scenario: str, name: str, text: str, pair: list[str], lost: int
+) -> None:
+    """Of the two events of a transition the second was lost, or both: the history is the same afterwards."""
+    by_iteration(kit, scenario)
+    kit.kill_in(name, text)
+    path, before = kit.path("history.jsonl"), kit.ev
+    rows = path.read_bytes().splitlines(keepends=True)
+    assert before[-2:] == pair
+    path.write_bytes(b"".join(rows[:-lost]) + rows[-lost][:-10])
+    assert kit.reflex("resume").code == 0
+    events = [json.loads(line)["event"] for line in path.read_text().splitlines() if _is_json(line)]
+    assert events[: len(before)] == before and all(events.count(each) == before.count(each) for each in pair[1:])
+
+
+def test_R_103_a_lost_end_is_written_again_as_it_was(kit: Kit) -> None:
+    """The evaluation that ended the loop is in the history: the end is its own, not a person's."""
+    by_iteration(kit, "T3")
+    kit.new(2)
+    path, last = kit.path("history.jsonl"), kit.history[-1]
+    path.write_bytes(path.read_bytes()[:-10])
+    kit.reflex("resume")
+    events = [json.loads(line) for line in path.read_text().splitlines() if _is_json(line)]
+    assert (events[-1]["payload"], [event["event"] for event in events].count("stopped")) == (last["payload"], 1)
+
+
+def test_the_files_of_a_loop_are_removed_while_it_runs(kit: Kit) -> None:
+    """Nothing is saved, and nothing is said to be."""
+    kit.ws.write("agent.sh", f'[ "$ROODA_CALL" = produce ] && rm -rf .ai-factory\nexec {FAKE}\n')
+    kit.ws.config(kit.ws.read("rooda.toml").replace(json.dumps(FAKE), '"sh agent.sh"'))
+    ran = kit.new()
+    assert ran.code == 1 and "saved" not in ran.both and "rooda reflex new" in ran.out, ran.both
+    assert ".tmp" not in ran.both
+
+
+TOO_LONG = "the answer is too long to be read as a whole"
+
+
+def test_R_125_an_answer_that_is_too_long(kit: Kit) -> None:
+    """It breaks the contract, its end is not taken for the whole; what is shorter is whole and needs no warning."""
+    line = "filler " * 20 + "end\n"
+    kit.answer("PRODUCE.bad.1", f"# T\n{line * 140_000}")
+    kit.answer("PRODUCE.1", f"{words('ENAD')}{line * 80_000}")
+    ran = kit.new()
+    assert ran.code == 0 and kit.artifact == f"{words('ENAD')}{line * 80_000}"
+    assert f"PRODUCE broke its contract: {TOO_LONG}" in ran.err and "max_output_buffer" not in ran.both
+
+
+def test_R_125_a_record_that_is_too_long(kit: Kit) -> None:
+    """A CLI's last message is passed over if it is huge; what it said before is not taken for its answer."""
+    items = [{"type": "agent_message", "text": each} for each in (PLAN, "x" * 5_000_000)]
+    said = [{"type": "item.completed", "item": each} for each in items]
+    kit.answer("PLAN.1", "".join(f"{json.dumps(each)}\n" for each in (*said, {"type": "turn.completed", "usage": {}})))
+    kit.ws.config(f'[loop]\nagent = "fk"\n[agents.fk]\ncommand = "{FAKE}"\noutput = "codex"\n')
+    assert kit.new().code == 1
+    assert {event["payload"]["error"] for event in kit.history if event["event"] == "phase_error"} == {TOO_LONG}
+
+
+@pytest.mark.parametrize("beside", ["prose", None])
+def test_what_a_schema_asked_for_goes_first(kit: Kit, beside: str | None) -> None:
+    """claude's `structured_output` is the answer, `result` where there is none."""
+    record = {"type": "result", "subtype": "success", "is_error": False, "result": beside}
+    kit.answer("PLAN.1", json.dumps({**record, "structured_output": json.loads(PLAN)}))
+    for name in ("PREPARE.A.1", "PREPARE.B.1", "PRODUCE.1"):
+        kit.answer(name, json.dumps({**record, "result": Path(kit.answers, name).read_text()}))
+    kit.ws.config(f'[loop]\nagent = "fk"\n[agents.fk]\ncommand = "{FAKE}"\noutput = "claude"\n')
+    ran = kit.new()
+    assert ran.code == 0 and kit.run["plan"] == json.loads(PLAN)["plan"], ran.both
 
 
 def _is_json(line: str) -> bool:

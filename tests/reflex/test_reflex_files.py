@@ -15,6 +15,8 @@ from reflex_kit import (
     Kit,
     checks,
     checks_of,
+    command,
+    content,
     issue,
     judged,
     sha,
@@ -138,6 +140,25 @@ def test_R_049_R_050_R_051_the_artifact_is_one_file(kit: Kit) -> None:
     kit.path("artifact.md").write_text("other words\n")
     kit.reflex("resume")
     assert "other words" in kit.prompt("EVALUATE", 2) and marker not in kit.prompt("EVALUATE", 2)
+
+
+SHOWS = [
+    *("cat {0}", "grep -n MARK {0}", "grep -H MARK {0}", "grep -nH '' {0}", "diff {0} /dev/null", "sed 's/^/> /' {0}"),
+    *("grep -o 'MARK.*' {0}", "head -c 30 {0}; echo", 'echo "line: $(grep MARK {0}) is bad"'),
+]
+
+
+@pytest.mark.parametrize("shows", SHOWS)
+def test_R_049_a_check_that_shows_the_artifact(kit: Kit, shows: str) -> None:
+    """However it prints what it found, only its own words get into run.json and the history."""
+    line = "QZQZQZ-MARK-0123456789abcdef0123456789"
+    kit.answer("PRODUCE.1", f"{line}\nx\n")
+    text = f"{shows.format(f'.ai-factory/evolution/{ALIAS}/artifact.md')}; echo no luck; exit 1"
+    kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, text), content("a.style.naming", "x")))
+    kit.new(1)
+    for name in ("run.json", "history.jsonl"):
+        assert "0123456789" not in kit.path(name).read_text() and "-MARK" not in kit.path(name).read_text()
+    assert "no luck; expected" in kit.run["evaluation"]["failed"][0]["message"]
 
 
 def test_R_050_checks_look_at_the_file(kit: Kit) -> None:

@@ -204,6 +204,23 @@ def test_R_013_clean_needs_a_name_and_stays_in_its_folder(kit: Kit) -> None:
     assert kit.ws.exists("keep/me.txt")
 
 
+def test_RQ_24_clean_removes_a_link_and_nothing_behind_it(kit: Kit) -> None:
+    """A loop's folder that was moved and linked: its files stay where they are; nothing new is written there either."""
+    play(kit, "T1")
+    away = Path(kit.ws.root, "away")
+    (kit.home / ALIAS).rename(away)
+    (kit.home / ALIAS).symlink_to(away)
+    ran = kit.reflex("clean", ALIAS, "--yes")
+    assert (ran.code, str(away) in ran.out, (kit.home / ALIAS).is_symlink()) == (0, True, False), ran.both
+    assert sorted(path.name for path in away.iterdir()) == ["artifact.md", "history.jsonl", "run.json"]
+    other = Path(kit.ws.root, "other")
+    other.mkdir()
+    (kit.home / ALIAS).symlink_to(other)
+    kit.again()
+    assert kit.new().code == 0 and (kit.home / f"{ALIAS}-2" / "run.json").exists()
+    assert (kit.home / ALIAS).is_symlink() and not [*other.iterdir()]
+
+
 def test_R_016_only_new_and_resume_call_the_agent(kit: Kit) -> None:
     """Everything else leaves the log of calls as it is."""
     play(kit, "T2")

@@ -11,6 +11,7 @@ from reflex_kit import (
     AUTH,
     DESCR,
     ENDPOINTS,
+    FAKE,
     NAMING,
     PLAN,
     RS1,
@@ -226,6 +227,8 @@ BAD = {
         checks(command(ENDPOINTS, "test -s artifact.md")),
         checks(command(ENDPOINTS, "test -s .ai-factory/evolution/<task-alias>/artifact.md")),
         checks(command(ENDPOINTS, f"test -s {PATH}; touch .ai-factory/evolution/<task-alias>/artifact.md")),
+        *(checks(command(ENDPOINTS, text)) for text in (f"test -s {PATH}.bak", f"cat {PATH}x", f"cat /a/{PATH}")),
+        *(checks(command(ENDPOINTS, f"cat {each} {PATH}")) for each in ("<task_alias>", "<alias>", "<artifact-path>")),
         checks(content(ENDPOINTS, "x", absent="yes")),
         checks(content([ENDPOINTS], "x")),
         checks({"rule_id": ENDPOINTS, "type": "executable", "expected": "x"}),
@@ -267,6 +270,7 @@ def readers() -> dict[str, Any]:
         "PLAN": of(contract.plan),
         "PRODUCE": contract.markdown,
         "PREPARE": of(lambda found: contract.checks(found, active, PATH)),
+        "NAMED": of(lambda found: contract.checks(found, active, PATH, "/my/work")),
         "CRITIQUE": of(lambda found: contract.issues(found, [ENDPOINTS])),
         "REFINE": contract.markdown,
         "EVALUATE": of(lambda found: contract.verdicts(found, active)),
@@ -295,6 +299,14 @@ GOOD = {
     ],
     "PRODUCE": ["x", "# A\r\n\r\ntext"],
     "PREPARE": [checks(), checks(content(ENDPOINTS, "x", absent=True)), checks(command(ENDPOINTS, f"test -s {PATH}"))],
+    "NAMED": [
+        checks(command(ENDPOINTS, text))
+        for text in (
+            *(f"test -s ./{PATH}", f'test -s "$PWD/{PATH}"', f"test -s ${{PWD}}/{PATH}", f'grep -q x "$PWD"/{PATH}'),
+            *(f"grep -q '<html>' '{PATH}'", f"wc -l<{PATH}|grep 3", f"A={PATH};test -s $A", f"test -s /my/work/{PATH}"),
+            *(f"test -s $(pwd)/{PATH}", f"test -s {PATH}\ntrue", f"python3 -c \"open('{PATH}')\"", f"(cat {PATH})"),
+        )
+    ],
     "CRITIQUE": [issues(*[issue(ENDPOINTS)] * 5), issues(issue(ENDPOINTS))],
     "EVALUATE": [judged({ENDPOINTS: "warn", NAMING: "fail"}), judged({NAMING: "pass", ENDPOINTS: "pass"})],
 }
@@ -606,14 +618,50 @@ def test_R_149_a_check_can_not_change_the_artifact(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [f"rm {PATH}", f"ln -sf /etc/passwd {PATH}", f"chmod 000 {PATH}; rm -f {PATH}; mkfifo {PATH}"]
+    "harm",
+    [
+        *(f"rm {PATH}", f"ln -sf /etc/passwd {PATH}", f"chmod 000 {PATH}; rm -f {PATH}; mkfifo {PATH}"),
+        *(f"rm {PATH}; mkdir {PATH}", f"rm {PATH}; mkdir -p {PATH}/x"),
+    ],
 )
 def test_R_149_not_even_by_removing_it(kit: Kit, harm: str) -> None:
-    """Deleted, replaced by a link or a pipe: it is put back."""
+    """Deleted, replaced by a link, a pipe or a folder: it is put back."""
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, harm), content(NAMING, "NAMING")))
     kit.new(1)
     assert kit.artifact == words("ENAD") and not kit.path("artifact.md").is_symlink()
     assert _evaluation(kit)["failed"][0]["id"] == ENDPOINTS
+
+
+def test_RQ_09_a_folder_in_its_place_loses_nothing(kit: Kit) -> None:
+    """Somebody's files that were moved there have another name beside it, and `clean` leaves them."""
+    kit.ws.write("src/one.py", "one")
+    kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, f"rm {PATH}; mv src {PATH}"), content(NAMING, "NAMING")))
+    assert kit.new(1).code == 4 and kit.artifact == words("ENAD")
+    ran = kit.reflex("clean", ALIAS, "--yes")
+    assert ran.code == 0 and "artifact.md.folder in " in ran.out
+    assert (kit.home / ALIAS / "artifact.md.folder" / "one.py").read_text() == "one"
+
+
+@pytest.mark.parametrize("mode, code", [("resume", 0), ("stop", 0)])
+def test_RQ_09_a_folder_that_a_crash_left_in_its_place(kit: Kit, mode: str, code: int) -> None:
+    """Resume makes the artifact again, stop ends the loop; then its files can be removed, and nothing of it stays."""
+    by_iteration(kit, "T2")
+    kit.kill_in("CRITIQUE.1", issues(issue(ENDPOINTS)))
+    kit.path("artifact.md").rename(kit.path("artifact.md.1-CRITIQUE.tmp"))
+    kit.path("artifact.md").mkdir()
+    assert kit.reflex(mode).code == code
+    assert kit.reflex("clean", ALIAS, "--yes").code == 0 and not (kit.home / ALIAS).exists()
+
+
+def test_RQ_26_an_agent_puts_a_folder_in_its_place(kit: Kit) -> None:
+    """Before there is one, and while it is criticised: it is put back, and the loop goes on."""
+    harm = f'case "$ROODA_CALL$ROODA_ITERATION" in plan1 | critique1) rm -f {PATH}; mkdir -p {PATH}/x;; esac'
+    kit.ws.write("agent.sh", f"{harm}\nexec {FAKE}\n")
+    script(kit, "T2")
+    kit.ws.config(kit.ws.read("rooda.toml").replace(json.dumps(FAKE), '"sh agent.sh"'))
+    ran = kit.new()
+    assert ran.code == 0 and kit.artifact == words("ENAD"), ran.both
+    assert ran.err.count("it was put back") == 2
 
 
 @pytest.mark.parametrize("way, runs", [("run", True), ("skip", False), ("ask", False), (None, False)])

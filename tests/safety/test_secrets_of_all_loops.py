@@ -51,10 +51,10 @@ def leaks(text: str) -> list[str]:
 
 
 def files(ws: Workspace) -> dict[str, str]:
-    """Every file that rooda wrote for readers, and what the hooks got; not the agent's own words and its prompts."""
+    """Every file that rooda wrote for readers, and what the hooks got; not the agent's words, work and prompts."""
     notes = [path for path in Path(ws.path).rglob("*") if path.is_file() and not {".git", "bin"} & {*path.parts}]
     public = [path for path in notes if ".rooda" not in path.parts or path.name.endswith((".jsonl", ".json"))]
-    shown = [path for path in public if path.name not in ("rooda.toml", "plan.json")]
+    shown = [path for path in public if path.name not in ("rooda.toml", "plan.json", "artifact.md")]
     told = [path for path in (Path(ws.fake, "told"),) if path.exists()]
     return {str(path): path.read_text("utf-8", "replace") for path in (*shown, *told)}
 
@@ -85,7 +85,7 @@ def test_a_procedure(spilled: Workspace) -> None:
 
 
 def test_a_reflex_loop(spilled: Workspace) -> None:
-    """A breach with its excerpt, a check's last words, an artifact and a critique that hold keys."""
+    """A breach with its excerpt and a check's last words that hold keys; the artifact, which is shown, has one too."""
     made = loops(spilled)
     path = ".ai-factory/evolution/page/artifact.md"
     command = f'grep nothing {path}; cat "$FAKE/spill"; exit 1'
@@ -93,13 +93,14 @@ def test_a_reflex_loop(spilled: Workspace) -> None:
     spilled.side("plan", 'mkdir "$FAKE/once" && cat "$FAKE/spill" && exit')
     spilled.out("plan", json.dumps({"plan": ["a", "b", "c"]}))
     spilled.out("prepare", json.dumps({"checks": [check_]}))
-    issue = {"rule_id": RULE["id"], "problem": KEY, "fix_instruction": GIVEN, "expected_effect": KEY}
+    issue = {"rule_id": RULE["id"], "problem": "p", "fix_instruction": "f", "expected_effect": "e"}
     spilled.out("critique", json.dumps({"issues": [issue]}))
     page = f"# Page\n\n{GIVEN}\n"
     spilled.out("produce", page)
     spilled.out("refine", page)
     ran = made.reflex("--exec-checks", "run", "-v")
     assert ran.code == 4, ran.both
+    assert spilled.read(".ai-factory/evolution/page/artifact.md") == page
     check(spilled, ran, "reflex status page", "reflex history page")
 
 

@@ -16,6 +16,7 @@ KEY = "sk-ant-0123456789abcdef"
         *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "my_password"),
         *("MYSECRET", "GITHUBTOKEN", "SSH_PASSPHRASE", "APP_CREDENTIALS", "SESSION_COOKIE", "PRIVATE_STUFF", "DB_PASS"),
         *("NPM_CONFIG__AUTH", "GITLAB_PAT", "KEY", "TOKEN", "MYSQL_PWD", "SENTRY_DSN", "HTTP_AUTHORIZATION"),
+        *("OPENAIKEY", "API_KEYS", "TOKEN2", "accessToken", "serviceKeyPrimary", "AWSAuth"),
     ],
 )
 def test_names_that_hold_keys(name: str) -> None:
@@ -29,6 +30,7 @@ def test_names_that_hold_keys(name: str) -> None:
         *("PATH", "HOME", "PWD", "OLDPWD", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "LANG"),
         *("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "ROODA_LOOP_TOKEN_BUDGET", "ROODA_LOOP_TOKEN_ENCODING", "SSH_KEY_FILE"),
         *("AWS_WEB_IDENTITY_TOKEN_FILE", "KEYS_DIR", "TOKEN_LIMIT", "PYTHON_KEYRING_BACKEND"),
+        *("MONKEY", "MY_MONKEYS", "SECRETARY", "DC_AUTHOR", "GREP_PATTERN", "DB_PASSES", "keyboardLayout"),
     ],
 )
 def test_names_that_hold_none(name: str) -> None:
@@ -46,6 +48,10 @@ def test_names_that_hold_none(name: str) -> None:
         ("1234567890123456", ("1234567890123456",)),
         ("  padded-key-1  \n", ("padded-key-1",)),
         ("hunter2hunter2", ("hunter2hunter2",)),
+        ("postgres", ()),
+        ("development", ()),
+        ("Password", ("Password",)),
+        ("correcthorsebatt", ("correcthorsebatt",)),
     ],
 )
 def test_values_that_are_long_enough(value: str, expected: tuple[str, ...]) -> None:
@@ -75,8 +81,8 @@ def test_forms() -> None:
 
 def test_longest_first() -> None:
     """A secret that contains another leaves nothing of itself."""
-    found = secrets.values({"A_KEY": "abcdefgh", "B_KEY": "abcdefgh-and-more"})
-    assert secrets.hidden("x abcdefgh-and-more y abcdefgh z", found) == "x *** y *** z"
+    found = secrets.values({"A_KEY": "abcdefg1", "B_KEY": "abcdefg1-and-more"})
+    assert secrets.hidden("x abcdefg1-and-more y abcdefg1 z", found) == "x *** y *** z"
 
 
 def test_facts_of_any_depth() -> None:

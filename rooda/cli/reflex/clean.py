@@ -1,5 +1,7 @@
 """`rooda reflex clean [ALIAS|--all]`: the files of loops that are over."""
 
+import os
+
 import click
 
 from rooda.cli.reflex.places import named
@@ -36,7 +38,11 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
         return OK
     _confirm([place.alias for place in gone], yes)
     for place in gone:
+        linked = os.path.realpath(place.folder) if os.path.islink(place.folder) else ""
         left = reflex_run.removed(place)
+        if linked:
+            click.echo(f"Removed the link to the loop '{place.alias}'; its files stay in {linked}.")
+            continue
         also = f" {', '.join(left)} in {place.folder} is not rooda's and stays." if left else ""
         click.echo(f"Removed the loop '{place.alias}'.{also}")
     return OK

@@ -56,6 +56,7 @@ class Effects:
             search=lambda pattern, text: reflex_effects.search(pattern, text, self._check_timeout),
             changed=self.changed,
             show=self.show,
+            told=self._session.clean,
         )
 
     def artifact(self) -> str | None:
@@ -79,9 +80,7 @@ class Effects:
             self._end_if_signalled()
         replies = self._asked(queries, beside)
         self._retryable = any(reply.retryable for reply in replies)
-        answers = [_answer(reply) for reply in replies]
-        clean = self._session.clean
-        return [each._replace(text=clean(each.text), problem=clean(each.problem)) for each in answers]
+        return [_answer(reply) for reply in replies]
 
     def _asked(self, queries: Sequence[Query], beside: Beside | None) -> list[Reply]:
         guard = Guarded(self._place.artifact)
@@ -194,7 +193,8 @@ def _answer(reply: Reply) -> Answer:
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        return Answer(final.text(reply.output, reply.transcript))
+        said = final.whole(reply.output, reply.transcript)
+        return Answer(problem="the answer is too long to be read as a whole") if said is None else Answer(said)
     if reply.ended in ("timeout", "idle"):
         silent = " without output" if reply.ended == "idle" else ""
         return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")

@@ -11,6 +11,7 @@ from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
 from rooda.loops.reflex_state import RUNNING, State
 from rooda.loops.reflex_world import How
+from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import lock
@@ -26,7 +27,8 @@ def go(
     made, screen = ready.setup, ready.screen
     bounds = made.bounds._replace(max_output_buffer=min(made.bounds.max_output_buffer, CAP))  # of the check commands
     look = ready.look
-    how = How(place.shown_artifact, bool(look.value("sequential", False)), str(look.value("extraction", "strict")))
+    sequential, extraction = bool(look.value("sequential", False)), str(look.value("extraction", "strict"))
+    how = How(place.shown_artifact, sequential, extraction, place.workspace)
     with Signals() as signals:
         tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
         session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
@@ -54,10 +56,12 @@ def go(
 
 
 def _why_open(problem: Exception, place: Place) -> tuple[str, str, int]:
-    """Why a loop is not over, and can be resumed: a word, a sentence, the exit code."""
+    """Why a loop is not over, and can be resumed if its files are there: a word, a sentence, the exit code."""
     if isinstance(problem, Interrupted):
         return "signal", "Interrupted", code_of_signal(problem.number)
     if isinstance(problem, LimitReached):
         return "limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code
     assert isinstance(problem, OSError)
+    if not reflex_files.is_begun(place):
+        return "gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED
     return "files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED

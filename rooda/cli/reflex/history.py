@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from rooda.cli.reflex.places import meant
-from rooda.cli.reflex.resume import none_active
+from rooda.cli.reflex.resume import none_active, without_history
 from rooda.cli.where import where
-from rooda.errors import OK, RoodaError
+from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
@@ -28,7 +28,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
         raise none_active(workspace)
     found = reflex_files.look(place)
     if found.no_history:
-        raise RoodaError(f"{place.history} is missing.", "Start a new loop with: rooda reflex new TASK")
+        raise without_history(place, found)
     for event in found.history:
         click.echo(json.dumps(event, ensure_ascii=False) if as_json else visible(line(event)))
     return OK

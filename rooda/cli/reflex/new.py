@@ -1,5 +1,6 @@
 """`rooda reflex new TASK`: a new loop, once its criteria and its limit are confirmed."""
 
+import os
 from typing import Any
 
 import click
@@ -106,7 +107,7 @@ def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> 
 def _unused(workspace: str, alias: str) -> str:
     """Never over an older loop: a number is put behind the name."""
     taken, number = set(reflex_files.aliases(workspace)), 1
-    while reflex_names.numbered(alias, number) in taken:
+    while (name := reflex_names.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
         number += 1
     return reflex_names.numbered(alias, number)
 

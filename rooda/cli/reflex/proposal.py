@@ -55,7 +55,7 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
         if given.max_iterations == number:
             return number
         raise Undecided(
-            f"--confirm-max-iterations {given.max_iterations} does not confirm the {number} iterations in force.",
+            f"--confirm-max-iterations {given.max_iterations} does not confirm the number in force, {number}.",
             f"Nothing was started. Set the number with --max-iterations {given.max_iterations}.",
         )
     answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", aside)

@@ -16,6 +16,8 @@ from rooda.model import Json
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
 
+FRESH = "Start a new loop with: rooda reflex new TASK"
+
 
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
@@ -48,6 +50,8 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     state = require_open(place, found)
     if found.rebuilt:
         entrance.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
+    elif not found.history:
+        entrance.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
     store = reflex_run.opened(place, found)
     return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
 
@@ -59,14 +63,19 @@ def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
 
 def require_open(place: Place, found: Found) -> State:
     """The state of a loop that can go on."""
-    fresh = "Start a new loop with: rooda reflex new TASK"
     if found.no_history:
-        raise RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", fresh)
+        raise without_history(place, found)
     if found.state is None:
-        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", fresh)
+        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", FRESH)
     if found.state.status != RUNNING:
-        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", fresh)
+        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", FRESH)
     return found.state
+
+
+def without_history(place: Place, found: Found) -> RoodaError:
+    """A loop that is marked running stands in the way of a new one until it is stopped."""
+    stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
+    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", f"{stop}{FRESH}")
 
 
 def _ended(place: Place, state: State) -> str:

@@ -8,9 +8,22 @@ LONGEST = 16_777_216  # bytes of a raw command's output; what is cut is its begi
 
 def text(output: str, transcript: str) -> str:
     """What the agent said last; of a raw command everything that it printed. Nothing if the file can't be read."""
+    return _read(output, transcript)[0]
+
+
+def whole(output: str, transcript: str) -> str | None:
+    """The same for who needs all of it: None if it is too long for that."""
+    said, cut = _read(output, transcript)
+    return None if cut else said
+
+
+def _read(output: str, transcript: str) -> tuple[str, bool]:
+    """The text, and whether something of it is missing."""
     if reading.is_read(output):
-        return reading.facts_of(output, transcript).final
+        found = reading.gathered(output, transcript)
+        return found.final, found.cut
     try:
-        return files.tail(transcript, LONGEST).decode("utf-8", "replace")
+        data = files.tail(transcript, LONGEST + 1)
     except OSError:
-        return ""
+        return "", False
+    return data[-LONGEST:].decode("utf-8", "replace"), len(data) > LONGEST

@@ -14,6 +14,7 @@ class Gathered:
     def __init__(self) -> None:
         self.session = self.model = ""
         self._said: list[str] = []  # the final message in pieces: some come word by word
+        self.cut = False  # was something too long to be read, the final message perhaps?
         self.ended = False  # the CLI's own last record was seen
         self.status: int | None = None  # HTTP status of the error, where the CLI says it
         self.error = self.message = ""
@@ -39,7 +40,7 @@ class Gathered:
 
     @final.setter
     def final(self, text: str) -> None:
-        self._said = [text]
+        self._said, self.cut = [text], False
 
     def goes_on(self, text: str) -> None:
         """More of the same message."""

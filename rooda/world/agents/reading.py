@@ -39,6 +39,7 @@ def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
     try:
         for line in files.lines(path, limit, LONGEST):
             take_line(output, line, into)
+            into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
         if not into.ended and output in RECORDS and (whole := _record(files.beginning(path, LONGEST))):
             RECORDS[output](whole, into)  # one object on several lines

@@ -37,7 +37,7 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
         transcript=transcript,
         output=call.agent.output,
         size=done.size,
-        truncated=done.size > call.bounds.max_output_buffer,
+        truncated=_is_searched(call) and done.size > call.bounds.max_output_buffer,
         note=done.note,
         swept=done.swept,
         limit=limits.get(done.ended, 0.0),
@@ -49,6 +49,11 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
     if call.agent.output == "text":
         return reply._replace(promise=_promise_of_text(call, transcript))
     return _read(call, reply, env)
+
+
+def _is_searched(call: Call) -> bool:
+    """Only a raw command's output is read by its end alone, and only for the signals of a procedure."""
+    return call.kind == "iteration" and call.agent.output == "text"
 
 
 def cut_off(started: Json, agent: Agent) -> Reply:

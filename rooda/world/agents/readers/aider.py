@@ -31,7 +31,7 @@ def line(text: str, into: Gathered) -> None:
         into.goes_on(f"\n{text}")
         into.memory["size"] = size = into.memory.get("size", 0) + len(text) + 1
         if size > 2 * LONGEST:
-            into.final = into.final[-LONGEST:]
+            into.final, into.cut = into.final[-LONGEST:], True
             into.memory["size"] = LONGEST
         into.noise(text.encode())
 

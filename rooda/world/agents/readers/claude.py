@@ -1,5 +1,7 @@
 """claude's stream-json, and its one JSON object; qwen's output has the same shape."""
 
+import json
+
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 
@@ -49,7 +51,7 @@ def _limit(info: Json, into: Gathered) -> None:
 def _result(record: Json, into: Gathered) -> None:
     """The last of several counts; its cost and its usage per model are sums over the whole process."""
     into.ended = True
-    into.final = text if isinstance(text := record.get("result"), str) else into.final
+    into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))
     into.turns = number(record, "num_turns")
     into.denied = [str(denial.get("tool_name")) for denial in listed(record, "permission_denials")]
@@ -62,6 +64,14 @@ def _result(record: Json, into: Gathered) -> None:
         into.fail(words, kind or record.get("subtype"), record.get("api_error_status"))
         if record.get("api_error") == "usage_limit_reached":
             into.limit(None)
+
+
+def _answer(record: Json, said: str) -> str:
+    """What a schema was asked for goes before the words beside it."""
+    made = record.get("structured_output")
+    if made is not None:
+        return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
+    return text if isinstance(text := record.get("result"), str) else said
 
 
 def _usage(record: Json) -> Usage | None:
