@@ -44,9 +44,7 @@ class Option(NamedTuple):
 
 def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> tuple[Where, Json]:
     """The place and the options of a resume, with those of before where none is typed now; `kept` are their words."""
-    folder = accounts.newest(here.workspace, name, kind)
-    known = origin.of(folder) if folder else {}
-    context = click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
+    known, context = _known(here.workspace, kind, name), _context(kind)
     before = _options(context, known)
     found, words = dict(typed), list[str]()
     for each in before.values():
@@ -63,12 +61,25 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> t
     return here._replace(config=config), {**found, "kept": tuple(words)}
 
 
+def has_own(workspace: str, kind: str, name: str) -> bool:
+    """Was anything typed then that a resume would go on with?"""
+    return bool(_options(_context(kind), _known(workspace, kind, name)))
+
+
+def _known(workspace: str, kind: str, name: str) -> Json:
+    folder = accounts.newest(workspace, name, kind)
+    return origin.of(folder) if folder else {}
+
+
+def _context(kind: str) -> click.Context:
+    return click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
+
+
 def whole(workspace: str, kind: str, name: str, shown: str) -> tuple[str, str]:
     """A task with its keys, by what its public file shows; and what is to be said where they are not known here."""
     if HIDDEN not in shown:
         return shown, ""
-    folder = accounts.newest(workspace, name, kind)
-    task = origin.of(folder).get("task", "") if folder else ""
+    task = _known(workspace, kind, name).get("task", "")
     if starred(task) != shown:
         doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
         return shown, f"{doubt} {HIDDEN}."

@@ -1,8 +1,10 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
+import os
+
 from rooda import settings
 from rooda.cli import entrance, options
-from rooda.cli.as_started import taken_over
+from rooda.cli.as_started import has_own, taken_over
 from rooda.cli.kinds import OODA
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
@@ -51,12 +53,15 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, typed:
 
 
 def _waits(place: Place) -> bool:
-    """Is there an interrupted run that the person or the settings may want to go on with?"""
+    """Is there an interrupted run that may be gone on with, and with other options than are typed now?"""
+    if not os.path.exists(place.state):
+        return False
     try:
         state = procedure_state.look(place)
     except StateDamaged:  # said once the lock is ours
         return False
-    return state is not None and state.status in opening.RESUMABLE
+    waits = state is not None and state.status in opening.RESUMABLE
+    return waits and has_own(place.workspace, OODA, place.procedure)
 
 
 def can_resume(name: str, where: Where) -> bool:

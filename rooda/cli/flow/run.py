@@ -5,6 +5,7 @@ import os
 import click
 
 from rooda.cli import entrance, options
+from rooda.cli.as_started import has_own
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean
 from rooda.cli.flow.resume import named, resumed, taken_up
@@ -39,7 +40,8 @@ def _run(
     if under.asked.worktree:
         return _apart(ready(under), under, " ".join(task))
     open_ = [] if new else flow_runs.running(flow_runs.known(under.repo))
-    here = None if open_ else ready(under)  # an open run has options of its own
+    own = any(has_own(there.workspace, "flow", run.id) for run in open_)
+    here = None if own else ready(under)  # an open run has options of its own
     held = locked(under.repo, under.screen)
     if old := None if new else _earlier(flow_runs.known(under.repo), asked.json):
         return taken_up(old, there, typed, held)
