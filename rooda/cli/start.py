@@ -1,5 +1,7 @@
 """From a command to a running loop: settings, preflight, the earlier run, the session."""
 
+import os
+
 from rooda import settings
 from rooda.cli import entrance, options
 from rooda.cli.as_started import has_own, taken_over
@@ -53,6 +55,8 @@ def start(found: "settings.Settings", procedure: Procedure, where: Where, typed:
 
 def _waits(place: Place) -> bool:
     """Is there an interrupted run that may be gone on with, and with other options than are typed now?"""
+    if not os.path.exists(place.state):
+        return False
     try:
         state = procedure_state.look(place)
     except StateDamaged:  # said once the lock is ours
