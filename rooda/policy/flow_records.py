@@ -1,6 +1,6 @@
 """Records of the flow loop, shared by everything that runs one. No behaviour worth a test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 NOT_ENTERED = -1
@@ -91,6 +91,19 @@ class NodeFailed(Exception):
     def __init__(self, why: str, detail: str = "") -> None:
         super().__init__(why)
         self.why, self.detail = why, detail
+
+
+class Breach(NamedTuple):
+    """What an agent did beside what it was asked for. `text` goes on after its name."""
+
+    text: str
+    offence: bool = True  # the second in a run ends its node
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first five of them, fit for a screen."""
+    each = [ascii(name)[1:-1] if not name.isprintable() else name for name in names]
+    return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
 
 
 class FlowWorld(NamedTuple):

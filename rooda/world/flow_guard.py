@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
-from rooda.policy.flow_records import Node, NodeFailed
-from rooda.world import files, flow_gitfiles, flow_repo, git, present
+from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
+from rooda.world import files, flow_gitfiles, flow_refs, flow_repo, git, present
 from rooda.world.flow_gitfiles import Kept
+from rooda.world.flow_refs import Refs
 from rooda.world.repo import Position, Repo, position
 
 SCRATCH = "rooda/index"  # inside the git folder
@@ -23,6 +24,7 @@ class Guard:
         self._tree = ""  # of the work tree as it is now, "" if that must be looked up
         self._head = position(repo)
         self._marks = flow_repo.marks(repo, self._head.branch)
+        self._refs = Refs(repo)
         self._base = ""  # that of the last boundary
         self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
         self._hooks = flow_repo.has_hooks(repo)
@@ -46,14 +48,16 @@ class Guard:
     def before(self) -> "Before":
         if not self._tree:
             self._tree = self._snapshot()
-        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo))
+        refs = self._refs.keep(self._head.branch)
+        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo), refs)
 
-    def after(self, before: "Before", own: Iterable[str], may_edit: bool) -> list[str]:
+    def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
         meddled = flow_gitfiles.put_back(self._repo, before.git)
         flow_repo.unlock(self._repo)
         links = self._real_folders()
         moved = self._put_head_back(before)
+        refs = self._refs.put_back(before.refs, before.head.branch)
         flow_gitfiles.put_index_back(self._repo, before.git)
         now = self._snapshot()
         base = self._switched(before, now) if moved else before.tree
@@ -63,10 +67,11 @@ class Guard:
         self._restore(before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
         self._tree = now if not bad and not strays else self._snapshot()
-        breaches = [text for text in (meddled, moved) if text]
+        breaches = [Breach(meddled)] if meddled else []
+        breaches += [Breach(moved, not may_commit)] if moved else []
         if bad or changed or links:
-            breaches.append(f"changed what it may not; put back: {_listed([*links, *bad, *changed])}")
-        return breaches
+            refs.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
+        return breaches + refs
 
     def _real_folders(self) -> list[str]:
         """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
@@ -156,6 +161,8 @@ class Guard:
         self._marks = flow_repo.marks(repo, old.branch)
         if now.branch != old.branch:
             return f"switched to {now.branch or now.commit or 'nothing'}; the branch {old.branch} is checked out again"
+        if repo.ask("merge-base", "--is-ancestor", old.commit, now.commit).code:
+            return "moved the branch's tip off the run's commits; it is put back"
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay"
 
     def _switched(self, before: "Before", now: str) -> str:
@@ -193,8 +200,4 @@ class Before(NamedTuple):
     tree: str
     kept: dict[str, bytes]
     git: Kept
-
-
-def _listed(paths: list[str]) -> str:
-    shown = ", ".join(ascii(path)[1:-1] if not path.isprintable() else path for path in paths[:5])
-    return shown + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+    refs: flow_refs.Kept

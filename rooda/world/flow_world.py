@@ -95,7 +95,7 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
     if bench.ways.native:
         told = bench.told(node)
         work = partial(flow_native.measure, bench.session, told, place.project, number, bench.ways.sensor_timeout)
-        bench.calls.guarded(f"sensors of {node.path}", outputs, False, work, False)
+        bench.calls.guarded(f"sensors of {node.path}", outputs, False, work)
         tag = label(job.parent_label, number)
         bench.calls.keep("sensor", node.path, tag, f"{number:04d}-sensor-{tag}", outputs)
         return sensor_files(place, node)
@@ -203,7 +203,7 @@ def _looped(bench: Bench, job: Job, number: int, decided: Decision) -> Action:
     assert bench.ways.loop is not None, "checked before the start"
     output = bench.place.of_node(job.node.path, ACTUATOR)
     work = partial(bench.ways.loop, bench.session, job, number, decided.plan)
-    done = bench.calls.guarded(f"the loop of {job.node.path}", [output], True, work, True)
+    done = bench.calls.guarded(f"the loop of {job.node.path}", [output], True, work, may_commit=True)
     flow_artifacts.put(output, f"# Actuator Output\n\n## What Was Done\n\n{done.text}\n")
     return done
 
