@@ -34,7 +34,7 @@ DOORS = {
     "logging": set(),
     "multiprocessing": set(),
 }
-WRITERS = {"world/files.py"}
+WRITERS = {"world/files.py", "world/folders.py"}
 WRITING = {"rename", "replace", "unlink", "remove", "makedirs", "mkdir", "rmdir", "link", "symlink", "truncate",
            "ftruncate", "fsync", "fdatasync", "pwrite", "chmod"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}

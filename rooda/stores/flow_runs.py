@@ -9,8 +9,9 @@ from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import ERROR, RUNNING, STATUSES, Node
 from rooda.stores.flow_run import STEP
-from rooda.world import clock, files, flow_artifacts, flow_commits, flow_repo
+from rooda.world import clock, files, flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, Files
+from rooda.world.flow_aside import Aside
 from rooda.world.flow_commits import Logged
 from rooda.world.repo import Repo, position
 
@@ -23,6 +24,7 @@ class Known(NamedTuple):
     id: str
     state: dict[str, Any]
     here: bool  # its files are in the work tree
+    aside: Aside | None = None  # they are kept there, while another run has the work tree
 
     @property
     def status(self) -> str:
@@ -49,6 +51,10 @@ def known(repo: Repo) -> list[Known]:
             if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
+    for aside in flow_aside.all_of(repo):
+        state = _checked(flow_artifacts.text(Files(aside.root, aside.run).state))
+        if state and flow_aside.tip_of(repo, str(state["branch"])) == aside.tip:
+            found[aside.run] = Known(aside.run, state, False, aside)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 
@@ -87,16 +93,25 @@ def _checked(text: str | None) -> dict[str, Any]:
     return state if whole and state["status"] in STATUSES else {}
 
 
+def in_the_way(runs: Sequence[Known], branches: Sequence[str], own: str = "") -> list[Known]:
+    """Other open runs whose files in the work tree another run's commits would take in."""
+    return [run for run in running(runs) if run.here and run.id != own and run.branch in branches]
+
+
 def running(runs: Sequence[Known]) -> list[Known]:
     return [run for run in runs if run.status == RUNNING]
 
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
     """A new branch and a new run on it, with its folders; gives its run-state."""
-    flow_repo.back_from(repo, {run.branch for run in known(repo)})
+    runs, branches = known(repo), flow_repo.branches(repo)
+    for other in in_the_way(runs, branches):
+        flow_aside.put(repo, other.id, other.branch)
+    flow_repo.back_from(repo, {run.branch for run in runs})
     base = position(repo)
     branches = flow_repo.branches(repo)
     names = {*_folders(repo), *(name for branch in branches for name in flow_commits.runs_at(repo, branch))}
+    names |= {aside.run for aside in flow_aside.all_of(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed

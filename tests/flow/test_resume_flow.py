@@ -33,12 +33,14 @@ def held(flow: Flow, key: str, after: bool = False) -> None:
     script.write_text(wait + script.read_text())
 
 
-def kill_at(flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, task: str = "do it") -> int:
+def kill_at(
+    flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, words: tuple[str, ...] = ("do it",)
+) -> int:
     """Start, and kill the loop while the agent with this answer works; then the answer is as it was."""
     script = Path(flow.ws.fake, key)
     before = script.read_text() if script.exists() else None
     held(flow, key)
-    running = flow.ws.start("flow", "run", task)
+    running = flow.ws.start("flow", "run", *words)
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30, f"{key} to be reached")
     if whole:
         os.killpg(os.getpgid(running.pid), signal.SIGKILL)

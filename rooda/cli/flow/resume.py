@@ -13,7 +13,7 @@ from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import flow_commits, flow_repo, lock
+from rooda.world import flow_aside, flow_commits, flow_repo, lock
 from rooda.world.repo import Repo, position
 
 
@@ -75,10 +75,23 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
 
 
 def to_branch(repo: Repo, run: Known) -> Known:
-    """To the run's branch; never with changes of somebody else's."""
-    if position(repo).branch == run.branch:
-        return run
-    own = repo.inside(run_folder(run.id)) + "/"
+    """To the run's branch, with its files as they were left; never with changes of somebody else's."""
+    away = position(repo).branch != run.branch
+    others = flow_runs.in_the_way(flow_runs.known(repo), flow_repo.branches(repo), run.id)
+    if away:
+        _require_no_changes(repo, run, [run.id, *(other.id for other in others)])
+    for other in others:
+        flow_aside.put(repo, other.id, other.branch)
+    if away:
+        flow_repo.check_out(repo, run.branch)
+    if run.aside:
+        flow_aside.bring_back(repo, run.aside)
+    return named(flow_runs.known(repo), run.id) if away or run.aside else run
+
+
+def _require_no_changes(repo: Repo, run: Known, runs: Sequence[str]) -> None:
+    """But in the folders of these runs."""
+    own = tuple(repo.inside(run_folder(each)) + "/" for each in runs)
     foreign = [path for _, path in flow_repo.dirty(repo) if not path.startswith(own)]
     if foreign:
         raise Undecided(
@@ -86,8 +99,6 @@ def to_branch(repo: Repo, run: Known) -> Known:
             + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""),
             "Commit or stash them first.",
         )
-    flow_repo.check_out(repo, run.branch)
-    return named(flow_runs.known(repo), run.id)
 
 
 resume = click.Command(
