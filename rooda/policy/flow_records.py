@@ -114,6 +114,7 @@ class FlowWorld(NamedTuple):
     enter: Callable[[Job], None]  # step 0: fresh artifacts, the setpoint
     stubs: Callable[[Job], tuple[Reading, ...]]
     measure: Callable[[Job, int], tuple[Reading, ...]]
+    readings: Callable[[Job], tuple[Reading, ...]]  # what the sensors' files say now, pending where one says nothing
     open: Callable[[Job, int], None]  # the iteration's number stands in the node's file
     control: Callable[[Job, int], Decision]
     act: Callable[[Job, int, Decision], Action]

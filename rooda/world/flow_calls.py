@@ -41,6 +41,11 @@ class Request(NamedTuple, Generic[Value]):
     may_edit: bool = False
     answer: Callable[[str], Any] | None = None  # could what it printed be its one file? Broken if not
 
+    @property
+    def name(self) -> str:
+        """For people: `controller FILE`; who measures is named by its node alone."""
+        return self.who if self.kind == "sensor" else f"{self.kind} {self.who}"
+
 
 class Calls:
     """Makes the calls of one run."""
@@ -62,8 +67,8 @@ class Calls:
                     problem = str(broken)
             failed += 1
             if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
-                raise NodeFailed(f"{request.kind} {request.who} failed", problem)
-            again = f"{request.path}, iteration {request.label}: {request.kind} {request.who}: {problem}; once more"
+                raise NodeFailed(f"{request.name} failed", problem)
+            again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; once more"
             self._session.tell("problem", text=again)
             if reply.retryable:
                 self._session.rest(backoff(self._setup.retry_wait, failed))

@@ -11,6 +11,7 @@ from rooda.policy.flow_labels import artifacts, label, sensor_file
 from rooda.policy.flow_records import (
     ERROR,
     LOOP,
+    PENDING,
     STATUSES,
     Action,
     Decision,
@@ -75,6 +76,7 @@ def world_of(session: Session, place: Files, guard: Guard, ways: Ways) -> FlowWo
         enter=lambda job: flow_artifacts.enter(place, job.node, job.setpoint),
         stubs=lambda job: flow_artifacts.stub(place, job.node),
         measure=partial(measured, bench),
+        readings=partial(readings, place),
         open=lambda job, number: flow_artifacts.update(place, job.node, number, "running", job.setpoint),
         control=partial(controlled, bench),
         act=partial(acted, bench),
@@ -113,6 +115,12 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
             answer=lambda said: flow_contract.reading(said, node.sensors[0].name),
         )
     )
+
+
+def readings(place: Files, job: Job) -> tuple[Reading, ...]:
+    """After a failure: a file that is not there, or not what it should be, is no reading."""
+    now = flow_artifacts.readings(place, job.node)
+    return tuple(found or Reading(sensor.name, PENDING) for sensor, found in zip(job.node.sensors, now, strict=True))
 
 
 def sensor_files(place: Files, node: Node) -> tuple[Reading, ...]:
