@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rooda.errors import UsageProblem
 from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
 from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import ERROR, RUNNING, STATUSES, Node
+from rooda.policy.flow_records import ERROR, LIMIT, RUNNING, STATUSES, Node
 from rooda.stores.flow_run import STEP
 from rooda.world import clock, files, flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, Files
@@ -140,16 +140,16 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """The run's state and its boundaries, ready to go on. What an error closed is open again."""
+    """The run's state and its boundaries, ready to go on. What an error or the limit closed is open again."""
     flow_artifacts.sweep(Files(repo.workspace, run.id))
     if flow_artifacts.text(Files(repo.workspace, run.id).state) is None:  # the run's folder is gone; its branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = flow_commits.history(repo, root.path, run.id)
-    if errors := _errors(logged):
-        flow_commits.take_back(repo, errors[0].commit)
-        logged = logged[: -len(errors)]
+    if closed := _closed(logged, root):
+        flow_commits.take_back(repo, closed[0].commit)
+        logged = logged[: -len(closed)]
     flow_repo.unstage(repo)
-    boundaries = [each.boundary for each in logged if each.boundary]
+    boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."
         raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
@@ -173,8 +173,16 @@ def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
     return found
 
 
-def _errors(logged: Sequence[Logged]) -> list[Logged]:
-    """The boundaries at the tip that an error closed."""
+def _at_limit(logged: Logged, root: Node) -> bool:
+    """Did the run end here at its limit? Below a commit of the person's, who raised it, such a boundary stays."""
+    found = logged.boundary
+    return found is not None and (found.path, found.state.status) == (root.path, LIMIT)
+
+
+def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
+    """The boundaries at the tip with which the run ended, but did not reach its target."""
+    if logged and _at_limit(logged[-1], root):
+        return [logged[-1]]
     found: list[Logged] = []
     for each in reversed(logged):
         if each.boundary is None or each.boundary.state.status != ERROR:
@@ -184,9 +192,10 @@ def _errors(logged: Sequence[Logged]) -> list[Logged]:
 
 
 def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any]:
-    """Nodes that an error ended run again, as if interrupted where it failed. The files tell how far they had come."""
+    """Nodes that ended run again, as if interrupted where it failed. The files tell how far they had come."""
     nodes = chain(root)
-    failed = [depth for depth, node in enumerate(nodes) if flow_artifacts.standing(place, node)[1] == ERROR]
+    ended = [flow_artifacts.standing(place, node)[1] for node in nodes]
+    failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]
     if not failed:
         return state
     stack = [node.path for node in nodes[: failed[-1] + 1]]
