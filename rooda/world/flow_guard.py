@@ -1,17 +1,21 @@
 """Who may touch what: the work tree is compared before and after each call, and what was not allowed is undone."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
-from rooda.world import files, flow_gitfiles, flow_refs, flow_repo, git, present
+from rooda.world import files, flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
 from rooda.world.flow_gitfiles import Kept
+from rooda.world.flow_inner import Inner
+from rooda.world.flow_paths import differing
 from rooda.world.flow_refs import Refs
 from rooda.world.repo import Position, Repo, position
 
 SCRATCH = "rooda/index"  # inside the git folder
+BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
 class Guard:
@@ -25,6 +29,8 @@ class Guard:
         self._head = position(repo)
         self._marks = flow_repo.marks(repo, self._head.branch)
         self._refs = Refs(repo)
+        self.inner = Inner(repo)
+        self._bare: set[str] = set()  # repositories inside without a commit, which no tree can hold
         self._base = ""  # that of the last boundary
         self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
         self._hooks = flow_repo.has_hooks(repo)
@@ -37,7 +43,7 @@ class Guard:
         if not self._tree or not self._base or self._hooks:
             return None
         own = self._repo.inside(self._run) + "/"
-        return [path for path in self._touched(self._base, self._tree) if not path.startswith(own)]
+        return [path for path in differing(self._repo, self._base, self._tree) if not path.startswith(own)]
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
@@ -49,7 +55,7 @@ class Guard:
         if not self._tree:
             self._tree = self._snapshot()
         refs = self._refs.keep(self._head.branch)
-        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo), refs)
+        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo), refs, self.inner.keep())
 
     def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
@@ -57,21 +63,23 @@ class Guard:
         flow_repo.unlock(self._repo)
         links = self._real_folders()
         moved = self._put_head_back(before)
-        refs = self._refs.put_back(before.refs, before.head.branch)
+        more = self._refs.put_back(before.refs, before.head.branch)
         flow_gitfiles.put_index_back(self._repo, before.git)
-        now = self._snapshot()
+        more += self.inner.put_back(before.inner, may_edit)
+        bare, now = self._bare, self._snapshot()
         base = self._switched(before, now) if moved else before.tree
-        touched = self._touched(base, now)
+        touched = [*differing(self._repo, base, now), *sorted(self._bare - bare)]
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
-        strays = sorted({*self._touched(before.tree, now)} - {*touched}) if base != before.tree else []
-        self._restore(before.tree, [*bad, *strays])
+        strays = sorted({*differing(self._repo, before.tree, now)} - {*touched}) if base != before.tree else []
+        flow_paths.put_back(self._repo, before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
+        more += self.inner.made(touched) if may_edit else []
         self._tree = now if not bad and not strays else self._snapshot()
         breaches = [Breach(meddled)] if meddled else []
         breaches += [Breach(moved, not may_commit)] if moved else []
         if bad or changed or links:
-            refs.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
-        return breaches + refs
+            more.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
+        return breaches + more
 
     def _real_folders(self) -> list[str]:
         """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
@@ -91,6 +99,7 @@ class Guard:
         before = self._mark()
         words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
         added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read
             raise NodeFailed("the work tree can't be compared", git.said(added))
         if self._seen[1] and before == self._mark() == self._seen[0]:
@@ -109,38 +118,10 @@ class Guard:
             return ()
         return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
-    def _touched(self, before: str, now: str) -> list[str]:
-        """Paths that differ, as the repository names them. The run's own folder is looked at byte by byte."""
-        if before == now:
-            return []
-        out = self._repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now)
-        return [path.decode("utf-8", "surrogateescape") for path in out.split(b"\0") if path]
-
     def _is_free(self, path: str) -> bool:
         """May an actuator change it?"""
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
-
-    def _restore(self, tree: str, paths: list[str]) -> None:
-        if not paths:
-            return
-        out = self._repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
-        there = {path.decode("utf-8", "surrogateescape") for path in out.split(b"\0")}
-        for path in paths:
-            if path not in there:
-                self._remove(path)
-        names = b"\0".join(files.to_bytes(path) for path in paths if path in there)
-        if names:
-            how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
-            self._repo.must("restore", f"--source={tree}", *how, stdin=names)
-
-    def _remove(self, path: str) -> None:
-        """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
-        place = os.path.join(self._repo.top, path)
-        if os.path.islink(place) or not os.path.isdir(place):
-            files.remove(place)
-        else:
-            self._repo.ask("clean", "-ffdxq", "--", path)
 
     def _put_head_back(self, before: "Before") -> str:
         """The branch and its tip are ours alone. What an agent committed stays as a change; says what it did."""
@@ -201,3 +182,4 @@ class Before(NamedTuple):
     kept: dict[str, bytes]
     git: Kept
     refs: flow_refs.Kept
+    inner: dict[str, flow_inner.State]

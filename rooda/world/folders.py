@@ -18,3 +18,13 @@ def remove(path: str) -> None:
             else:
                 os.rmdir(place)
     os.rmdir(path)
+
+
+def remove_empty(path: str, top: str) -> None:
+    """This folder and those above it, as long as nothing is in them, up to `top`, which stays."""
+    while path != top and path.startswith(top):
+        try:
+            os.rmdir(path)
+        except OSError:
+            return
+        path = os.path.dirname(path)

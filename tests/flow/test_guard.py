@@ -109,3 +109,83 @@ def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
     ran = flow.run()
     assert "moved the branch's tip off the run's commits; it is put back" in ran.err
     assert flow.labels() == ["0", "1", "2"]
+
+
+def with_submodule(flow: Flow) -> None:
+    """`lib`, with a file of its own."""
+    inner = f"{flow.ws.root}/inner"
+    flow.ws.git("init", "-q", inner)
+    Path(inner, "f").write_text("as it was\n")
+    flow.ws.git("-C", inner, "add", "f")
+    flow.ws.git("-C", inner, "commit", "-q", "-m", "one")
+    flow.ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner, "lib")
+    flow.commit("submodule")
+
+
+INSIDE = {
+    "edits": "echo bad > lib/f",
+    "adds": "mkdir -p lib/d/e; echo bad > lib/d/e/x",
+    "deletes": "rm lib/f",
+    "stages": "echo bad > lib/f; git -C lib add -A",
+    "commits": "echo bad > lib/f; git -C lib commit -qam bad",
+    "detaches": "git -C lib checkout -q --detach; git -C lib commit -q --allow-empty -m x",
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: str) -> None:
+    """Files, index and HEAD of the repository inside are as they were, and it is said."""
+    flow.scenario("S1")
+    with_submodule(flow)
+    head = flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh {INSIDE[name]}\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "sensors of main changed files of a repository inside; put back: lib/" in ran.err
+    assert flow.ws.read("lib/f") == "as it was\n" and not flow.ws.exists("lib/d")
+    assert flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD") == head
+    assert flow.clean()
+
+
+def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Flow) -> None:
+    """No commit of the run can hold it: told at the start, put back with a word; the second time is an error."""
+    flow.scenario("S3")
+    with_submodule(flow)
+    flow.say("actuator-main", *["!edit src.txt one\n!edit lib/f new\n## What Was Done\n\nx\n"] * 2)
+    ran = flow.run()
+    assert ran.code == 1, ran.both
+    assert "Repositories lie inside this one (lib)" in ran.err and "put back: lib/f" in ran.err
+    assert flow.ws.read("lib/f") == "as it was\n" and flow.ws.read("src.txt") == "one\n"
+    assert flow.clean()
+
+
+@pytest.mark.parametrize("commit", ["git -C in commit -q --allow-empty -m x", "true"])
+def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: str) -> None:
+    """A clone of the run's branch would not have its files: that is said once, and no offence."""
+    flow.scenario("S3")
+    flow.say("actuator-main", f"!sh git init -q in; echo x > in/f; {commit}\n## What Was Done\n\nx\n")
+    ran = flow.run()
+    assert ran.code == 4, ran.both
+    assert ran.err.count("made repositories inside: in; the run's commits hold their commits, not their files") == 1
+
+
+def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
+    """git can't put it into a tree, and it goes all the same, with the folder that it lay in."""
+    flow.scenario("S1")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh git init -q a/in; echo x > a/in/f\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: a/in" in ran.err and not flow.ws.exists("a") and flow.clean()
+
+
+def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
+    """As far as nothing else is in them."""
+    flow.scenario("S1")
+    flow.ws.write("kept/x", "x\n")
+    flow.commit("kept")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh mkdir -p kept/a/b new/c; touch kept/a/b/f new/c/f\n{key.read_text()}")
+    assert flow.run().code == 0
+    assert flow.ws.exists("kept/x") and not flow.ws.exists("kept/a") and not flow.ws.exists("new")
