@@ -34,7 +34,7 @@ DOORS = {
     "logging": set(),
     "multiprocessing": set(),
 }
-WRITERS = {"world/files.py"}
+WRITERS = {"world/files.py", "world/folders.py"}
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip

@@ -24,6 +24,8 @@ from rooda.policy.flow_records import (
     NodeState,
 )
 
+AT_LIMIT = "max iterations reached"
+
 Value = TypeVar("Value")
 
 
@@ -34,7 +36,7 @@ def node(run: Run, job: Job, world: FlowWorld) -> NodeState:
         try:
             state = run.carry(turn(run, job, state, world))
         except NodeFailed as problem:
-            state = run.carry(of_error(problem.why, state, state.iteration + 1))
+            state = run.carry(of_error(problem.why, state.iteration + 1, world.readings(job)))
             world.tell("problem", text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}")
         world.tell("node.boundary", **facts(job, state))
     world.tell("node.ended", reason=REASON_OF[state.status], **facts(job, state))
@@ -47,7 +49,7 @@ def turn(run: Run, job: Job, state: NodeState, world: FlowWorld) -> NodeState:
     if state.iteration == NOT_ENTERED:
         return entry(run, job, world)
     if number >= job.node.max_iterations:  # before the controller: the limit is one on iterations that are entered
-        return state._replace(iteration=number, status=LIMIT, summary="max iterations reached", action=limit_text(job))
+        return state._replace(iteration=number, status=LIMIT, summary=AT_LIMIT, action=AT_LIMIT)
     step(run, world, "OPEN", partial(world.open, job, number))
     decision = step(run, world, "CONTROL", partial(world.control, job, number))
     if decision.met:
@@ -91,11 +93,6 @@ def step(run: Run, world: FlowWorld, name: str, work: Callable[[], Value]) -> Va
 def executed(state: NodeState) -> int:
     """Iterations in which the controller was started; the limit stops before it."""
     return max(0, state.iteration - (state.status == LIMIT))
-
-
-def limit_text(job: Job) -> str:
-    most = job.node.max_iterations
-    return f"stopped at the limit of {most}: {most - 1} full {'cycle' if most == 2 else 'cycles'}"
 
 
 def facts(job: Job, state: NodeState) -> dict[str, object]:

@@ -65,9 +65,7 @@ def _readings(text: str) -> tuple[Reading, ...]:
     return tuple(Reading(name, status) for name, _, status in pairs)
 
 
-def of_error(why: str, state: NodeState, iteration: int) -> NodeState:
-    """The state of a node that failed in this iteration."""
+def of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
+    """The state of a node that failed in this iteration. `readings` are what its files say then."""
     text = f"error: {why}"
-    return state._replace(
-        iteration=iteration, status=ERROR, summary=one_line(text, SUMMARY), action=one_line(text, ACTION)
-    )
+    return NodeState(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))

@@ -1,7 +1,9 @@
 """Records of the flow loop, shared by everything that runs one. No behaviour worth a test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+from rooda.policy.visible import visible
 
 NOT_ENTERED = -1
 RUNNING, COMPLETE, LIMIT, ERROR = "running", "complete", "max-iterations-reached", "error"
@@ -93,6 +95,19 @@ class NodeFailed(Exception):
         self.why, self.detail = why, detail
 
 
+class Breach(NamedTuple):
+    """What an agent did beside what it was asked for. `text` goes on after its name."""
+
+    text: str
+    offence: bool = True  # the second in a run ends its node
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first five of them, fit for a screen."""
+    each = [*map(visible, names)]
+    return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
+
+
 class FlowWorld(NamedTuple):
     """What the flow loop may cause. Each function is one step; its value is what the artifact files say then."""
 
@@ -101,6 +116,7 @@ class FlowWorld(NamedTuple):
     enter: Callable[[Job], None]  # step 0: fresh artifacts, the setpoint
     stubs: Callable[[Job], tuple[Reading, ...]]
     measure: Callable[[Job, int], tuple[Reading, ...]]
+    readings: Callable[[Job], tuple[Reading, ...]]  # what the sensors' files say now, pending where one says nothing
     open: Callable[[Job, int], None]  # the iteration's number stands in the node's file
     control: Callable[[Job, int], Decision]
     act: Callable[[Job, int, Decision], Action]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.policy.flow_contract import all_pass, section
-from rooda.policy.flow_records import COMPLETE, ERROR, FAIL, LIMIT, NOT_ENTERED, NodeState, Reading
+from rooda.policy.flow_records import COMPLETE, ERROR, FAIL, LIMIT, NOT_ENTERED, PENDING, NodeState, Reading
 
 LAST_LINES = 5
 LONGEST = 4_000  # characters of a controller's section
@@ -55,7 +55,7 @@ def _metrics(ended: Ended) -> str:
 
 
 def _observations(ended: Ended) -> str:
-    done = f"- Done: {ended.last_action}" if ended.last_action else "- Done: nothing was changed."
+    done = f"- Done: {ended.last_action or _nothing(ended)}"
     failing = [each.sensor for each in ended.state.readings if each.status == FAIL]
     rows = [done, f"- Remains: {_remains(ended, failing)}"]
     for name in failing:
@@ -69,11 +69,18 @@ def _observations(ended: Ended) -> str:
     return "\n".join(rows)
 
 
+def _nothing(ended: Ended) -> str:
+    tried = ended.state.status == ERROR and ended.executed
+    return "no action was finished; one that failed may have left changes." if tried else "nothing was changed."
+
+
 def _remains(ended: Ended, failing: Sequence[str]) -> str:
     if ended.state.status == COMPLETE:
         return "nothing, by the controller's judgement" + (f"; still failing: {', '.join(failing)}" if failing else "")
     if failing:
         return f"failing sensors: {', '.join(failing)}"
+    if unknown := [each.sensor for each in ended.state.readings if each.status == PENDING]:
+        return f"the target; not measured: {', '.join(unknown)}"
     return "the target; no sensor fails" if ended.state.iteration > NOT_ENTERED + 1 else "everything"
 
 

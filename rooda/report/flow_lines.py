@@ -41,7 +41,9 @@ def _ended(record: Json) -> list[Line]:
         return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}"), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
-    going = [Line("info", f"Go on:    rooda flow resume {record['name']}")] if record["status"] == ERROR else []
+    first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
+    resume = f"Go on:    {first.get(record['status'], '')}rooda flow resume {record['name']}"
+    going = [Line("info", resume)] if record["status"] in first else []
     return [
         _end(record),
         Line("info", f"Branch: {record['branch']}"),

@@ -7,9 +7,9 @@ from rooda.kernel.store import Saved, Scope
 from rooda.loops.flow import executed
 from rooda.policy.flow_contract import Broken
 from rooda.policy.flow_labels import chain, label, own_iteration, run_folder, sensor_file
-from rooda.policy.flow_messages import Boundary, message
+from rooda.policy.flow_messages import ACTION, Boundary, message, one_line
 from rooda.policy.flow_position import COMMIT, STEP_OF, Found, position
-from rooda.policy.flow_records import COMPLETE, ERROR, REASON_OF, RUNNING, Node, NodeFailed, NodeState
+from rooda.policy.flow_records import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
 from rooda.prompting.flow_results import Ended, body
 from rooda.world import files, flow_artifacts, flow_commits, flow_world
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
@@ -170,8 +170,16 @@ class FlowStore:
         worked = [each.state.action for each in entry if each.state.iteration > 0]
         first = entry[0].state.readings if entry else ()
         controller = self._text(node, CONTROLLER) if executed(state) else ""
-        last = worked[-1] if worked else ""
+        last = (self._acted(node) if state.status == ERROR else "") or (worked[-1] if worked else "")
         return Ended(node.id, node.max_iterations, executed(state), state, first, last, controller, outputs)
+
+    def _acted(self, node: Node) -> str:
+        """What was done before the failure: the file of an action that did not finish is not there."""
+        try:
+            done = flow_world.result(self._files, Job(node.child, "")) if node.child else self._value(node, "ACT")
+        except (Broken, NodeFailed):
+            return ""
+        return one_line(done.text, ACTION)
 
     def _text(self, node: Node, name: str) -> str:
         return flow_artifacts.text(self._files.of_node(node.path, name)) or ""

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 from rooda.errors import UsageProblem
 from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
 from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import ERROR, RUNNING, STATUSES, Node
+from rooda.policy.flow_records import ERROR, LIMIT, RUNNING, STATUSES, Node
 from rooda.stores.flow_run import STEP
-from rooda.world import clock, files, flow_artifacts, flow_commits, flow_repo
+from rooda.world import clock, files, flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, Files
+from rooda.world.flow_aside import Aside
 from rooda.world.flow_commits import Logged
 from rooda.world.repo import Repo, position
 
@@ -23,6 +24,7 @@ class Known(NamedTuple):
     id: str
     state: dict[str, Any]
     here: bool  # its files are in the work tree
+    aside: Aside | None = None  # they are kept there, while another run has the work tree
 
     @property
     def status(self) -> str:
@@ -49,6 +51,10 @@ def known(repo: Repo) -> list[Known]:
             if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
+    for aside in flow_aside.all_of(repo):
+        state = _checked(flow_artifacts.text(Files(aside.root, aside.run).state))
+        if state and flow_aside.tip_of(repo, str(state["branch"])) == aside.tip:
+            found[aside.run] = Known(aside.run, state, False, aside)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 
@@ -92,16 +98,25 @@ def named(runs: Sequence[Known], name: str) -> Known:
     return found
 
 
+def in_the_way(runs: Sequence[Known], branches: Sequence[str], own: str = "") -> list[Known]:
+    """Other open runs whose files in the work tree another run's commits would take in."""
+    return [run for run in running(runs) if run.here and run.id != own and run.branch in branches]
+
+
 def running(runs: Sequence[Known]) -> list[Known]:
     return [run for run in runs if run.status == RUNNING]
 
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
     """A new branch and a new run on it, with its folders; gives its run-state."""
-    flow_repo.back_from(repo, {run.branch for run in known(repo)})
+    runs, branches = known(repo), flow_repo.branches(repo)
+    for other in in_the_way(runs, branches):
+        flow_aside.put(repo, other.id, other.branch)
+    flow_repo.back_from(repo, {run.branch for run in runs})
     base = position(repo)
     branches = flow_repo.branches(repo)
     names = {*_folders(repo), *(name for branch in branches for name in flow_commits.runs_at(repo, branch))}
+    names |= {aside.run for aside in flow_aside.all_of(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed
@@ -130,16 +145,16 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """The run's state and its boundaries, ready to go on. What an error closed is open again."""
+    """The run's state and its boundaries, ready to go on. What an error or the limit closed is open again."""
     flow_artifacts.sweep(Files(repo.workspace, run.id))
     if flow_artifacts.text(Files(repo.workspace, run.id).state) is None:  # the run's folder is gone; its branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = flow_commits.history(repo, root.path, run.id)
-    if errors := _errors(logged):
-        flow_commits.take_back(repo, errors[0].commit)
-        logged = logged[: -len(errors)]
+    if closed := _closed(logged, root):
+        flow_commits.take_back(repo, closed[0].commit)
+        logged = logged[: -len(closed)]
     flow_repo.unstage(repo)
-    boundaries = [each.boundary for each in logged if each.boundary]
+    boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."
         raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
@@ -163,8 +178,16 @@ def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
     return found
 
 
-def _errors(logged: Sequence[Logged]) -> list[Logged]:
-    """The boundaries at the tip that an error closed."""
+def _at_limit(logged: Logged, root: Node) -> bool:
+    """Did the run end here at its limit? Below a commit of the person's, who raised it, such a boundary stays."""
+    found = logged.boundary
+    return found is not None and (found.path, found.state.status) == (root.path, LIMIT)
+
+
+def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
+    """The boundaries at the tip with which the run ended, but did not reach its target."""
+    if logged and _at_limit(logged[-1], root):
+        return [logged[-1]]
     found: list[Logged] = []
     for each in reversed(logged):
         if each.boundary is None or each.boundary.state.status != ERROR:
@@ -174,9 +197,10 @@ def _errors(logged: Sequence[Logged]) -> list[Logged]:
 
 
 def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any]:
-    """Nodes that an error ended run again, as if interrupted where it failed. The files tell how far they had come."""
+    """Nodes that ended run again, as if interrupted where it failed. The files tell how far they had come."""
     nodes = chain(root)
-    failed = [depth for depth, node in enumerate(nodes) if flow_artifacts.standing(place, node)[1] == ERROR]
+    ended = [flow_artifacts.standing(place, node)[1] for node in nodes]
+    failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]
     if not failed:
         return state
     stack = [node.path for node in nodes[: failed[-1] + 1]]

@@ -41,6 +41,11 @@ class Request(NamedTuple, Generic[Value]):
     may_edit: bool = False
     answer: Callable[[str], Any] | None = None  # could what it printed be its one file? Broken if not
 
+    @property
+    def name(self) -> str:
+        """For people: `controller FILE`; who measures is named by its node alone."""
+        return self.who if self.kind == "sensor" else f"{self.kind} {self.who}"
+
 
 class Calls:
     """Makes the calls of one run."""
@@ -62,27 +67,27 @@ class Calls:
                     problem = str(broken)
             failed += 1
             if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
-                raise NodeFailed(f"{request.kind} {request.who} failed", problem)
-            again = f"{request.path}, iteration {request.label}: {request.kind} {request.who}: {problem}; once more"
+                raise NodeFailed(f"{request.name} failed", problem)
+            again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; once more"
             self._session.tell("problem", text=again)
             if reply.retryable:
                 self._session.rest(backoff(self._setup.retry_wait, failed))
             self._listen()
 
     def guarded(
-        self, who: str, outputs: Sequence[str], may_edit: bool, work: Callable[[], Value], count: bool
+        self, who: str, outputs: Sequence[str], may_edit: bool, work: Callable[[], Value], may_commit: bool = False
     ) -> Value:
         """Do the work, and put right what it was not allowed to do."""
         for path in outputs:
             files.remove(path)
         before = self._guard.before()
         value = work()
-        for breach in self._guard.after(before, outputs, may_edit):
-            self._session.tell("problem", text=f"{who} {breach}")
-            if count and breach.startswith("changed"):
-                self._offences[who] = self._offences.get(who, 0) + 1
-        if self._offences.get(who, 0) >= OFFENCES:
-            raise NodeFailed(f"{who} changed what it may not, for the second time")
+        breaches = self._guard.after(before, outputs, may_edit, may_commit)
+        for breach in breaches:
+            self._session.tell("problem", text=f"{who} {breach.text}")
+        self._offences[who] = self._offences.get(who, 0) + any(breach.offence for breach in breaches)
+        if self._offences[who] >= OFFENCES:
+            raise NodeFailed(f"{who} did what it may not, for the second time")
         return value
 
     def _once(self, request: Request[Value], attempt: int) -> Reply:
@@ -99,7 +104,7 @@ class Calls:
             apart=True,
         )
         work = partial(self._session.ask, call)
-        reply = self.guarded(request.who, request.outputs, request.may_edit, work, True)
+        reply = self.guarded(request.who, request.outputs, request.may_edit, work)
         if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # then a signal ended the waiting
             raise Interrupted(self._session.signalled())
         return reply

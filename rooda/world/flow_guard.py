@@ -1,17 +1,21 @@
 """Who may touch what: the work tree is compared before and after each call, and what was not allowed is undone."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
-from rooda.policy.flow_records import Node, NodeFailed
-from rooda.policy.visible import visible
-from rooda.world import files, flow_gitfiles, flow_repo, git, present
+from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
+from rooda.world import files, flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
 from rooda.world.flow_gitfiles import Kept
+from rooda.world.flow_inner import Inner
+from rooda.world.flow_paths import differing
+from rooda.world.flow_refs import Refs
 from rooda.world.repo import Position, Repo, position
 
 SCRATCH = "rooda/index"  # inside the git folder
+BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
 class Guard:
@@ -24,6 +28,9 @@ class Guard:
         self._tree = ""  # of the work tree as it is now, "" if that must be looked up
         self._head = position(repo)
         self._marks = flow_repo.marks(repo, self._head.branch)
+        self._refs = Refs(repo)
+        self.inner = Inner(repo)
+        self._bare: set[str] = set()  # repositories inside without a commit, which no tree can hold
         self._base = ""  # that of the last boundary
         self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
         self._hooks = flow_repo.has_hooks(repo)
@@ -36,7 +43,7 @@ class Guard:
         if not self._tree or not self._base or self._hooks:
             return None
         own = self._repo.inside(self._run) + "/"
-        return [path for path in self._touched(self._base, self._tree) if not path.startswith(own)]
+        return [path for path in differing(self._repo, self._base, self._tree) if not path.startswith(own)]
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
@@ -47,27 +54,32 @@ class Guard:
     def before(self) -> "Before":
         if not self._tree:
             self._tree = self._snapshot()
-        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo))
+        refs = self._refs.keep(self._head.branch)
+        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo), refs, self.inner.keep())
 
-    def after(self, before: "Before", own: Iterable[str], may_edit: bool) -> list[str]:
+    def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
         meddled = flow_gitfiles.put_back(self._repo, before.git)
         flow_repo.unlock(self._repo)
         links = self._real_folders()
         moved, left = self._put_head_back(before.head)
+        more = self._refs.put_back(before.refs, before.head.branch)
         flow_gitfiles.put_index_back(self._repo, before.git)
-        now = self._snapshot()
+        more += self.inner.put_back(before.inner, may_edit)
+        bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
-        touched = self._touched(base, now)
+        touched = [*differing(self._repo, base, now), *sorted(self._bare - bare)]
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
-        strays = sorted({*self._touched(before.tree, now)} - {*touched}) if base != before.tree else []
-        self._restore(before.tree, [*bad, *strays])
+        strays = sorted({*differing(self._repo, before.tree, now)} - {*touched}) if base != before.tree else []
+        flow_paths.put_back(self._repo, before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
+        more += self.inner.made(touched) if may_edit else []
         self._tree = now if not bad and not strays else self._snapshot()
-        breaches = [text for text in (meddled, moved) if text]
+        breaches = [Breach(meddled)] if meddled else []
+        breaches += [Breach(moved, not may_commit)] if moved else []
         if bad or changed or links:
-            breaches.append(f"changed what it may not; put back: {_listed([*links, *bad, *changed])}")
-        return breaches
+            more.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
+        return breaches + more
 
     def _real_folders(self) -> list[str]:
         """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
@@ -87,6 +99,7 @@ class Guard:
         before = self._mark()
         words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
         added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read
             raise NodeFailed("the work tree can't be compared", git.said(added))
         if self._seen[1] and before == self._mark() == self._seen[0]:
@@ -105,38 +118,10 @@ class Guard:
             return ()
         return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
-    def _touched(self, before: str, now: str) -> list[str]:
-        """Paths that differ, as the repository names them. The run's own folder is looked at byte by byte."""
-        if before == now:
-            return []
-        out = self._repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now)
-        return [path.decode("utf-8", "surrogateescape") for path in out.split(b"\0") if path]
-
     def _is_free(self, path: str) -> bool:
         """May an actuator change it?"""
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
-
-    def _restore(self, tree: str, paths: list[str]) -> None:
-        if not paths:
-            return
-        out = self._repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
-        there = {path.decode("utf-8", "surrogateescape") for path in out.split(b"\0")}
-        for path in paths:
-            if path not in there:
-                self._remove(path)
-        names = b"\0".join(files.to_bytes(path) for path in paths if path in there)
-        if names:
-            how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
-            self._repo.must("restore", f"--source={tree}", *how, stdin=names)
-
-    def _remove(self, path: str) -> None:
-        """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
-        place = os.path.join(self._repo.top, path)
-        if os.path.islink(place) or not os.path.isdir(place):
-            files.remove(place)
-        else:
-            self._repo.ask("clean", "-ffdxq", "--", path)
 
     def _put_head_back(self, old: Position) -> tuple[str, Position]:
         """The branch and its tip are ours alone. What an agent committed stays as a change; what it did, and left."""
@@ -155,10 +140,12 @@ class Guard:
         flow_repo.end_unfinished(repo)
         repo.must("reset", "-q", old.commit)
         self._marks = flow_repo.marks(repo, old.branch)
-        if now.branch == old.branch:
-            return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
-        there = now.branch or now.commit or "nothing"
-        return f"switched to {there}; the branch {old.branch} is checked out again", now
+        if now.branch != old.branch:
+            there = now.branch or now.commit or "nothing"
+            return f"switched to {there}; the branch {old.branch} is checked out again", now
+        if repo.ask("merge-base", "--is-ancestor", old.commit, now.commit).code:
+            return "moved the branch's tip off the run's commits; it is put back", now
+        return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
     def _base_of(self, before: "Before", left: Position) -> str:
         """The tree that the call's own changes count from: where it went, if that is no continuation of ours."""
@@ -195,8 +182,5 @@ class Before(NamedTuple):
     tree: str
     kept: dict[str, bytes]
     git: Kept
-
-
-def _listed(paths: list[str]) -> str:
-    shown = ", ".join(map(visible, paths[:5]))
-    return shown + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+    refs: flow_refs.Kept
+    inner: dict[str, flow_inner.State]

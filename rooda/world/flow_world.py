@@ -11,6 +11,7 @@ from rooda.policy.flow_labels import artifacts, label, sensor_file
 from rooda.policy.flow_records import (
     ERROR,
     LOOP,
+    PENDING,
     STATUSES,
     Action,
     Decision,
@@ -75,6 +76,7 @@ def world_of(session: Session, place: Files, guard: Guard, ways: Ways) -> FlowWo
         enter=lambda job: flow_artifacts.enter(place, job.node, session.clean(job.setpoint)),
         stubs=lambda job: flow_artifacts.stub(place, job.node),
         measure=partial(measured, bench),
+        readings=partial(readings, place),
         open=lambda job, number: flow_artifacts.update(place, job.node, number, "running", session.clean(job.setpoint)),
         control=partial(controlled, bench),
         act=partial(acted, bench),
@@ -95,7 +97,7 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
     if bench.ways.native:
         told = bench.told(node)
         work = partial(flow_native.measure, bench.session, told, place.project, number, bench.ways.sensor_timeout)
-        bench.calls.guarded(f"sensors of {node.path}", outputs, False, work, False)
+        bench.calls.guarded(f"sensors of {node.path}", outputs, False, work)
         tag = label(job.parent_label, number)
         bench.calls.keep("sensor", node.path, tag, f"{number:04d}-sensor-{tag}", outputs)
         return sensor_files(place, node)
@@ -113,6 +115,12 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
             answer=lambda said: flow_contract.reading(said, node.sensors[0].name),
         )
     )
+
+
+def readings(place: Files, job: Job) -> tuple[Reading, ...]:
+    """After a failure: a file that is not there, or not what it should be, is no reading."""
+    now = flow_artifacts.readings(place, job.node)
+    return tuple(found or Reading(sensor.name, PENDING) for sensor, found in zip(job.node.sensors, now, strict=True))
 
 
 def sensor_files(place: Files, node: Node) -> tuple[Reading, ...]:
@@ -206,7 +214,7 @@ def _looped(bench: Bench, job: Job, number: int, decided: Decision) -> Action:
     assert bench.ways.loop is not None, "checked before the start"
     output = bench.place.of_node(job.node.path, ACTUATOR)
     work = partial(bench.ways.loop, bench.session, job, number, decided.plan)
-    done = bench.calls.guarded(f"the loop of {job.node.path}", [output], True, work, True)
+    done = bench.calls.guarded(f"the loop of {job.node.path}", [output], True, work, may_commit=True)
     flow_artifacts.put(output, f"# Actuator Output\n\n## What Was Done\n\n{done.text}\n")
     return done
 

@@ -58,7 +58,8 @@ def test_F_031_F_032_a_taken_name_gets_a_number(flow: Flow) -> None:
 def test_F_032_the_branch_is_checked_out_during_the_run(flow: Flow) -> None:
     """An agent that looks finds it."""
     flow.scenario("S1")
-    flow.say("sensor-unit", f"!sh git rev-parse --abbrev-ref HEAD > {flow.ws.fake}/branch\n---\nstatus: pass\n---\n")
+    shell = f"git rev-parse --abbrev-ref HEAD > {flow.ws.fake}/branch"
+    flow.say("sensor-unit", f"!sh {shell}\n---\nsensor: unit\nstatus: pass\n---\n")
     assert flow.run().code == 0
     with open(f"{flow.ws.fake}/branch") as file:
         assert file.read().strip() == "ai-loop/do-it"

@@ -217,3 +217,44 @@ def test_F_150_F_152_F_135_an_error_is_written_everywhere(flow: Flow) -> None:
         assert own["status"] == "error"
     assert flow.state["status"] == "error"
     assert flow.clean()
+
+
+def test_F_123_F_156_an_error_shows_no_reading_that_is_not_there(flow: Flow) -> None:
+    """The sensors fail after an action: their old reading is gone from message and result, the action is told."""
+    flow.scenario("S1")
+    flow.sensor("unit", "pass")
+    flow.say("sensor-unit", flow.ws.read("../fake/sensor-unit.1"), "!nowrite\n")
+    ran = flow.run()
+    assert ran.code == 1 and "WARNING: main: sensors of main failed: sensor-unit-output.md was not written" in ran.err
+    last = flow.at("1")
+    assert last.fields["sensors"] == "unit: pending" and "error: sensors of main failed" in last.subject
+    result = flow.shown("1", flow.ap("main", "result-output.md"))
+    assert "| unit | pass | pending |" in result and "not measured: unit" in result
+    assert "- Done: Wrote one into src.txt." in result
+    assert flow.shown("1", "src.txt") == "one\n"
+
+
+def test_F_137_an_error_at_the_entry_names_the_sensors(flow: Flow) -> None:
+    """Not `none`, which is a node without sensors."""
+    flow.scenario("S1")
+    flow.say("sensor-unit", "!nowrite\n", "!nowrite\n")
+    assert flow.run().code == 1
+    assert flow.at("0").fields["sensors"] == "unit: pending"
+
+
+def test_F_156_an_action_that_failed_is_not_denied(flow: Flow) -> None:
+    """What it left is in the commit; readings that are there still count."""
+    flow.scenario("S1")
+    flow.say("actuator-main", "!edit src.txt half\n!exit 3\n")
+    assert flow.run().code == 1
+    assert flow.at("1").fields["sensors"] == "unit: fail"
+    result = flow.shown("1", flow.ap("main", "result-output.md"))
+    assert "no action was finished; one that failed may have left" in result
+
+
+def test_FQ_26_the_action_at_the_limit(ran: Ran) -> None:
+    """Subject and action say the same; how many cycles that were stands in the report."""
+    flow, done = ran("S3")
+    assert flow.at("3").fields["action"] == "max iterations reached"
+    assert flow.at("3").subject.endswith(" — max iterations reached")
+    assert "limit 3: 2 full cycles" in done.out

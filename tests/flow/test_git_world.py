@@ -13,6 +13,8 @@ from flow_kit import Flow
 from harness import Workspace, until
 from processes import alive
 
+PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
+
 
 def refused(flow: Flow, code: int, *said: str) -> None:
     """Not started: the exit code, the words, no branch, no run, no call."""
@@ -173,11 +175,9 @@ def test_strange_file_names(flow: Flow) -> None:
         flow.ws.write(name, "before\n")
     flow.commit("strange")
     quoted = " ".join("'" + name.replace("'", "'\\''") + "'" for name in STRANGE if "\n" not in name)
-    flow.say(
-        "sensor-unit", f"!sh for f in {quoted}; do echo bad > \"./$f\"; done; touch 'new one'\n---\nstatus: pass\n---\n"
-    )
+    flow.say("sensor-unit", f"!sh for f in {quoted}; do echo bad > \"./$f\"; done; touch 'new one'\n{PASSES}")
     flow.say("actuator-main", f'!sh for f in {quoted}; do echo good > "./$f"; done\n## What Was Done\n\nall\n')
-    flow.say("sensor-unit", *[Path(flow.ws.fake, "sensor-unit.1").read_text(), "---\nstatus: pass\n---\n"])
+    flow.say("sensor-unit", *[Path(flow.ws.fake, "sensor-unit.1").read_text(), PASSES])
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back" in ran.err
@@ -458,7 +458,7 @@ def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> Non
 def test_the_second_offence_is_an_error(flow: Flow) -> None:
     """The same agent changes what it may not twice in a run: its node ends."""
     flow.scenario("S1")
-    bad = "!sh echo bad > src.txt\n---\nstatus: fail\n---\n"
+    bad = "!sh echo bad > src.txt\n---\nsensor: unit\nstatus: fail\n---\n"
     flow.say("sensor-unit", bad, bad)
     ran = flow.run()
     assert ran.code == 1
@@ -484,7 +484,7 @@ def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
     flow.ws.write(".gitignore", "build/\n")
     flow.commit("ignore")
     flow.say(
-        "sensor-unit", "!edit build/out.o x\n---\nstatus: fail\n---\n", "!edit build/out.o y\n---\nstatus: pass\n---\n"
+        "sensor-unit", "!edit build/out.o x\n---\nsensor: unit\nstatus: fail\n---\n", f"!edit build/out.o y\n{PASSES}"
     )
     ran = flow.run()
     assert ran.code == 0 and "put back" not in ran.err
@@ -527,6 +527,7 @@ CONTRACT: dict[str, tuple[str, str]] = {
     "nothing written": ("controller-main", "!nowrite\n"),
     "exit 1 after a good file": ("controller-main", "!exit 1\n---\ntarget-met: true\n---\n"),
     "another sensor": ("sensor-unit", "---\nsensor: other\nstatus: pass\n---\n"),
+    "no sensor named": ("sensor-unit", "---\nstatus: pass\n---\n"),
     "pending": ("sensor-unit", "---\nsensor: unit\nstatus: pending\n---\n"),
     "an empty report": ("actuator-main", "\n"),
 }
@@ -543,7 +544,7 @@ def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
     role = key.partition("-")[0]
     mine = [call for call in flow.calls if call["role"] == role]
     assert len(mine) == 2 and mine[0]["prompt"] == mine[1]["prompt"]
-    good = {"controller": "---\ntarget-met: true\n---\n", "sensor": "---\nstatus: pass\n---\n", "actuator": "x\n"}[role]
+    good = {"controller": "---\ntarget-met: true\n---\n", "sensor": PASSES, "actuator": "x\n"}[role]
     flow.say(key, text, text, text, good)
     again: Any = flow.resume(flow.run_id)
     assert again.code == 0, again.both

@@ -180,6 +180,7 @@ def world(disk: Disk, script: Script, crashes: Iterator[int], fails: int = -1) -
         enter=enter,
         stubs=stubs,
         measure=lambda job, number: call("sensors", job, "SENSORS", (Reading("s", "fail"),)),
+        readings=lambda job: disk.files.get((job.node.path, "SENSORS"), (Reading("s", "pending"),)),
         open=opened,
         control=control,
         act=lambda job, number, decision: call("actuator", job, "ACT", Action("did")),

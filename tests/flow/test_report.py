@@ -62,7 +62,7 @@ def test_F_194_rooda_measures_and_edits_nothing_itself(flow: Flow) -> None:
     assert flow.run().code == 1
     assert flow.ws.read("src.txt") == "zero\n"
     assert not flow.ws.exists(flow.ap("main", "sensor-unit-output.md"))
-    assert flow.at("0").fields["sensors"] == "none"
+    assert flow.at("0").fields["sensors"] == "unit: pending"
 
 
 @pytest.mark.parametrize("name", ["S1", "S2", "S3", "S4", "S5"])

@@ -33,12 +33,14 @@ def held(flow: Flow, key: str, after: bool = False) -> None:
     script.write_text(wait + script.read_text())
 
 
-def kill_at(flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, task: str = "do it") -> int:
+def kill_at(
+    flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, words: tuple[str, ...] = ("do it",)
+) -> int:
     """Start, and kill the loop while the agent with this answer works; then the answer is as it was."""
     script = Path(flow.ws.fake, key)
     before = script.read_text() if script.exists() else None
     held(flow, key)
-    running = flow.ws.start("flow", "run", task)
+    running = flow.ws.start("flow", "run", *words)
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30, f"{key} to be reached")
     if whole:
         os.killpg(os.getpgid(running.pid), signal.SIGKILL)
@@ -332,3 +334,33 @@ def test_several_open_runs_are_listed(flow: Flow) -> None:
     assert ran.code == 3
     assert len(re.findall(r"run_\d{8}_00\d", ran.err)) == 2
     assert front_matter(flow.ws.read(flow.rd("run-state.md")))["status"] == "running"
+
+
+@pytest.mark.parametrize("how", ["committed", "not committed", "killed again"])
+def test_a_run_at_its_limit_goes_on_under_a_higher_one(flow: Flow, how: str) -> None:
+    """Exit 4 keeps the state: refused with words while the limit is the same, then the next cycle follows."""
+    flow.scenario("S3")
+    assert flow.run().code == 4
+    name = flow.run_id
+    refused = flow.resume(name)
+    assert refused.code == 2 and "raise max_iterations of main" in refused.err and "still 3" in refused.err
+    assert f"rooda flow resume {name}" in flow.resume().err
+    flow.ws.write(".ai-loop/flow.yaml", flow.ws.read(".ai-loop/flow.yaml").replace("iterations: 3", "iterations: 5"))
+    if how == "committed":
+        flow.commit("more")
+    if how == "killed again":
+        held(flow, "controller-main.3")
+        running = flow.ws.start("flow", "resume", name)
+        until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
+        running.signal(signal.SIGKILL)
+        running.finish()
+        until(lambda: not flow.ws.leftovers(), 15)
+        Path(flow.ws.fake, "controller-main.3").unlink()
+    before = len(flow.calls)
+    ran = flow.resume(name)
+    assert ran.code == 4, ran.both
+    assert flow.calls[before]["role"] == "controller"
+    assert "limit 5: 4 full cycles" in ran.out
+    labels = [label for label in flow.labels() if label]
+    assert labels == (["0", "1", "2", "3", "3", "4", "5"] if how == "committed" else ["0", "1", "2", "3", "4", "5"])
+    assert flow.fm(flow.ap("main", "result-output.md"))["iterations-executed"] == 4 and flow.clean()

@@ -9,7 +9,7 @@ from rooda.loops.flow import executed, node
 from rooda.model import Json
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState
+from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState, listed
 from rooda.stores.flow_run import STEP, FlowStore, Place
 from rooda.world import flow_commits, lock
 from rooda.world.flow_artifacts import Files
@@ -38,6 +38,8 @@ def go(
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
             store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
             session.tell("run.resumed" if resumed else "run.started", **_opening(here, state, done))
+            if guard.inner.paths:
+                session.tell("problem", text=_of_inner(guard.inner.paths))
             ended = node(Run(store), Job(root, task), world_of(session, files, guard, here.ways()))
             session.tell("run.ended", **_ending(here, state, ended, session.elapsed()))
         except Interrupted as cut:
@@ -60,6 +62,11 @@ def _open(
         facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}
         session.tell("run.ended", **facts, hint=hint, elapsed=round(session.elapsed(), 3))
     return code
+
+
+def _of_inner(paths: list[str]) -> str:
+    what = f"Repositories lie inside this one ({listed(paths)}). The run's commits can't hold what is changed in them"
+    return f"{what}: it is put back after each call. To work at one, run a flow in it."
 
 
 def _said(mishap: Exception) -> str:

@@ -12,10 +12,11 @@ from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.model import Json
 from rooda.policy.flow_labels import in_chain, run_folder
-from rooda.policy.flow_records import ERROR, RUNNING
+from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import flow_commits, flow_repo, lock
+from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo, lock
+from rooda.world.flow_artifacts import Files
 from rooda.world.repo import Repo, position
 
 
@@ -54,7 +55,9 @@ def chosen(runs: Sequence[Known], name: str | None) -> Known:
         return named(runs, name)
     open_ = flow_runs.running(runs)
     if not open_:
-        raise UsageProblem("Nothing to resume here.", 'Start with: rooda flow run "TASK"')
+        ended = next((run for run in runs if run.status in (ERROR, LIMIT)), None)
+        more = f"\nGo on with the one that ended, {ended.status}: rooda flow resume {ended.id}" if ended else ""
+        raise UsageProblem("Nothing to resume here.", f'Start with: rooda flow run "TASK"{more}')
     if len(open_) > 1:
         rows = "\n".join(f"  rooda flow resume {run.id}  ({run.branch})" for run in open_)
         raise Undecided("Several runs can be resumed; name one.", rows)
@@ -64,7 +67,7 @@ def chosen(runs: Sequence[Known], name: str | None) -> Known:
 def named(runs: Sequence[Known], name: str) -> Known:
     """A run that can go on; UsageProblem says why one can't."""
     found = flow_runs.named(runs, name)
-    if found.status not in (RUNNING, ERROR):
+    if found.status not in (RUNNING, ERROR, LIMIT):
         raise UsageProblem(f"{name} has ended: {found.status}.", 'Start a new run: rooda flow run "TASK"')
     return found
 
@@ -72,6 +75,8 @@ def named(runs: Sequence[Known], name: str) -> Known:
 def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
     """From where the run's files and commits say. We are on its branch."""
     root = here.topology.root
+    if run.status == LIMIT:
+        _require_room(here, run)
     gone = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
     if gone:
         what = f"{run.id} stands in {gone[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
@@ -90,11 +95,34 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
     return go(here, state, boundaries, held, task, resumed=True)
 
 
+def _require_room(here: Ready, run: Known) -> None:
+    """A run that ended at its limit goes on under a higher one."""
+    root = here.topology.root
+    reached, _ = flow_artifacts.standing(Files(here.repo.workspace, run.id), root)
+    if root.max_iterations <= reached:
+        hint = f"To go on, raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
+        what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."
+        raise UsageProblem(what, f'{hint}\nOr start a new run: rooda flow run "TASK"')
+
+
 def to_branch(repo: Repo, run: Known) -> Known:
-    """To the run's branch; never with changes of somebody else's."""
-    if position(repo).branch == run.branch:
-        return run
-    own = repo.inside(run_folder(run.id)) + "/"
+    """To the run's branch, with its files as they were left; never with changes of somebody else's."""
+    away = position(repo).branch != run.branch
+    others = flow_runs.in_the_way(flow_runs.known(repo), flow_repo.branches(repo), run.id)
+    if away:
+        _require_no_changes(repo, run, [run.id, *(other.id for other in others)])
+    for other in others:
+        flow_aside.put(repo, other.id, other.branch)
+    if away:
+        flow_repo.check_out(repo, run.branch)
+    if run.aside:
+        flow_aside.bring_back(repo, run.aside)
+    return named(flow_runs.known(repo), run.id) if away or run.aside else run
+
+
+def _require_no_changes(repo: Repo, run: Known, runs: Sequence[str]) -> None:
+    """But in the folders of these runs."""
+    own = tuple(repo.inside(run_folder(each)) + "/" for each in runs)
     foreign = [path for _, path in flow_repo.dirty(repo) if not path.startswith(own)]
     if foreign:
         raise Undecided(
@@ -102,8 +130,6 @@ def to_branch(repo: Repo, run: Known) -> Known:
             + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""),
             "Commit or stash them first.",
         )
-    flow_repo.check_out(repo, run.branch)
-    return named(flow_runs.known(repo), run.id)
 
 
 resume = click.Command(
@@ -111,6 +137,7 @@ resume = click.Command(
     callback=_resume,
     params=[click.Argument(["name"], required=False, metavar="[RUN]"), *options.for_kind()],
     help="Go on with an interrupted run, on its branch. RUN is its id; without it the only one that is open is taken. "
-    "A run that ended with an error goes on at the step that failed, if it is named.",
+    "A run that ended with an error goes on at the step that failed, one that ended at its limit under a higher one, "
+    "if it is named.",
     short_help="Go on with an interrupted run.",
 )

@@ -74,8 +74,14 @@ def of_run(repo: Repo, run: Known, pid: int | None) -> Json:
 
 def _folders(repo: Repo, run: Known) -> list[str]:
     """Every node of the run, also those that have not been entered; on another branch git knows only the others."""
-    top = os.path.join(repo.workspace, run_folder(run.id), "nodes")
-    return [os.path.relpath(folder, top) for folder, _, _ in os.walk(top) if folder != top] if run.here else []
+    project = _project(repo, run)
+    top = os.path.join(project, run_folder(run.id), "nodes")
+    return [os.path.relpath(folder, top) for folder, _, _ in os.walk(top) if folder != top] if project else []
+
+
+def _project(repo: Repo, run: Known) -> str:
+    """Below which the run's files are; "" where only git has them."""
+    return repo.workspace if run.here else run.aside.root if run.aside else ""
 
 
 def _subject(boundary: Any) -> str:
@@ -101,8 +107,8 @@ def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
 
 
 def _file(repo: Repo, run: Known, path: str, name: str) -> str:
-    if run.here:
-        return flow_artifacts.text(Files(repo.workspace, run.id).of_node(path, name)) or ""
+    if project := _project(repo, run):
+        return flow_artifacts.text(Files(project, run.id).of_node(path, name)) or ""
     data = flow_commits.committed(repo, run.branch, f"{artifacts(run.id, path)}/{name}")
     return files.to_text(data or b"")
 

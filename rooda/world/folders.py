@@ -1,0 +1,30 @@
+"""Removing folders: with all that is in one, or those that have become empty."""
+
+import os
+
+from rooda.world import files
+
+
+def remove(path: str) -> None:
+    """Gone with all that is in it, whether or not it was there. Links are removed, not followed."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        files.remove(path)
+        return
+    for folder, inner, names in os.walk(path, topdown=False):
+        for name in (*names, *inner):
+            place = os.path.join(folder, name)
+            if name in names or os.path.islink(place):
+                files.remove(place)
+            else:
+                os.rmdir(place)
+    os.rmdir(path)
+
+
+def remove_empty(path: str, top: str) -> None:
+    """This folder and those above it, as long as nothing is in them, up to `top`, which stays."""
+    while path != top and path.startswith(top):
+        try:
+            os.rmdir(path)
+        except OSError:
+            return
+        path = os.path.dirname(path)

@@ -1,0 +1,191 @@
+"""What agents of a flow do to git beside their work: branches, tags, repeated offences, repositories inside."""
+
+from pathlib import Path
+
+import pytest
+from flow_kit import Flow
+
+MOVES = {
+    "branch -f": ("git branch -f main $(git commit-tree -m x HEAD^{tree})", "main (to "),
+    "a commit there": (
+        "git stash -qu; git checkout -q main; git commit -q --allow-empty -m mine; git checkout -q ai-loop/do-it; "
+        "git stash pop -q",
+        "main (to ",
+    ),
+    "deletes": ("git tag -d v1; git branch -q -D old", "old (deleted), the tag v1 (deleted)"),
+    "packs first": ("git pack-refs --all; git tag -f v1", "the tag v1 (to "),
+    "a link": ("git symbolic-ref refs/heads/main refs/heads/ai-loop/do-it", "main (to ref: refs/heads/ai-loop/do-it)"),
+    "no ref at all": ("echo bad > .git/refs/heads/main", "main (deleted)"),
+    "one in the way": ("git branch -q -D old; git branch old/x; git tag -d v1", "not all can be put back"),
+}
+
+
+def refs(flow: Flow) -> dict[str, str]:
+    """All but the run's branch."""
+    rows = flow.ws.git("for-each-ref", "--format=%(refname) %(objectname)%(symref)", "refs/heads", "refs/tags")
+    found = dict(row.split() for row in rows.splitlines())
+    return {name: value for name, value in found.items() if name != "refs/heads/ai-loop/do-it"}
+
+
+@pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
+@pytest.mark.parametrize("name", MOVES)
+def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, role: str) -> None:
+    """What was there before the call is there after it, and what was done is said."""
+    shell, said = MOVES[name]
+    flow.scenario("S1")
+    flow.ws.git("tag", "-a", "-m", "x", "v1")
+    flow.ws.git("branch", "old")
+    key = Path(flow.ws.fake, f"{role}.1")
+    key.write_text(f"!sh {shell}\n{key.read_text()}")
+    before = refs(flow)
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert said in ran.err
+    after = refs(flow)
+    assert after == before or "in the way" in name
+    assert after["refs/tags/v1"] == before["refs/tags/v1"] and flow.labels() == ["0", "1", "2"]
+
+
+def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
+    """What it holds may be nowhere else: it is no offence, however often."""
+    flow.scenario("S3")
+    flow.say("actuator-main", *[f"!sh git branch new{n}; git tag t{n}\n## What Was Done\n\nx\n" for n in (1, 2)])
+    ran = flow.run()
+    assert ran.code == 4, ran.both
+    assert "left new branches or tags, which stay: new2, the tag t2" in ran.err
+    assert "refs/heads/new1" in refs(flow)
+
+
+def test_F_033_who_works_in_another_work_tree_moves_what_he_likes(flow: Flow) -> None:
+    """Commits, resets and new branches there while an agent works here are not put back, and nobody is blamed."""
+    flow.scenario("S1")
+    other = f"{flow.ws.root}/other"
+    flow.ws.git("branch", "side")
+    flow.ws.git("worktree", "add", "-q", other, "side")
+    shell = (
+        f"cd {other}; git commit -q --allow-empty -m theirs; git checkout -q -b third; git commit -q --allow-empty -m x"
+    )
+    flow.say("actuator-main", f"!edit src.txt one\n!sh {shell}\n## What Was Done\n\none\n")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "WARNING" not in ran.err
+    assert flow.ws.git("log", "--format=%s", "-1", "side") == "theirs\n"
+
+
+OFFENCES = {
+    "a hook": ("actuator-main", "echo x > .git/hooks/pre-push"),
+    "a commit": ("controller-main", "git commit -q --allow-empty -m no"),
+    "a moved branch": ("actuator-main", "git branch -f main HEAD"),
+}
+
+
+@pytest.mark.parametrize("name", OFFENCES)
+def test_F_141_the_second_offence_ends_the_node_whatever_it_was(flow: Flow, name: str) -> None:
+    """git's own files, commits and branches count as the work tree does."""
+    key, shell = OFFENCES[name]
+    flow.scenario("S3")
+    text = Path(flow.ws.fake, f"{key}.1").read_text()
+    flow.say(key, *[f"!sh {shell}\n{text}"] * 2)
+    ran = flow.run()
+    assert ran.code == 1, ran.both
+    assert "did what it may not, for the second time" in ran.err
+
+
+def test_F_141_a_sensors_command_that_edits_is_ended_too(flow: Flow) -> None:
+    """`sensors = "native"`: what rooda runs itself may change no more than an agent."""
+    flow.scenario("S3")
+    flow.ws.config(flow.ws.read("rooda.toml") + '[flow]\nsensors = "native"\n')
+    flow.agent("sensor-unit", "x\n", front='command: "echo bad >> src.txt"\n')
+    flow.commit("native")
+    ran = flow.run()
+    assert ran.code == 1 and "for the second time" in ran.err
+    assert "bad" not in flow.ws.read("src.txt")
+
+
+def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
+    """Not as a commit that is taken back."""
+    flow.scenario("S1")
+    flow.say("actuator-main", "!sh git reset -q --hard HEAD~1\n!edit src.txt one\n## What Was Done\n\none\n")
+    ran = flow.run()
+    assert "moved the branch's tip off the run's commits; it is put back" in ran.err
+    assert flow.labels() == ["0", "1", "2"]
+
+
+def with_submodule(flow: Flow) -> None:
+    """`lib`, with a file of its own."""
+    inner = f"{flow.ws.root}/inner"
+    flow.ws.git("init", "-q", inner)
+    Path(inner, "f").write_text("as it was\n")
+    flow.ws.git("-C", inner, "add", "f")
+    flow.ws.git("-C", inner, "commit", "-q", "-m", "one")
+    flow.ws.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner, "lib")
+    flow.commit("submodule")
+
+
+INSIDE = {
+    "edits": "echo bad > lib/f",
+    "adds": "mkdir -p lib/d/e; echo bad > lib/d/e/x",
+    "deletes": "rm lib/f",
+    "stages": "echo bad > lib/f; git -C lib add -A",
+    "commits": "echo bad > lib/f; git -C lib commit -qam bad",
+    "detaches": "git -C lib checkout -q --detach; git -C lib commit -q --allow-empty -m x",
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: str) -> None:
+    """Files, index and HEAD of the repository inside are as they were, and it is said."""
+    flow.scenario("S1")
+    with_submodule(flow)
+    head = flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh {INSIDE[name]}\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "sensors of main changed files of a repository inside; put back: lib/" in ran.err
+    assert flow.ws.read("lib/f") == "as it was\n" and not flow.ws.exists("lib/d")
+    assert flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD") == head
+    assert flow.clean()
+
+
+def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Flow) -> None:
+    """No commit of the run can hold it: told at the start, put back with a word; the second time is an error."""
+    flow.scenario("S3")
+    with_submodule(flow)
+    flow.say("actuator-main", *["!edit src.txt one\n!edit lib/f new\n## What Was Done\n\nx\n"] * 2)
+    ran = flow.run()
+    assert ran.code == 1, ran.both
+    assert "Repositories lie inside this one (lib)" in ran.err and "put back: lib/f" in ran.err
+    assert flow.ws.read("lib/f") == "as it was\n" and flow.ws.read("src.txt") == "one\n"
+    assert flow.clean()
+
+
+@pytest.mark.parametrize("commit", ["git -C in commit -q --allow-empty -m x", "true"])
+def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: str) -> None:
+    """A clone of the run's branch would not have its files: that is said once, and no offence."""
+    flow.scenario("S3")
+    flow.say("actuator-main", f"!sh git init -q in; echo x > in/f; {commit}\n## What Was Done\n\nx\n")
+    ran = flow.run()
+    assert ran.code == 4, ran.both
+    assert ran.err.count("made repositories inside: in; the run's commits hold their commits, not their files") == 1
+
+
+def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
+    """git can't put it into a tree, and it goes all the same, with the folder that it lay in."""
+    flow.scenario("S1")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh git init -q a/in; echo x > a/in/f\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: a/in" in ran.err and not flow.ws.exists("a") and flow.clean()
+
+
+def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
+    """As far as nothing else is in them."""
+    flow.scenario("S1")
+    flow.ws.write("kept/x", "x\n")
+    flow.commit("kept")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh mkdir -p kept/a/b new/c; touch kept/a/b/f new/c/f\n{key.read_text()}")
+    assert flow.run().code == 0
+    assert flow.ws.exists("kept/x") and not flow.ws.exists("kept/a") and not flow.ws.exists("new")
