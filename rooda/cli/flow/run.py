@@ -4,7 +4,7 @@ import click
 
 from rooda.cli import entrance, options
 from rooda.cli.flow.go import go
-from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, require_clean
+from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, require_clean, warn_of_ignored
 from rooda.cli.flow.resume import go_on, named, to_branch
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
@@ -58,6 +58,7 @@ def _apart(here: Ready, under: Ground, task: str) -> int:
 
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(here, allow_dirty)
+    warn_of_ignored(here)
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
