@@ -1,11 +1,14 @@
 """What a flow's events say on the screen. Pure: facts in, text out."""
 
+import re
 import shlex
 
 from rooda.model import Json
 from rooda.policy.durations import whole
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.report.lines import Line
+
+DETACHED = re.compile("[0-9a-f]{40,64}")  # a base that is no branch
 
 
 def _started(record: Json) -> list[Line]:
@@ -41,6 +44,7 @@ def _ended(record: Json) -> list[Line]:
         return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}"), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
+    mine = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # merged into no branch, it would be lost again
     first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
     resume = f"Go on:    {first.get(record['status'], '')}rooda flow resume {record['name']}"
     going = [Line("info", resume)] if record["status"] in first else []
@@ -50,7 +54,7 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"Base branch: {record['base_branch']}"),
         Line("info", f"Commits: {commits}"),
         Line("info", f"See it:   git diff {base}...{branch}"),
-        Line("info", f"Take it:  git checkout {base} && git merge {branch}"),
+        Line("info", f"Take it:  git checkout {mine} && git merge {branch}"),
         Line("info", f"Or:       git rebase {base}"),
         Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
         *going,

@@ -14,7 +14,7 @@ def loop_faults(value: dict[str, Any]) -> list[str]:
     """What is wrong with it, as the rest of a sentence that begins with the node."""
     kind = value.get("loop")
     if not isinstance(kind, str) or kind not in KEYS:
-        return [f"actuator.loop must be one of {', '.join(KEYS)}, got {kind!r}"]
+        return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]
     faults = [f"unknown key actuator.{key}" for key in value if key not in COMMON and key not in KEYS[kind]]
     if kind == "reflex" and ("rules" in value) == ("template" in value):
         faults.append("actuator must have exactly one of rules and template")

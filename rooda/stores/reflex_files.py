@@ -12,7 +12,7 @@ from rooda.loops.reflex_state import RUNNING, State, decoded
 from rooda.model import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.reflex_sections import hashes
-from rooda.world import clock, files, lock
+from rooda.world import clock, files, folders, lock
 from rooda.world.runfolder import make_home
 
 HOME = os.path.join(".ai-factory", "evolution")
@@ -67,10 +67,10 @@ def pointer(workspace: str) -> str:
 
 def aliases(workspace: str) -> list[str]:
     """Every loop of this workspace."""
-    return [place.alias for place in folders(workspace) if is_begun(place)]
+    return [place.alias for place in places(workspace) if is_begun(place)]
 
 
-def folders(workspace: str) -> list[Place]:
+def places(workspace: str) -> list[Place]:
     """Every folder that can be a loop's."""
     entries = files.entries(os.path.join(workspace, HOME))
     places = [Place(workspace, entry) for entry in sorted(entries) if is_alias(entry)]
@@ -191,7 +191,7 @@ class Alone:
 
 
 def write_json(path: str, value: Json) -> None:
-    files.make_way(path)
+    folders.make_way(path)
     files.replace(path, _json(value))
 
 

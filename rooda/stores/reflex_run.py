@@ -14,7 +14,7 @@ from rooda.loops.reflex_state import ELSEWHERE, EVALUATE, RUNNING, State, encode
 from rooda.model import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place
-from rooda.world import clock, files, lock
+from rooda.world import clock, files, folders, lock
 
 
 class ReflexStore:
@@ -86,7 +86,7 @@ class ReflexStore:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
-            files.make_way(place.artifact)
+            folders.make_way(place.artifact)
             files.move(waiting, place.artifact)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
@@ -147,7 +147,7 @@ def tidy(place: Place, state: State | None) -> None:
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
         if name == mark:
-            files.make_way(place.artifact)
+            folders.make_way(place.artifact)
             files.rename(path, place.artifact)
         else:
             files.remove(path)
@@ -158,7 +158,7 @@ def tidy(place: Place, state: State | None) -> None:
 
 def tidy_all(workspace: str) -> None:
     """What earlier processes left half-done, of loops that nobody works on; of ended ones the pointer too."""
-    for place in reflex_files.folders(workspace):
+    for place in reflex_files.places(workspace):
         if lock.is_held(place.lock):
             continue
         if not reflex_files.is_begun(place):
@@ -180,11 +180,11 @@ def removed(place: Place) -> list[str]:
             return []
         tidy(place, None)
         for path in (place.artifact, place.run, place.history):
-            files.make_way(path)
+            folders.make_way(path)
             files.remove(path)
         left = sorted(os.listdir(place.folder))
         if not left:
-            files.prune(place.folder)
+            folders.prune(place.folder)
     return left
 
 

@@ -223,20 +223,6 @@ def remove(path: str) -> None:
             raise
 
 
-def make_way(path: str) -> None:
-    """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
-    if not os.path.isdir(path) or os.path.islink(path):
-        return
-    try:
-        os.rmdir(path)
-    except OSError:
-        aside, number = f"{path}.folder", 1
-        while os.path.lexists(aside):
-            number += 1
-            aside = f"{path}.folder-{number}"
-        os.rename(path, aside)
-
-
 def move(old: str, new: str) -> None:
     """A new name, for files that nothing relies on after a crash."""
     os.rename(old, new)
@@ -245,11 +231,6 @@ def move(old: str, new: str) -> None:
 def rename(old: str, new: str) -> None:
     os.rename(old, new)
     sync_folder(os.path.dirname(new) or ".")
-
-
-def prune(path: str) -> None:
-    """An empty folder is gone, and those above it that are empty then."""
-    os.removedirs(path)
 
 
 def date(path: str, like: os.stat_result) -> None:

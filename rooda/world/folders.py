@@ -1,4 +1,4 @@
-"""Removing folders: with all that is in one, or those that have become empty."""
+"""Folders that go: with all that is in them, once they are empty, or out of the way of a file."""
 
 import os
 
@@ -28,3 +28,22 @@ def remove_empty(path: str, top: str) -> None:
         except OSError:
             return
         path = os.path.dirname(path)
+
+
+def make_way(path: str) -> None:
+    """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return
+    try:
+        os.rmdir(path)
+    except OSError:
+        aside, number = f"{path}.folder", 1
+        while os.path.lexists(aside):
+            number += 1
+            aside = f"{path}.folder-{number}"
+        os.rename(path, aside)
+
+
+def prune(path: str) -> None:
+    """An empty folder is gone, and those above it that are empty then."""
+    os.removedirs(path)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rooda.model import Command, Ran
-from rooda.world import files
+from rooda.world import files, folders
 from rooda.world import search as patterns
 
 search = patterns.search
@@ -33,7 +33,7 @@ class Guarded:
         """Put it back; True if that was necessary."""
         if self.intact():
             return False
-        files.make_way(self.path)
+        folders.make_way(self.path)
         if self.bytes is None:
             files.remove(self.path)
         else:

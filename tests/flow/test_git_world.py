@@ -105,8 +105,10 @@ def test_a_detached_head(flow: Flow) -> None:
     flow.scenario("S1")
     commit = flow.ws.git("rev-parse", "HEAD").strip()
     flow.ws.git("checkout", "-q", "--detach")
-    assert flow.run().code == 0
+    ran = flow.run()
+    assert ran.code == 0
     assert flow.state["base-branch"] == commit
+    assert f"git checkout -b NAME {commit} && git merge ai-loop/do-it" in ran.out  # else merged into no branch
 
 
 def test_a_work_tree_of_its_own(flow: Flow, tmp_path: Path) -> None:
@@ -153,6 +155,18 @@ def test_ignored_artifacts_are_committed(flow: Flow) -> None:
     names = flow.ws.git("show", "--name-only", "--format=", flow.at("1").sha).split()
     assert flow.ap("main", "controller-output.md") in names and "build.log" not in names
     assert flow.clean()
+
+
+def test_ignored_files_of_the_flow_are_named_at_the_start(flow: Flow) -> None:
+    """They are in no commit, so that a clone of the branch could not go on: said, and nothing is taken in by force."""
+    flow.scenario("S1")
+    flow.ws.write(".gitignore", ".ai-loop/\n")
+    flow.ws.git("rm", "-q", "--cached", ".ai-loop/flow.yaml")
+    flow.commit("ignored")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "git ignores .ai-loop/flow.yaml: a clone of the run's branch can't go on without" in ran.err
+    assert flow.ws.git("ls-files", ".ai-loop/flow.yaml") == "" and flow.ws.exists(".ai-loop/flow.yaml")
 
 
 STRANGE = [
@@ -225,6 +239,20 @@ def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
     assert run.finish() == 130
     assert "Interrupted" in run.both and "refused" not in run.both and flow.labels() == []
     assert not alive(int(Path(flow.ws.fake, "at").read_text())) and flow.ws.leftovers() == []
+    os.remove(flow.ws.file(".git/hooks/pre-commit"))
+    assert flow.resume(flow.run_id).code == 0
+    assert flow.labels() == ["0", "1", "2"]
+
+
+def test_a_killed_guardian_ends_a_hook_that_takes_long(flow: Flow) -> None:
+    """kill -9 of the process that people see, while git waits for a hook: nobody lives on, and the run goes on."""
+    flow.scenario("S1")
+    hook(flow, "pre-commit", f"echo $$ >{flow.ws.fake}/at; sleep 1000 & wait")
+    run = flow.ws.start("flow", "run", "make it two")
+    until(lambda: flow.ws.exists(f"{flow.ws.fake}/at") and Path(flow.ws.fake, "at").read_text().strip(), what="hook")
+    run.signal(signal.SIGKILL)
+    run.finish()
+    until(lambda: flow.ws.leftovers() == [], what="everything to be gone")
     os.remove(flow.ws.file(".git/hooks/pre-commit"))
     assert flow.resume(flow.run_id).code == 0
     assert flow.labels() == ["0", "1", "2"]
@@ -683,6 +711,7 @@ def acting(flow: Flow, keys: dict[str, object]) -> None:
     [
         ({"loop": "reflex"}, "exactly one of rules and template"),
         ({"loop": "goal", "procedure": "build"}, "unknown key actuator.procedure"),
+        ({}, "actuator.loop must be one of ooda, reflex, goal, got nothing"),
         ({"loop": "spiral"}, "actuator.loop must be one of ooda, reflex, goal, got 'spiral'"),
     ],
 )

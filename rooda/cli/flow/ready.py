@@ -11,7 +11,8 @@ from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
-from rooda.policy.flow_labels import chain
+from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
+from rooda.policy.flow_records import listed
 from rooda.policy.visible import visible
 from rooda.report.flow_screen import FlowScreen
 from rooda.settings import flow_agents, flow_yaml
@@ -21,7 +22,7 @@ from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
 from rooda.world import files, flow_lock, flow_native, flow_repo, lock
 from rooda.world.flow_world import Ways
-from rooda.world.repo import Repo
+from rooda.world.repo import Repo, listing
 
 
 class Ready(NamedTuple):
@@ -127,8 +128,6 @@ def lock_path(repo: Repo) -> str:
 
 def require_clean(here: Ready, allowed: bool) -> None:
     """What is not committed would become part of the first commit. The flow's own files may."""
-    from rooda.policy.flow_labels import agent_files
-
     own = {here.repo.inside(path) for path in agent_files(here.topology.root)}
     inner = here.repo.inside(".ai-loop/")
     found = [
@@ -146,6 +145,15 @@ def require_clean(here: Ready, allowed: bool) -> None:
             f"The work tree has changes that are not committed; nothing was started.\n{listed}",
             "Commit or stash them, or take them into the first commit: rooda flow run --allow-dirty …",
         )
+
+
+def warn_of_ignored(here: Ready) -> None:
+    """Committed on the run's branch, such a file would leave the work tree with it; so it stays out, and is named."""
+    own = [here.repo.inside(path) for path in (FLOW_FILE, *agent_files(here.topology.root))]
+    words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
+    ignored = files.to_text(here.repo.ask(*words, stdin=listing(own)).out).split("\0")[:-1]
+    if ignored:
+        entrance.warn(here.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't go on without.")
 
 
 def _confirmed(listed: str) -> bool:

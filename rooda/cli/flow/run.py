@@ -7,7 +7,7 @@ import click
 from rooda.cli import entrance, options
 from rooda.cli.as_started import has_own
 from rooda.cli.flow.go import go
-from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean
+from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean, warn_of_ignored
 from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
@@ -65,6 +65,7 @@ def _apart(here: Ready, under: Ground, task: str) -> int:
 
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(here, allow_dirty)
+    warn_of_ignored(here)
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
         entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
