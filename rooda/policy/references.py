@@ -1,5 +1,6 @@
 """Texts that hold a key, kept with the name of its variable in the key's place, and filled in again. Pure."""
 
+import re
 from collections.abc import Mapping
 
 from rooda.policy import secrets
@@ -10,8 +11,6 @@ LOST = MARK + MARK  # a form of a key that can't be made again from its variable
 
 def referenced(text: str, environ: Mapping[str, str], ordinary: str) -> str:
     """No key of these variables is in it any more."""
-    import re
-
     known, hidden = secrets.keys(environ, (ordinary,)), secrets.values(environ, (ordinary,))
     if secrets.hidden(text, hidden) == text:
         return text

@@ -72,8 +72,6 @@ def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
     joined = "".join(lines)
     for value in values:
         if value in joined and len(value) >= SHORTEST_CODE:
-            import re
-
             text = re.sub(_BREAK.join(map(re.escape, value)), HIDDEN, text)
     return text
 
@@ -170,8 +168,6 @@ def in_json(value: str, ascii_only: bool = False) -> str:
 
 
 def _with_large_digits(text: str) -> str:
-    import re
-
     return re.sub(r"(?<!\\)((?:\\\\)*\\u)([0-9a-f]{4})", lambda found: found[1] + found[2].upper(), text)
 
 
