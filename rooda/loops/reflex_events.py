@@ -193,7 +193,8 @@ def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[E
     now = fold(known)
     if now is None or (now.run_id, now.status) != (state.run_id, RUNNING) or _same_place(now, state):
         return []
-    for written in (2, 1, 0):  # the first events of that transition may be there already
+    first = known[-1].get("event") in ("evaluation_done", "refinement_done")  # of a transition that has two
+    for written in (1, 0) if first else (0,):
         before = fold(known[: len(known) - written])
         if before is None or before.status != RUNNING:
             continue

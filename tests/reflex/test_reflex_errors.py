@@ -167,6 +167,20 @@ def test_R_103_a_lost_end_is_written_again_as_it_was(kit: Kit) -> None:
     assert (events[-1]["payload"], [event["event"] for event in events].count("stopped")) == (last["payload"], 1)
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("scenario", ["T1", "T2", "T3", "T4", "T5", "T6"])
+def test_R_099_the_last_events_are_written_again_all_of_them(kit: Kit, scenario: str, lost: int) -> None:
+    """The end is in run.json and not in the history: what was judged is there again too, whatever came before."""
+    by_iteration(kit, scenario)
+    kit.new()
+    path = kit.path("history.jsonl")
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rows[:-lost]))
+    kit.reflex("resume")
+    again = [json.loads(row) for row in path.read_bytes().splitlines()]
+    assert [{**row, "ts": ""} for row in again] == [{**json.loads(row), "ts": ""} for row in rows]
+
+
 def test_the_files_of_a_loop_are_removed_while_it_runs(kit: Kit) -> None:
     """Nothing is saved, and nothing is said to be."""
     kit.ws.write("agent.sh", f'[ "$ROODA_CALL" = produce ] && rm -rf .ai-factory\nexec {FAKE}\n')
