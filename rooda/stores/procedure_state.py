@@ -150,7 +150,7 @@ def _checked(state: OodaState) -> OodaState:
         if getattr(state, key) < least:
             raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key in ("started_at", "last_iteration_at"):
-        if (text := getattr(state, key)) is not None and not _TIME.fullmatch(text):
+        if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty one says as little as none
             raise codec.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
         if seconds(duration) < 0:

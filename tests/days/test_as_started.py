@@ -225,7 +225,7 @@ def test_a_start_that_is_no_start(ws: Workspace, start: Any, again: tuple[str, .
     until(lambda: not ws.leftovers(), what="the end")
 
 
-SECRET = "postgres"
+SECRET = "p0stgres-key"
 
 
 def notes(ws: Workspace) -> str:
@@ -264,7 +264,7 @@ def test_all_goes_on_with_words_that_held_a_key(ws: Workspace) -> None:
     ran = ws.rooda("resume", "--all")
     assert ran.code == 0 and ran.out.startswith("Resumed build"), ran.both
     until(lambda: not ws.leftovers(), what="the end")
-    assert len(ws.calls) > 1 and all(b"migrate the postgres schema" in call.prompt for call in ws.calls)
+    assert len(ws.calls) > 1 and all(f"migrate the {SECRET} schema".encode() in call.prompt for call in ws.calls)
 
 
 def test_a_key_that_is_gone(ws: Workspace) -> None:
