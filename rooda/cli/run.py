@@ -7,7 +7,6 @@ import click
 
 from rooda.cli import options
 from rooda.cli.group import DASH_H
-from rooda.cli.kinds import OODA
 from rooda.cli.where import Where
 from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
@@ -67,6 +66,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
 def _gone_on(name: str, where: Where, typed: Json) -> int:
     """With --resume: as it was started, if something is there to go on with."""
     from rooda.cli.as_started import taken_over
+    from rooda.cli.kinds import OODA
     from rooda.cli.prepare import prepared
     from rooda.cli.start import can_resume, start
 

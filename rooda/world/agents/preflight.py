@@ -8,7 +8,7 @@ from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 from rooda.model import Prompt
 from rooda.terms import Agent
 from rooda.world import files
-from rooda.world.agents import command, environment, traps, versions
+from rooda.world.agents import command, environment, traps
 
 ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
 SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
@@ -94,6 +94,8 @@ def lines(agent: Agent, program: str) -> list[str]:
 
 def version_of(agent: Agent, program: str) -> str:
     """Only a program that bears the agent's name is asked: nobody knows what another would do with the question."""
+    from rooda.world.agents import versions  # and with it all that starts processes: a dry-run may do without
+
     option = agent.version if os.path.basename(program) == agent.name else ""
     return versions.version_of(program, option, environ(agent))
 
