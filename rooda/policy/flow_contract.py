@@ -27,9 +27,7 @@ def any_reading(text: str, name: str) -> Reading:
         raise Broken("has no front matter that can be read")
     if keys.get("status") not in (PASS, FAIL, PENDING):
         raise Broken(f"has the status {keys.get('status')!r:.100}; pass or fail was asked for")
-    if keys.get("sensor") is None:
-        raise Broken(f"does not say `sensor: {name}`")
-    if str(keys["sensor"]) != name:
+    if str(keys.get("sensor", name)) != name:
         raise Broken(f"speaks of the sensor {keys['sensor']!r:.100}")
     return Reading(name, keys["status"])
 

@@ -555,7 +555,7 @@ CONTRACT: dict[str, tuple[str, str]] = {
     "nothing written": ("controller-main", "!nowrite\n"),
     "exit 1 after a good file": ("controller-main", "!exit 1\n---\ntarget-met: true\n---\n"),
     "another sensor": ("sensor-unit", "---\nsensor: other\nstatus: pass\n---\n"),
-    "no sensor named": ("sensor-unit", "---\nstatus: pass\n---\n"),
+    "no sensor named": ("sensor-unit", "---\nsensor:\nstatus: pass\n---\n"),
     "pending": ("sensor-unit", "---\nsensor: unit\nstatus: pending\n---\n"),
     "an empty report": ("actuator-main", "\n"),
 }

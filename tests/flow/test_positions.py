@@ -102,13 +102,13 @@ def test_F_088_decisions() -> None:
 def test_F_078_readings() -> None:
     """pass and fail only, and of the sensor that was asked."""
     assert reading("---\nsensor: a\nstatus: pass\n---\n", "a") == Reading("a", "pass")
+    assert reading("---\nstatus: fail\n---\n", "a") == Reading("a", "fail")  # whose file it is its name says as well
     assert reading("---\nsensor: 7\nstatus: fail\n---\n", "7") == Reading("7", "fail")
     for text in (
         "",
         "---\nstatus: ok\n---\n",
         "---\nsensor: b\nstatus: pass\n---\n",
         "---\nsensor:\nstatus: pass\n---\n",
-        "---\nstatus: pass\n---\n",
         "---\nstatus: pass\nstatus: fail\n---\n",
     ):
         with pytest.raises(Broken):
