@@ -83,7 +83,7 @@ DIMENSIONS = (
     Dimension("flow: iterations", (4, 40, 400), flow.added),
     Dimension("flow: nodes, one in the other", (1, 3, 9), lambda bench, size: flow.added(bench, 4, depth=size)),
     Dimension("flow: files", (50, 500, 5_000), lambda bench, size: flow.added(bench, 6, size)),
-    Dimension("goal: iterations", (10, 100, 1_000), goal.added),
+    Dimension("goal: iterations and steps", (10, 100, 1_000), goal.added),
     Dimension("goal: criteria", (1, 10, 100), lambda bench, size: goal.added(bench, 6, size)),
     Dimension("goal: files", (100, 1_000, 10_000), lambda bench, size: goal.added(bench, 6, files=size)),
 )
