@@ -47,12 +47,12 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
     if order and paused and still:
         click.echo(f"{who.capitalize()} is paused already. {said[1]} {loop.name}")
         return OK
-    if not order and not paused and not still:
-        click.echo(f"{who.capitalize()} is not paused. {said[1]} {loop.name}")
-        return OK
     ordered(here.workspace, loop, order)
     if not done_to(loop, act):
         click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
         return FAILED
+    if not order and not paused and not still:  # told all the same: a pause may be on its way
+        click.echo(f"{who.capitalize()} is not paused. {said[1]} {loop.name}")
+        return OK
     click.echo(f"{said[0]} {who}. {said[1]} {loop.name}")
     return OK
