@@ -68,9 +68,11 @@ def _gone_on(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.as_started import taken_over
     from rooda.cli.kinds import OODA
     from rooda.cli.prepare import prepared
-    from rooda.cli.start import can_resume, start
+    from rooda.cli.start import start
+    from rooda.cli.tenant import can_resume
+    from rooda.stores.procedure_state import Place
 
-    if can_resume(name, where):
+    if can_resume(Place(where.workspace, name)):
         where, typed = taken_over(where, typed, OODA, name)
     return start(*prepared(name, where, options.asked(typed)), where, typed)
 

@@ -65,14 +65,6 @@ def _waits(place: Place) -> bool:
     return waits and has_own(place.workspace, OODA, place.procedure)
 
 
-def can_resume(name: str, where: Where) -> bool:
-    try:
-        state = procedure_state.look(Place(where.workspace, name))
-    except StateDamaged:
-        return False
-    return opening.resume(state and state.status) == "resume"
-
-
 def _apart(procedure: Procedure, screen: Screen, where: Where, asked: Asked) -> int:
     from rooda.cli import apart
 

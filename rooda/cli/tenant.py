@@ -24,10 +24,10 @@ def lock_of(workspace: str, name: str) -> str:
 
 
 def resumable(workspace: str) -> list[str]:
-    return [name for name in procedure_state.names(workspace) if _can_resume(Place(workspace, name))]
+    return [name for name in procedure_state.names(workspace) if can_resume(Place(workspace, name))]
 
 
-def _can_resume(place: Place) -> bool:
+def can_resume(place: Place) -> bool:
     try:
         state = procedure_state.look(place)
     except StateDamaged:

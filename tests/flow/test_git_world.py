@@ -11,7 +11,7 @@ import pytest
 from flow_kit import Flow
 
 from harness import Workspace, until
-from processes import alive
+from processes import Running, alive
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
 
@@ -229,16 +229,23 @@ def test_hooks_run_and_may_refuse(flow: Flow) -> None:
     assert flow.clean()
 
 
+def held_by_a_hook(flow: Flow) -> tuple[Running, int]:
+    """A flow whose first commit waits for a hook, and the hook's pid."""
+    hook(flow, "pre-commit", f"echo $$ >{flow.ws.fake}/at; sleep 1000 & wait")
+    at = Path(flow.ws.fake, "at")
+    run = flow.ws.start("flow", "run", "make it two")
+    until(lambda: at.exists() and at.read_text().strip(), what="hook")
+    return run, int(at.read_text())
+
+
 def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
     """Ctrl+C while git waits for a hook: the hook is ended at once, the run stays open, and goes on when asked."""
     flow.scenario("S1")
-    hook(flow, "pre-commit", f"echo $$ >{flow.ws.fake}/at; sleep 1000 & wait")
-    run = flow.ws.start("flow", "run", "make it two")
-    until(lambda: flow.ws.exists(f"{flow.ws.fake}/at") and Path(flow.ws.fake, "at").read_text().strip(), what="hook")
+    run, at = held_by_a_hook(flow)
     run.signal(signal.SIGINT)
     assert run.finish() == 130
     assert "Interrupted" in run.both and "refused" not in run.both and flow.labels() == []
-    assert not alive(int(Path(flow.ws.fake, "at").read_text())) and flow.ws.leftovers() == []
+    assert not alive(at) and flow.ws.leftovers() == []
     os.remove(flow.ws.file(".git/hooks/pre-commit"))
     assert flow.resume(flow.run_id).code == 0
     assert flow.labels() == ["0", "1", "2"]
@@ -247,9 +254,7 @@ def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
 def test_a_killed_guardian_ends_a_hook_that_takes_long(flow: Flow) -> None:
     """kill -9 of the process that people see, while git waits for a hook: nobody lives on, and the run goes on."""
     flow.scenario("S1")
-    hook(flow, "pre-commit", f"echo $$ >{flow.ws.fake}/at; sleep 1000 & wait")
-    run = flow.ws.start("flow", "run", "make it two")
-    until(lambda: flow.ws.exists(f"{flow.ws.fake}/at") and Path(flow.ws.fake, "at").read_text().strip(), what="hook")
+    run, _ = held_by_a_hook(flow)
     run.signal(signal.SIGKILL)
     run.finish()
     until(lambda: flow.ws.leftovers() == [], what="everything to be gone")
