@@ -3,10 +3,10 @@
 import click
 
 from rooda.cli.kinds import Loop
-from rooda.cli.running import done_to, folder_of, noun_of, one_running, ordered
+from rooda.cli.running import PATIENCE, done_to, folder_of, noun_of, one_running, ordered
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import descent, lock, orders, signals
+from rooda.world import clock, descent, lock, orders, signals
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
@@ -54,5 +54,20 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
     if not order and not paused and not still:  # told all the same: a pause may be on its way
         click.echo(f"{who.capitalize()} is not paused. {said[1]} {loop.name}")
         return OK
+    if not _become(loop, bool(order)):
+        click.echo(f"{who.capitalize()} was told to {verb}, but does not. See: rooda status {loop.name}", err=True)
+        return FAILED
     click.echo(f"{said[0]} {who}. {said[1]} {loop.name}")
     return OK
+
+
+def _become(loop: Loop, still: bool) -> bool:
+    """It stands still, or does so no longer: whoever comes next finds what we say. One that has ended needs nothing."""
+    for _ in range(PATIENCE * 10):
+        owner = lock.owner(loop.lock)
+        if descent.is_stopped(owner.get("pid")) == still or not lock.is_held(loop.lock):
+            return True
+        if not still:
+            signals.go_on(owner)
+        clock.sleep(0.005)
+    return False

@@ -81,7 +81,8 @@ def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) 
             _tell(loop, write, number)
         elif number == signal.SIGTSTP:
             _send(loop, signal.SIGTSTP)
-            os.kill(os.getpid(), signal.SIGSTOP)
+            if signal.SIGCONT not in signal.sigpending():  # else it would be forgotten
+                os.kill(os.getpid(), signal.SIGSTOP)
         elif number == signal.SIGCONT:
             _send(loop, signal.SIGCONT)
         _pass_on(listening)
@@ -105,15 +106,18 @@ def _pass_on(listening: int) -> None:
 
 
 def _ended(loop: int) -> int | None:
-    """The loop's wait status once it is dead. Buries orphans on the way."""
+    """The loop's wait status once it is dead. Buries orphans on the way; while we are awake, the loop is too."""
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
         except ChildProcessError:
             return 1 << 8
-        if pid == loop:
+        if pid and os.WIFSTOPPED(status):
+            if pid == loop and signal.SIGTSTP not in signal.sigpending():
+                _send(loop, signal.SIGCONT)
+        elif pid == loop:
             return status
-        if pid == 0:
+        elif pid == 0:
             return None
 
 

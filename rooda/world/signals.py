@@ -17,8 +17,10 @@ class Ears(Protocol):
 
     @property
     def count(self) -> int: ...
+    @property
+    def suspended(self) -> bool: ...
     def wait(self, seconds: float | None) -> None: ...
-    def take_suspend(self) -> bool: ...
+    def stand_still(self) -> None: ...
 
 
 open_blocks: list["Signals"] = []  # in which signals are noted just now
@@ -36,7 +38,8 @@ class Signals:
         self._first = 0
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
-        self._suspend = False
+        self._suspended = False
+        self._heed = False  # Ctrl+Z or `fg` has come since they were last put in order
         self._told = True  # there may be something on the lifeline
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
@@ -54,6 +57,13 @@ class Signals:
         kinds = {*self._direct, *self._passed}
         return sum(max(self._direct.get(kind, 0), self._passed.get(kind, 0)) for kind in kinds)
 
+    @property
+    def suspended(self) -> bool:
+        """Are we to stand still, since Ctrl+Z came and nothing after it? An end comes first."""
+        if self._heed:
+            self._hear()
+        return self._suspended and not self.first
+
     def __enter__(self) -> "Signals":
         self._read, self._write = os.pipe()
         for end in (self._read, self._write):
@@ -66,10 +76,10 @@ class Signals:
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         heard = guardian.heard(ENDING)
         self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in heard}
-        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._note_suspend)
-        self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_continue)
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            self._old[number] = signal.signal(number, self._note_heed)
         if self._lifeline >= 0:
-            kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes us from a Ctrl+Z
+            kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
         self._old[guardian.TOLD] = signal.signal(guardian.TOLD, self._note_told)
         open_blocks.append(self)
@@ -92,7 +102,7 @@ class Signals:
     def pause(self, seconds: float) -> None:
         """Sleep so long, however many children end meanwhile, unless an ending signal or Ctrl+Z comes."""
         last = clock.monotonic() + seconds
-        while not self.first and not self._suspend and (left := last - clock.monotonic()) > 0:
+        while not self.first and not self.suspended and (left := last - clock.monotonic()) > 0:
             self.wait(left)
 
     def wait_for(self, reader: int, seconds: float | None) -> bool:
@@ -104,36 +114,47 @@ class Signals:
             self._poll.unregister(reader)
 
     def _sleep(self, seconds: float | None) -> list[int]:
+        seconds = 0.0 if self._heed else seconds  # what was taken out of the pipe can't wake us any more
         ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
         self._told = self._told or any(descriptor == self._lifeline for descriptor, _ in ready)
-        try:
-            while len(os.read(self._read, 4096)) == 4096:
-                pass
-        except BlockingIOError:
-            pass
+        self._heed = False
+        self._hear()
         self._listen()
         return [descriptor for descriptor, _ in ready]
 
-    def take_suspend(self) -> bool:
-        """True once per Ctrl+Z."""
-        asked, self._suspend = self._suspend, False
-        return asked
+    def _hear(self) -> None:
+        """Ctrl+Z and `fg` in the order in which they came: Python calls its handlers in that of their numbers."""
+        try:
+            while numbers := os.read(self._read, 4096):
+                for number in numbers:
+                    if number in (signal.SIGTSTP, signal.SIGCONT):
+                        self._suspended = number == signal.SIGTSTP
+        except BlockingIOError:
+            pass
+
+    def stand_still(self) -> None:
+        """As long as we are suspended; limits of run time leave this time out.
+
+        Who is told to go on just before he stops himself would sleep for ever: then the guardian wakes him.
+        """
+        since = clock.monotonic()
+        while self.suspended:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._hear()
+        clock.stood_still(since)
 
     def suspend_if_asked(self) -> None:
         """Ctrl+Z where no agent is at work."""
-        if self.take_suspend():
-            suspend_ourselves()
+        if self.suspended:
+            self.stand_still()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._first = self._first or number
         self._direct[number] = self._direct.get(number, 0) + 1
 
-    def _note_suspend(self, number: int, frame: FrameType | None) -> None:
-        self._suspend = True
-
-    def _note_continue(self, number: int, frame: FrameType | None) -> None:
-        """Too late to sleep: one who did not get round to it must not do so later. Also sent when the guardian dies."""
-        self._suspend, self._told = False, True
+    def _note_heed(self, number: int, frame: FrameType | None) -> None:
+        """SIGCONT is also sent when the guardian dies."""
+        self._heed = self._told = True
 
     def _note_told(self, number: int, frame: FrameType | None) -> None:
         self._told = True
@@ -176,18 +197,15 @@ class Later:
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
-        self.wait, self.take_suspend = signals.wait, signals.take_suspend
+        self.wait, self.stand_still = signals.wait, signals.stand_still
 
     @property
     def count(self) -> int:
         return self._signals.count - self._before
 
-
-def suspend_ourselves() -> None:
-    """Stop as Ctrl+Z would; comes back with `fg`. Limits of run time leave this time out."""
-    since = clock.monotonic()
-    os.kill(os.getpid(), signal.SIGSTOP)
-    clock.stood_still(since)
+    @property
+    def suspended(self) -> bool:
+        return self._signals.suspended
 
 
 Act = Callable[[dict[str, object]], bool]  # upon a process, if it is provably the one that these facts were taken of

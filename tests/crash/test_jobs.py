@@ -107,6 +107,19 @@ def test_TSTP_and_CONT_to_the_visible_pid(ws: Workspace) -> None:
     assert running.finish() == 0
 
 
+def test_a_loop_that_stops_although_it_was_told_to_go_on_is_woken(ws: Workspace) -> None:
+    """While the guardian is awake the loop is: whoever stops it, or however late it stops itself."""
+    ws.side(1, READY)
+    running = ws.start("build", "-n", "1")
+    ready(ws)
+    loop = ws.wait_calls(1)[0].ppid
+    os.kill(loop, signal.SIGSTOP)
+    until(lambda: state_of(loop) != "T", what="the loop to be woken")
+    os.kill(loop, signal.SIGSTOP)
+    running.signal(signal.SIGTERM)
+    assert running.finish() == 143
+
+
 def test_a_suspension_that_comes_between_calls_is_not_made_up_for(ws: Workspace) -> None:
     """Stopped and continued while no agent runs: the next call is not put to sleep with nobody to wake it."""
     run = Stalled(ws, "build", "-n", "1", room=0)

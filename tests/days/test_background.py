@@ -139,6 +139,18 @@ def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
     ws.rooda("stop")
 
 
+def test_who_is_told_to_pause_and_to_go_on_goes_on(ws: Workspace) -> None:
+    """Again and again, each as soon as the one before has spoken; each is true when it is said."""
+    background(ws)
+    for _ in range(8):
+        assert "Paused procedure 'build'" in ws.rooda("pause").out
+        assert "T" in states(ws)
+        assert "Continued procedure 'build'" in ws.rooda("continue").out
+    until(lambda: "T" not in states(ws), what="everybody to go on")
+    ws.write("go", "")
+    until(lambda: ws.state() is None, what="the end of the run")
+
+
 def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
     """A run that stood still for longer than its --max-duration goes on to its end."""
     background(ws, "-n", "2", "--max-duration", "4")

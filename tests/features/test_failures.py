@@ -188,11 +188,11 @@ def test_OA_37_a_signal_during_the_call_decides(ws: Workspace, code: int) -> Non
 
 def test_OA_37_signal_and_exit_at_the_same_time(ws: Workspace) -> None:
     """A loop that finds both a signal of its own and the agent's good end calls the iteration interrupted."""
-    ws.side(1, "kill -STOP $PPID; kill -INT $PPID; exit 0")
+    ws.side(1, "kill -STOP $(ps -o ppid= -p $PPID) $PPID; kill -INT $PPID; exit 0")  # a guardian would wake it
     running = ws.start("build", "-n", "5")
     (call,) = ws.wait_calls(1)
     until(lambda: not alive(call.pid), what="the agent's end")
-    os.kill(call.ppid, signal.SIGCONT)
+    running.signal(signal.SIGCONT)
     assert running.finish() == 130
     assert "completed" not in running.out
     assert (ws.state()["status"], ws.state()["iteration"]) == ("interrupted", 1)
