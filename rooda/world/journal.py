@@ -24,9 +24,13 @@ class Journal:
         self._descriptor = -1
         self._unsynced = False
         self.hidden: tuple[str, ...] = ()  # values that no reader gets
+        self._looked_at: Mapping[str, str] = {}
 
     def hide(self, environ: Mapping[str, str], workspace: str) -> None:
         """From now on the keys in these variables are stars in every event."""
+        if environ == self._looked_at:  # every call of an agent has the same
+            return
+        self._looked_at = dict(environ)
         found = {*self.hidden, *secrets.values(environ, (workspace,))}
         self.hidden = tuple(sorted(found, key=len, reverse=True))
 

@@ -3,9 +3,11 @@
 import re
 import shlex
 import sys
+from functools import lru_cache
 
 from rooda.terms import Agent
 
+_split = lru_cache(16)(shlex.split)  # the same command for every call
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
 
 
@@ -13,7 +15,7 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
     """The words to start. `prompt` stands for {prompt}: the text, or the file's path; None: it goes in on stdin."""
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     words: list[str] = []
-    for word in shlex.split(agent.command):
+    for word in _split(agent.command):
         if not words:  # the program: what it lacks stands there as it is, and is not found
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
         elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
@@ -30,7 +32,7 @@ def _own_cap(agent: Agent) -> list[str]:
     if not agent.budget or agent.cap <= 0:
         return []
     dollars = f"{agent.cap:.4f}".rstrip("0").rstrip(".")
-    return [word.replace("{budget}", dollars) for word in shlex.split(agent.budget)]
+    return [word.replace("{budget}", dollars) for word in _split(agent.budget)]
 
 
 def describe(agent: Agent) -> str:
