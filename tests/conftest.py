@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import Workspace
+
+settings.register_profile("rooda", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("rooda")
 
 # Started in the background of a script, everything that a test starts would ignore Ctrl+C.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):

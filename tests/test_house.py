@@ -18,8 +18,9 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 AGENTS = ("world/agents/demo_agent.py", "world/agents/demo_flow.py")  # programs of their own; no door is for them
 SERVER = "modelserver/"  # another one; it is started, never imported
 DOORS = {
-    "subprocess": {"world/process.py", "world/helper.py", "world/tree.py"},
-    "signal": {"world/signals.py", "world/guardian.py", "world/process.py", "world/helper.py", "world/tree.py",
+    "subprocess": {"world/spawn.py", "world/helper.py"},
+    "signal": {"world/signals.py", "world/guardian.py", "world/process.py", "world/spawn.py", "world/helper.py",
+               "world/tree.py",
                "world/agents/ask.py",
                "world/agents/conformance.py"},
     "time": {"world/clock.py"},
@@ -39,7 +40,7 @@ WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "ma
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
-STARTERS = {"world/process.py", "world/guardian.py", "world/background.py"}
+STARTERS = {"world/spawn.py", "world/guardian.py", "world/background.py"}
 SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py")
 
 

@@ -152,7 +152,7 @@ def quoted(text: str) -> str:
     import json
 
     plain = json.dumps(text, ensure_ascii=False)
-    return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", plain)
+    return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", plain)
 
 
 def scalar(value: object) -> str:

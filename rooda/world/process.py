@@ -2,16 +2,17 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.world import clock, descent, files, guardian, tree
 from rooda.world.fence import Fence
 from rooda.world.signals import Ears
+from rooda.world.spawn import spawn
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
+NOT_DEAD = 1 << 16  # no exit code
 SETTLED = 0.003  # seconds; who works longer can be left alone for the time of a disk's
 
 
@@ -73,7 +74,7 @@ def together(
     `at_once` is done when they have begun, `meanwhile` when they have settled to work: never, if none lives that long.
     """
     tasks = [_Task(spec) for spec in specs]
-    started = [task for task in tasks if task.child]
+    started = [task for task in tasks if task.pid]
     if at_once:
         at_once()
     if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
@@ -90,13 +91,12 @@ class _Task:
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
         self._reason, self._rungs, self._until = "", [int(spec.stop), *_AFTER], 0.0
-        self.child: subprocess.Popen[bytes] | None = None
+        self.pid, self._code = 0, NOT_DEAD
         try:
-            self.child = _start(spec)
+            self.pid = _start(spec)
         except (OSError, ValueError) as problem:  # ValueError: a NUL among the words
             self._problem = problem
             return
-        self.pid = self.child.pid
         self._began = clock.monotonic()
         self.fence = Fence(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
@@ -130,18 +130,29 @@ class _Task:
     def close(self) -> None:
         self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.fence.slept
 
+    @property
+    def buried(self) -> bool:
+        return self._code != NOT_DEAD
+
+    def bury(self) -> None:
+        """Once it is dead."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if pid else NOT_DEAD
+        except ChildProcessError:  # somebody made the kernel bury our dead
+            self._code = 0
+
     def done(self, swept: int, interrupted: bool) -> Done:
-        if self.child is None:
+        if not self.pid:
             return _not_started(self._problem, self.spec)
-        code = self.child.returncode if self.child.returncode is not None else -signal.SIGKILL
-        note = "" if self.child.returncode is not None else f"process {self.pid} does not die"
+        code, note = (self._code, "") if self.buried else (-signal.SIGKILL, f"process {self.pid} does not die")
         ended = "interrupted" if interrupted else self.ended
         return Done(code if code >= 0 else 128 - code, self.seconds, ended, self.fence.size(), note, swept)
 
 
 def begin(spec: Spec) -> int:
     """Start something that goes on beside us until `end_leftovers`; its pid."""
-    return _start(spec).pid
+    return _start(spec)
 
 
 def end_leftovers(signals: Ears, grace: float) -> int:
@@ -149,22 +160,24 @@ def end_leftovers(signals: Ears, grace: float) -> int:
     return _sweep((), grace, signals)
 
 
-def _start(spec: Spec) -> "subprocess.Popen[bytes]":
+def _start(spec: Spec) -> int:
+    """Its pid. OSError or ValueError if it can't be."""
     output = spec.opened if spec.opened >= 0 else files.create_output(spec.output)
     try:
         stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            child = _popen(spec.argv, spec, stdin, output)
+            errors = output if spec.errors < 0 else spec.errors
+            pid = spawn(spec.argv, spec.cwd, spec.env, stdin, output, errors)
         finally:
             os.close(stdin)
     finally:
         for descriptor in {output, spec.errors} - {-1}:
             os.close(descriptor)
     if spec.note and spec.held:
-        _held_until_noted(child.pid, spec.note)
+        _held_until_noted(pid, spec.note)
     elif spec.note:
-        spec.note(child.pid)
-    return child
+        spec.note(pid)
+    return pid
 
 
 def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
@@ -177,13 +190,6 @@ def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
         note(pid)
     finally:
         tree.signal_all((pid,), signal.SIGCONT)
-
-
-def _popen(argv: Sequence[str], spec: Spec, stdin: int, output: int) -> "subprocess.Popen[bytes]":
-    errors = output if spec.errors < 0 else spec.errors
-    return subprocess.Popen(
-        argv, cwd=spec.cwd, env=spec.env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True
-    )
 
 
 def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
@@ -239,10 +245,9 @@ def _bury(tasks: Sequence[_Task], signals: Ears) -> int:
         for task in tasks:
             tree.signal_group(task.pid, signal.SIGTERM)
     for task in tasks:
-        if task.child:
-            task.child.poll()
+        task.bury()
     if tasks and not keep and not guardian.childless():
-        undead = [task.pid for task in tasks if task.child and task.child.returncode is None]
+        undead = [task.pid for task in tasks if not task.buried]
         swept = _sweep(undead, max(task.spec.grace for task in tasks), signals)
     return swept
 

@@ -8,7 +8,7 @@ import os
 from rooda.prompting.vocabulary import ENCODINGS
 from rooda.world import cache, files
 
-TIMEOUT = 15.0
+TIMEOUT = 60.0
 CHILD = """\
 import os, sys
 sys.path[:] = sys.argv[2:]

@@ -159,12 +159,44 @@ def test_orphans_do_not_pile_up(ws: Workspace) -> None:
 
 
 def test_agents_inherit_nothing_but_their_streams(ws: Workspace) -> None:
-    """No descriptor of lock, lifeline or journal reaches an agent or a gate."""
+    """No descriptor of lock, lifeline or journal reaches an agent or a gate, nor one that rooda was given open."""
     ws.procedure(loop={"ai_cmd": "ls /proc/self/fd"}, gates={"look": "exec ls /proc/self/fd"})
-    assert ws.rooda("build", "-n", "1").code == 0
-    for name in ("0001-iteration.out", "0001-gate-1.out"):
-        (output,) = Path(ws.path).glob(f".rooda/runs/*/{name}")
-        assert output.read_text().split() == ["0", "1", "2", "3"], name  # 3: the folder that is listed
+    real = ws.command
+    ws.command = lambda *words: ["sh", "-c", 'exec "$@" 7<.', "sh", *real(*words)]  # type: ignore[method-assign]
+    for words, cwd in ((["build"], ws.path), (["build", "-C", ws.path], ws.root)):
+        assert ws.rooda(*words, "-n", "1", cwd=cwd).code == 0
+        for name in ("0001-iteration.out", "0001-gate-1.out"):
+            output = max(Path(ws.path).glob(f".rooda/runs/*/{name}"))
+            assert output.read_text().split() == ["0", "1", "2", "3"], name  # 3: the folder that is listed
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_agent_is_looked_for_on_its_own_path(ws: Workspace, elsewhere: bool) -> None:
+    """The PATH that the settings give it, also where that is not rooda's; one that has gone is named."""
+    tool = Path(ws.root, "tools", "an-agent")
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\npwd >found; rm "$0"\n')
+    tool.chmod(0o755)
+    path = f"{tool.parent}:{ws.env['PATH']}"
+    mine = f'env = {{ PATH = "{path}" }}\n' if elsewhere else ""
+    phases = "".join(f'{phase} = "text"\n' for phase in ("observe", "orient", "decide", "act"))
+    ws.config(f'[agents.mine]\ncommand = "an-agent"\n{mine}[procedures.p]\n{phases}')
+    ws.rooda("p", "-n", "2", "--agent", "mine", env={} if elsewhere else {"PATH": path})
+    assert ws.read("found") == f"{ws.path}\n"
+    assert notes(ws) == ["", "an-agent: No such file or directory"]
+
+
+def test_a_script_without_its_interpreter_is_named(ws: Workspace) -> None:
+    """The kernel finds the script, and not what it wants."""
+    script = Path(ws.file("agent"))
+    script.write_text("#!/no/such/thing\n")
+    script.chmod(0o755)
+    ws.rooda("build", "-n", "1", "--ai-cmd", "./agent")
+    assert notes(ws) == ["./agent: No such file or directory"]
+
+
+def notes(ws: Workspace) -> list[str]:
+    return [event["note"] for event in ws.events() if event["event"] == "agent.ended"]
 
 
 def test_no_variable_is_lost(ws: Workspace) -> None:
