@@ -152,7 +152,8 @@ def quoted(text: str) -> str:
     import json
 
     plain = json.dumps(text, ensure_ascii=False)
-    return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", plain)
+    unwelcome = r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
+    return re.sub(unwelcome, lambda sign: f"\\u{ord(sign[0]):04x}", plain)
 
 
 def scalar(value: object) -> str:
