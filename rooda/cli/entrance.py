@@ -63,9 +63,9 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     return held
 
 
-def kept(setup: Setup, workspace: str, name: str, typed: Json) -> Setup:
+def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    now, before = setup.budget, accounts.last_limits(workspace, name)
+    now, before = setup.budget, accounts.last_limits(workspace, name, kind)
     budget = Budget(
         now.cost if "max_cost" in typed or not before.cost else before.cost,
         now.tokens if "max_tokens" in typed or not before.tokens else before.tokens,
