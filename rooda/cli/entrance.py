@@ -59,8 +59,16 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
             f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
             f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
         )
+    _introduced(held)
     _end_survivors(held, screen)
     return held
+
+
+def _introduced(held: lock.Lock) -> None:
+    try:
+        held.introduce()
+    except OSError:
+        pass  # the ledger says so, when it begins
 
 
 def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
