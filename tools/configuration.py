@@ -48,7 +48,8 @@ and the rest stays. For one procedure the order is: typed, your `[procedures.NAM
 general one. The environment counts as your `[loop]`, and is the strongest of them.
 
 A wrong value is told with file, line, key and what was expected, and nothing is started (exit 2). An unknown key is a
-warning. A path in a file is relative to that file, a typed one to the workspace.
+warning. A path in a file is relative to that file, a typed one to the workspace. The program of an agent's
+command is such a path if it has a `/`; one that does not lie beside the file is looked for in the workspace.
 
 ## `[loop]`: every procedure
 

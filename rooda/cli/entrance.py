@@ -59,13 +59,21 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
             f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
             f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
         )
+    _introduced(held)
     _end_survivors(held, screen)
     return held
 
 
-def kept(setup: Setup, workspace: str, name: str, typed: Json) -> Setup:
+def _introduced(held: lock.Lock) -> None:
+    try:
+        held.introduce()
+    except OSError:
+        pass  # the ledger says so, when it begins
+
+
+def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    now, before = setup.budget, accounts.last_limits(workspace, name)
+    now, before = setup.budget, accounts.last_limits(workspace, name, kind)
     budget = Budget(
         now.cost if "max_cost" in typed or not before.cost else before.cost,
         now.tokens if "max_tokens" in typed or not before.tokens else before.tokens,

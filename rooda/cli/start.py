@@ -184,7 +184,7 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
-        setup = entrance.kept(procedure.setup, where.workspace, procedure.name, asked.flags)
+        setup = entrance.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
         tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)

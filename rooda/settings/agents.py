@@ -5,6 +5,7 @@ from typing import Any
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
 from rooda.settings.kinds import COMMAND, nearest
 from rooda.settings.lookup import Found, Lookup
+from rooda.settings.programs import located
 from rooda.settings.restrictions import restricted
 from rooda.settings.sources import FLAG
 from rooda.settings.tiers import Settings
@@ -16,7 +17,7 @@ def agent_of(look: Lookup) -> Agent | None:
     found = look.find("ai_cmd", "agent", "ai_cmd_alias")
     if found is None:
         return None
-    agent = _raw(found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
+    agent = _raw(look.settings, found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
     patience = {"on_limit": look.value("on_limit", "wait"), "fallback": _fallback(look)}
     return restricted(look, agent)._replace(model=_model(look, agent), **patience)
 
@@ -46,10 +47,10 @@ def agents(settings: Settings) -> list[str]:
 def agent_named(settings: Settings, name: str) -> Agent | None:
     """The agent of [agents], else of [ai_cmd_aliases], with its own model; None: unknown, or without a command."""
     table = settings.table("agents").get(name, {})
-    if table.get("command"):
-        return _agent(name, table)
+    if command := table.get("command"):
+        return _agent(name, {**table, "command": located(settings, ("agents", name, "command"), command)})
     command = settings.table("ai_cmd_aliases").get(name)
-    return _agent("", {"command": command}) if command else None
+    return _agent("", {"command": located(settings, ("ai_cmd_aliases", name), command)}) if command else None
 
 
 def model_word(settings: Settings, word: str) -> str:
@@ -85,10 +86,11 @@ def _on_this_machine() -> str:
     return "None of them was found on this machine. To see a loop without an AI: rooda build --agent demo"
 
 
-def _raw(found: Found) -> Agent:
-    for fault in COMMAND.faults(found.value) if found.layer.tier == FLAG else []:
+def _raw(settings: Settings, found: Found) -> Agent:
+    typed = found.layer.tier == FLAG
+    for fault in COMMAND.faults(found.value) if typed else []:
         raise UsageProblem(f"--ai-cmd {fault.text}")
-    return _agent("", {"command": found.value})
+    return _agent("", {"command": found.value if typed else located(settings, found.path, found.value)})
 
 
 def _named(settings: Settings, found: Found) -> Agent:

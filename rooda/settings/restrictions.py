@@ -5,6 +5,7 @@ from typing import Any
 
 from rooda.errors import ConfigProblem
 from rooda.settings.lookup import Found, Lookup
+from rooda.settings.programs import located
 from rooda.terms import Agent
 
 _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
@@ -15,7 +16,7 @@ def restricted(look: Lookup, agent: Agent) -> Agent:
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     command = agent.command
     if found := _set(look, "read_only"):
-        command = _known(found, agent, table, "read_only")
+        command = located(look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only"))
     for setting, key in _OPTIONS.items():
         if found := _set(look, setting):
             command += f" {option_words(_known(found, agent, table, key), found.value)}"

@@ -70,6 +70,11 @@ class Settings(NamedTuple):
         """Where the value at `path` comes from; "" when it is nowhere."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
 
+    def folder(self, path: Path) -> str:
+        """Where the file lies that a person wrote and that has the value at `path`; "" when none has it."""
+        found = next((layer for layer in self.layers if _has(layer.tree, path)), None)
+        return os.path.dirname(found.path) if found and found.tier != BUILT_IN else ""
+
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
     """Tables are merged key by key, everything else is replaced."""

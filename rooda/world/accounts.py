@@ -33,7 +33,7 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
 
 def of_run(workspace: str, name: str, loop: str, prices: Pricing) -> Iterator[Used]:
     """Every call of a loop since it was last begun afresh."""
-    found = sessions(workspace, name, loop)
+    found = sessions(workspace, name, loop) if newest(workspace, name, loop) else []
     return (call for session in found for call in of_session(session, prices) if call.loop == loop)
 
 
@@ -48,21 +48,24 @@ def sessions(workspace: str, name: str, loop: str) -> list[str]:
 
 
 def newest(workspace: str, name: str, loop: str) -> str | None:
-    """The folder of the latest session that began or went on with this loop, of this kind."""
+    """The folder of the latest session that began or went on with this loop, of this kind.
+
+    None if the run was completed in it: what can be gone on with now, and somebody put there, is none of that run.
+    """
     for path in reversed(runfolder.all_of(workspace, name)):
-        opening = records(os.path.join(path, NAME), *_OPENING)
-        if next((True for each in opening if each.get("loop") == loop), False):
-            return path
+        events = os.path.join(path, NAME)
+        if next((True for each in records(events, *_OPENING) if each.get("loop") == loop), False):
+            completed = any(each.get("status") == "completed" for each in records(events, "run.ended"))
+            return None if completed else path
     return None
 
 
-def last_limits(workspace: str, name: str) -> Budget:
+def last_limits(workspace: str, name: str, loop: str) -> Budget:
     """The limits that the latest run of a loop was given: a resume that names none goes on with them."""
-    folder = runfolder.latest(workspace, name)
+    folder = newest(workspace, name, loop)
     try:
-        first = loads(files.beginning(os.path.join(folder or "", NAME), 65_536).partition(b"\n")[0])
-        return codec.decode(Budget, first["limits"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return codec.decode(Budget, next(records(os.path.join(folder or "", NAME), *_OPENING))["limits"])
+    except (StopIteration, ValueError, KeyError, TypeError):
         return Budget()
 
 

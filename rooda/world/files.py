@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 
 from rooda.world import digest, replaced
 
@@ -270,11 +271,21 @@ def beginning(path: str, limit: int) -> bytes:
 
 
 def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
-    """Lines of the last `limit` bytes, without their ends; of a longer line only the first `longest` bytes."""
+    """Whole lines of the last `limit` bytes, without their ends; of a longer one only the first `longest` bytes."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - limit))
+        if size > limit:  # the line that the cut goes through is none: its end may look like another
+            file.seek(size - limit - 1)
+            _pass_over(file, longest)
+        else:
+            file.seek(0)
         while line := file.readline(longest):
             yield line.rstrip(b"\r\n")
-            while line and not line.endswith(b"\n"):
-                line = file.readline(longest)
+            if not line.endswith(b"\n"):
+                _pass_over(file, longest)
+
+
+def _pass_over(file: BufferedReader, longest: int) -> None:
+    """The rest of the line."""
+    while (line := file.readline(longest)) and not line.endswith(b"\n"):
+        pass

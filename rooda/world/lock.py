@@ -21,6 +21,13 @@ class Lock:
         self._facts: dict[str, Any] = {}
         self.before = before  # what the holder before us wrote
 
+    def introduce(self) -> None:
+        """Who holds it, before anything is begun: a person may be asked first. The ledger stays as it was found."""
+        us = _about_us()
+        calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
+        self._facts = {**us, "run": self.before.get("run"), "calls": calls}
+        self._write()
+
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
         """The ledger: whom this run has started and not yet ended. Any death of ours leaves it readable."""
         self._facts = {**(self._facts or _about_us()), "run": run, "calls": calls}

@@ -193,6 +193,19 @@ def test_a_flow_that_is_asked_about(ws: Workspace, again: tuple[str, ...], stdin
     assert ran.code == 0, ran.both
 
 
+@pytest.mark.parametrize("again", [("resume", "build"), ("build", "--resume"), ("build",)], ids=" ".join)
+def test_a_state_that_is_not_of_the_latest_run(ws: Workspace, again: tuple[str, ...]) -> None:
+    """A completed run has left no state: one that lies there was put there, and nothing typed or used then is of it."""
+    words = ("--context", "OF-THE-FIRST", "--ai-cmd", f"{FAKE_AI} first", "--no-gates", "--max-duration", "1")
+    ws.procedure(gates={"never": "false"})
+    ws.side(1, "sleep 1.2")
+    assert ws.rooda("build", "-n", "1", *words).code == 0
+    ws.put_state(max_iterations=4)
+    ran = ws.rooda(*again, stdin=b"y\n")
+    assert ran.code == 0 and "Quality gates failed: never (exit 1)" in ran.out, ran.both
+    assert b"OF-THE-FIRST" not in ws.calls[-1].prompt and ws.calls[-1].argv == [] and len(ws.calls) == 2
+
+
 def test_a_state_without_a_start(ws: Workspace) -> None:
     """A state file of somebody else, with no run beside it: nothing is taken over."""
     ws.put_state()

@@ -161,7 +161,7 @@ def events(data: bytes) -> None:
     if rows:
         json.dumps(rows)
         usage._table(rows, "loop")
-    assert accounts.last_limits(room(), "build").seconds is not None
+    assert accounts.last_limits(room(), "build", "ooda").seconds is not None
     os.unlink(path)
 
 

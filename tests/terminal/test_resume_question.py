@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -168,3 +169,18 @@ def test_the_question_with_output_piped(found: Workspace) -> None:
     assert terminal.finish() == 0
     assert ASKED not in found.read("log") and "Starting procedure: build" in found.read("log")
     assert "\x1b" not in found.read("log")
+
+
+def test_who_waits_for_the_answer_is_known(found: Workspace) -> None:
+    """While a person is asked another start names the process that asks, at once, and `rooda stop` ends it."""
+    assert found.rooda("build", "--fresh", "-n", "1").code == 0  # whose name the lock bears
+    found.put_state()
+    terminal = found.terminal("build")
+    until(lambda: terminal.screen[-1].startswith(ASKED), what="the question")
+    began = time.monotonic()
+    ran = found.rooda("resume", "build")
+    assert ran.code == 3 and f"'build' is running here already (pid {terminal.pid})" in ran.err, ran.both
+    assert time.monotonic() - began < 10
+    ran = found.rooda("stop")
+    assert ran.code == 0 and "Stopped procedure 'build'" in ran.out, ran.both
+    assert terminal.finish() == 143 and found.state() == SAMPLE and len(found.calls) == 1

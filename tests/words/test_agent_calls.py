@@ -335,3 +335,38 @@ def test_OU_36_a_short_output_is_kept_once(ws: Workspace) -> None:
     bad = next(event for event in ws.events() if event["event"] == "agent.ended")
     assert (bad["head"], bad["tail"]) == ("sorry \ufffd\n", "")
     assert json.dumps(bad)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "loop.ai_cmd = \"./tools/agent 'a b'\"",
+        'loop.agent = "mine"\nagents.mine.command = "tools/agent --model {model} \'a b\'"',
+        'loop.agent = "mine"\nagents.mine.command = "./tools/agent \'a b\'"',
+        'loop.agent = "mine"\nloop.read_only = true\nagents.mine.command = "true"\n'
+        "agents.mine.read_only = \"tools/../tools/agent 'a b'\"",
+        'loop.agent = "mine"\nai_cmd_aliases.mine = "./tools/agent \'a b\'"',
+    ],
+)
+def test_settled_12_a_program_in_a_file_is_relative_to_that_file(ws: Workspace, how: str) -> None:
+    """In a folder below it the program beside the file runs, and not one of that name in the workspace."""
+    ws.git("init", "-q")
+    ws.write("tools/agent", f'#!/bin/sh\nexec {FAKE_AI} "$@"\n', 0o755)
+    ws.write("sub/tools/agent", "#!/bin/sh\nexit 9\n", 0o755)
+    ws.procedure("build", loop={"ai_cmd": None})
+    ws.config(how + "\n" + ws.read("rooda.toml").replace("[loop]\n", ""))
+    ran = ws.rooda("-C", "sub", "build", "-n", "1")
+    assert (ran.code, "WARNING" in ran.both) == (0, False), ran.both
+    assert [(call.argv, call.cwd) for call in ws.calls] == [(["a b"], ws.file("sub"))]
+
+
+def test_settled_12_a_program_that_is_not_beside_its_file(ws: Workspace) -> None:
+    """It is the workspace's, as a typed one is."""
+    ws.git("init", "-q")
+    for name in ("only", "both"):
+        ws.write(f"sub/{name}", f"#!/bin/sh\nexec {FAKE_AI} {name}\n", 0o755)
+    ws.write("both", "#!/bin/sh\nexit 9\n", 0o755)
+    ws.procedure("build", loop={"ai_cmd": "./only"})
+    ws.rooda("-C", "sub", "build", "-n", "1")
+    ws.rooda("-C", "sub", "build", "-n", "1", "--ai-cmd", "./both")
+    assert [call.argv for call in ws.calls] == [["only"], ["both"]]

@@ -189,6 +189,16 @@ def test_OU_06_only_the_end_of_a_long_output_is_read(ws: Workspace) -> None:
         assert file.read().startswith(SUCCESS)
 
 
+def test_OU_06_a_line_that_is_cut_is_not_one(ws: Workspace) -> None:
+    """Where the buffer ends just before a tag that stood behind words on its line, it does not stand alone."""
+    listening(ws, max_output_buffer=2048)
+    rest = SUCCESS + "\n" + "y" * (2048 - len(SUCCESS) - 2) + "\n"
+    ws.out(1, "x" * 3000 + rest)
+    ws.out(2, "x" * 3000 + "\n" + rest)
+    ran = ws.rooda("build", "-n", "3")
+    assert len(ws.calls) == 2 and "AI signaled SUCCESS: completed after 2 iterations" in ran.lines[-1]
+
+
 @pytest.mark.parametrize(
     ("output", "record"),
     [

@@ -45,7 +45,7 @@ def _ground(there: Where, typed: Json, name: str) -> Ground:
 
 def _begun(under: Ground, run: Known, held: lock.Lock | None) -> int:
     run = to_branch(under.repo, run)  # the flow may lie there only
-    setup = entrance.kept(under.setup, under.where.workspace, run.id, under.asked.flags)
+    setup = entrance.kept(under.setup, under.where.workspace, "flow", run.id, under.asked.flags)
     return go_on(ready(under._replace(setup=setup)), run, held)
 
 

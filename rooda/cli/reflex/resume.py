@@ -58,7 +58,7 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
 
 def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
     """What is not typed goes on as it was started."""
-    return made._replace(setup=entrance.kept(made.setup, place.workspace, place.alias, asked.flags))
+    return made._replace(setup=entrance.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
 
 
 def require_open(place: Place, found: Found) -> State:
