@@ -245,6 +245,15 @@ def test_R_061_names(kit: Kit) -> None:
     assert sorted(os.listdir(kit.home)) == [f"write-the-courses-api{end}" for end in ("", "-2", "-3")]
 
 
+@pytest.mark.parametrize("longest", ["z" * 64, "z" * 61 + "-zz"])
+def test_RQ_24_the_longest_name_twice(kit: Kit, longest: str) -> None:
+    """With its number too it is a name that every command knows."""
+    for alias in (longest, f"{longest[:62].rstrip('-')}-2"):
+        assert kit.new(4, "--alias", longest).code == 0
+        assert kit.reflex("status", alias).out.startswith(f"{alias}: completed")
+    assert kit.reflex("clean", "--all", "--yes").code == 0 and not kit.home.exists()
+
+
 def test_R_023_a_second_loop_is_refused(kit: Kit) -> None:
     """While one is active neither `new` nor the resume of another starts; the active one is named."""
     kit.kill_in("PLAN.1", "x", 4, "--alias", "first-loop")
