@@ -22,6 +22,10 @@ from rooda.model import Json
 from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
+DONE = (
+    *("plan_created", "artifact_created", "checks_prepared"),
+    *("evaluation_done", "critique_done", "refinement_done"),
+)
 EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact_hash")
 
 
@@ -113,8 +117,15 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def tries(history: Iterable[Json], state: State, phase: str) -> int:
-    """How often this phase of this iteration and level has broken its contract."""
-    return sum(is_breach_of(event, state, phase) for event in history)
+    """How often this phase of this iteration and level has broken its contract since it was done last, if it was."""
+    count = 0
+    for event in history:
+        count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)
+    return count
+
+
+def _is_done(event: Json, phase: str) -> bool:
+    return event.get("step") == phase and event.get("event") in DONE
 
 
 def is_breach_of(event: Json, state: State, phase: str) -> bool:

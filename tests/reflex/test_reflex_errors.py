@@ -263,6 +263,18 @@ def test_R_239_an_artifact_that_is_gone_is_written_again(kit: Kit) -> None:
     assert kit.counts()["PRODUCE"] == 3 and kit.counts()["PLAN"] == 2
 
 
+def test_R_232_a_phase_that_is_run_again_may_be_asked_twice_again(kit: Kit) -> None:
+    """What PRODUCE had answered wrongly before the artifact was lost does not count for its second run."""
+    by_iteration(kit, "T2")
+    kit.answer("PRODUCE.bad.1", "")
+    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.path("artifact.md").unlink()
+    kit.answer("PRODUCE.bad.3", "")
+    ran = kit.reflex("resume")
+    assert ran.code == 0, ran.both
+    assert [event["payload"]["attempt"] for event in kit.history if event["event"] == "phase_error"] == [1, 1]
+
+
 def test_R_240_an_ended_loop(kit: Kit) -> None:
     """Told so, `new` suggested; of a failed one the last error is shown."""
     play(kit, "T1")
