@@ -114,6 +114,11 @@ def hundredths(number: Any) -> str:
     return f"{cut // 100}.{cut % 100:02d}"
 
 
+def written(number: Any) -> str:
+    """The number as it is stored, all of its digits."""
+    return str(number).removesuffix(".0")
+
+
 class Distance(NamedTuple):
     """How far an unfinished loop is from success."""
 
