@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from reflex_kit import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
 from reflex_reference import Reference, Script
-from scenarios import by_iteration, play, script
+from scenarios import T, by_iteration, play, script
 from scripted import Memory
 from strategies import scripts
 
@@ -179,6 +179,26 @@ def test_R_099_the_last_events_are_written_again_all_of_them(kit: Kit, scenario:
     kit.reflex("resume")
     again = [json.loads(row) for row in path.read_bytes().splitlines()]
     assert [{**row, "ts": ""} for row in again] == [{**json.loads(row), "ts": ""} for row in rows]
+
+
+SECONDS = [("T6", "phase_switched"), ("T6", "iteration_advanced"), *((f"T{n}", "stopped") for n in (1, 3, 4, 5))]
+
+
+@pytest.mark.parametrize("scenario, second", SECONDS)
+def test_R_235_a_rebuild_without_the_second_event_of_a_transition(kit: Kit, scenario: str, second: str) -> None:
+    """run.json is gone, and the history ends behind the evaluation or refinement: what follows from it is known."""
+    by_iteration(kit, scenario)
+    kit.new(T[scenario].maximum)
+    path, wanted = kit.path("history.jsonl"), kit.run
+    rows = path.read_bytes().splitlines(keepends=True)
+    place = kit.ev.index(second)
+    path.write_bytes(b"".join(rows[:place]))
+    kit.path("run.json").unlink()
+    ran = kit.reflex("resume", ALIAS)
+    assert ran.code == (3 if second == "stopped" else 0), ran.both
+    again = [json.loads(row) for row in path.read_bytes().splitlines()][: place + 1]
+    assert [{**row, "ts": ""} for row in again] == [{**json.loads(row), "ts": ""} for row in rows[: place + 1]]
+    assert (kit.run["status"], kit.run["stop"]) == (wanted["status"], wanted["stop"])
 
 
 def test_the_files_of_a_loop_are_removed_while_it_runs(kit: Kit) -> None:
