@@ -12,6 +12,8 @@ from rooda.errors import Undecided, UsageProblem
 from rooda.stores.procedure_state import Place
 from rooda.world import lock
 
+TAKEN = {"goal": {"max_iterations"}}  # beside the options of a start
+
 
 @click.pass_context
 def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: bool, **typed: object) -> int:
@@ -19,13 +21,29 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
     if everything or wait:
         return _everything(ctx, here, name, everything, wait)
     loop = _named(here, names.loop_of(here, name)) if name is not None else _only_candidate(here)
+    _require_its_own(ctx, loop)
     return kinds.tenant(loop.kind).resume(loop.name, here, typed)
+
+
+def _require_its_own(ctx: click.Context, loop: Loop) -> None:
+    """UsageProblem for an option that loops of this kind do not have: it would be passed over in silence."""
+    if loop.kind == kinds.OODA:
+        return
+    own = {option.name for option in kinds.tenant(loop.kind).options()} | TAKEN.get(loop.kind, set())
+    for option in ctx.command.params:
+        if isinstance(option, click.Option) and option.name not in own and _is_typed(ctx, str(option.name)):
+            flag = max(option.opts, key=len)
+            raise UsageProblem(f"{flag} is no option of '{loop.name}', a {loop.kind} loop; nothing was started.")
+
+
+def _is_typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
 
 
 def _everything(ctx: click.Context, here: Where, name: str | None, everything: bool, wait: bool) -> int:
     if not everything:
         raise UsageProblem("--wait goes with --all.")
-    given = [key for key in ctx.params if ctx.get_parameter_source(key) == ParameterSource.COMMANDLINE]
+    given = [key for key in ctx.params if _is_typed(ctx, key)]
     if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
         raise UsageProblem("--all takes no NAME and no options of a run: each goes on as it was started.")
     if wait:

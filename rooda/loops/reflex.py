@@ -80,7 +80,7 @@ def _prepare(state: State, how: How, world: World) -> Job:
         return now._replace(prepared_checks={"checks": checks}, current_step=step)
 
     active = [rule["id"] for rule in state.active]
-    read = json_of(partial(contract.checks, active=active, artifact=how.artifact, root=how.root), how)
+    read = json_of(partial(contract.checks, active=active, artifact=how.artifact, roots=how.roots), how)
     return Job("PREPARE", world.compose("PREPARE", inputs.prepare(state, how.artifact)), read, take)
 
 

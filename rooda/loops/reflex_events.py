@@ -17,11 +17,16 @@ from rooda.loops.reflex_state import (
     State,
     decoded,
     encoded,
+    followed,
 )
 from rooda.model import Json
-from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED
+from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED, Standing, follows
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
+DONE = (
+    *("plan_created", "artifact_created", "checks_prepared"),
+    *("evaluation_done", "critique_done", "refinement_done"),
+)
 EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact_hash")
 
 
@@ -113,8 +118,15 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def tries(history: Iterable[Json], state: State, phase: str) -> int:
-    """How often this phase of this iteration and level has broken its contract."""
-    return sum(is_breach_of(event, state, phase) for event in history)
+    """How often this phase of this iteration and level has broken its contract since it was done last, if it was."""
+    count = 0
+    for event in history:
+        count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)
+    return count
+
+
+def _is_done(event: Json, phase: str) -> bool:
+    return event.get("step") == phase and event.get("event") in DONE
 
 
 def is_breach_of(event: Json, state: State, phase: str) -> bool:
@@ -139,6 +151,18 @@ def fold(history: Iterable[Json]) -> State | None:
         return state and decoded(encoded(state))
     except ValueError:
         return None
+
+
+def rebuilt(history: list[Json]) -> State | None:
+    """The same, and of a transition of two events that lost its second one what that must have said."""
+    state, last = fold(history), history[-1].get("event") if history else ""
+    if state is None or state.status != RUNNING:
+        return state
+    if last == "evaluation_done":
+        where = Standing(state.phase, state.iteration, state.max_iterations, state.stagnation_count)
+        what = follows(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
+        return followed(state._replace(current_step=EVALUATE), what)
+    return _advanced(state, {"iteration": state.iteration + 1}, {}) if last == "refinement_done" else state
 
 
 def _artifact(state: State, payload: Json, event: Json) -> State:

@@ -5,7 +5,7 @@ from functools import partial
 
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of
-from rooda.loops.reflex_state import CRITIQUE, PREPARE, RUNNING, State, ended
+from rooda.loops.reflex_state import RUNNING, State, followed
 from rooda.loops.reflex_world import Beside, How, Job, Ran, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
@@ -96,8 +96,4 @@ def settled(state: State, findings: Mapping[str, Finding], digest: str) -> State
     state = state._replace(
         evaluation={**found, "artifact_hash": digest}, last_score=found["score"], stagnation_count=count
     )
-    if what == scoring.SWITCH:
-        return state._replace(phase="B", current_step=PREPARE)
-    if what == scoring.REFINE:
-        return state._replace(current_step=CRITIQUE)
-    return ended(state, what)
+    return followed(state, what)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from rooda.kernel import codec
 from rooda.model import Json
 from rooda.policy.reflex_rules import LEVELS, active, is_number
-from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED
+from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 
 RUNNING = "running"
 ELSEWHERE = "ended from outside"  # what State.error says of a loop that somebody else has ended
@@ -57,6 +57,13 @@ class State(NamedTuple):
 def ended(state: State, reason: str, error: str = "") -> State:
     """The loop is over, for a reason of the table."""
     return _over(state, STATUS_OF[reason], reason)._replace(error=error)
+
+
+def followed(state: State, what: str) -> State:
+    """After an evaluation: on to phase B, to CRITIQUE, or finished."""
+    if what == SWITCH:
+        return state._replace(phase="B", current_step=PREPARE)
+    return ended(state, what) if what in STATUS_OF else state._replace(current_step=CRITIQUE)
 
 
 def stopped(state: State, word: str) -> State:

@@ -68,7 +68,7 @@ class How(NamedTuple):
     artifact: str  # its path, as checks name it
     sequential: bool = False
     extraction: str = STRICT
-    root: str = ""  # the folder that commands run in
+    roots: Sequence[str] = ()  # the folder that commands run in, by each of its names
 
 
 class Job(NamedTuple):

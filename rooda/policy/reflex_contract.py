@@ -112,9 +112,9 @@ def plan(answer: Json) -> list[str]:
     return steps
 
 
-def checks(answer: Json, active: Collection[str], artifact: str, root: str = "") -> list[Json]:
-    """{"checks": [...]}, each for an active rule; unknown keys are dropped. `root`: the folder that commands run in."""
-    named = naming(artifact, root)
+def checks(answer: Json, active: Collection[str], artifact: str, roots: Sequence[str] = ()) -> list[Json]:
+    """{"checks": [...]}, each for an active rule; unknown keys are dropped. `roots`: names of the commands' folder."""
+    named = naming(artifact, roots)
     return [_check(raw, f"checks[{place}]", active, named) for place, raw in enumerate(_list(answer, "checks"))]
 
 
@@ -125,10 +125,10 @@ class Named(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def naming(path: str, root: str) -> Named:
+def naming(path: str, roots: Sequence[str]) -> Named:
     """The whole path, no part of another one: `PATH.bak` and `/elsewhere/PATH` name other files."""
-    here = f"(?:{re.escape(root.rstrip('/'))}/|{HERE})" if root else HERE
-    return Named(path, re.compile(rf"(?<![\w./~$%@+-]){here}{re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
+    here = "|".join([*(f"{re.escape(root.rstrip('/'))}/" for root in roots), HERE])
+    return Named(path, re.compile(rf"(?<![\w./~$%@+-])(?:{here}){re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
 
 
 def _check(raw: Any, where: str, active: Collection[str], artifact: Named) -> Json:

@@ -4,7 +4,8 @@ import re
 import unicodedata
 
 LONGEST, SHORTEST = 48, 3  # of one made from a task; a number may follow
-_ALIAS = re.compile(r"(?=.{3,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+MOST = 64  # characters of any
+_ALIAS = re.compile(rf"(?=.{{3,{MOST}}}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def is_alias(name: str) -> bool:
@@ -24,5 +25,8 @@ def alias_of(task: str) -> str:
 
 
 def numbered(name: str, number: int) -> str:
-    """The name with a number behind it, from the second on."""
-    return name if number < 2 else f"{name}-{number}"
+    """The name with a number behind it, from the second on; cut so far that both together are a name."""
+    if number < 2:
+        return name
+    end = f"-{number}"
+    return name[: MOST - len(end)].rstrip("-") + end

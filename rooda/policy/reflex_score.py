@@ -87,7 +87,7 @@ class Standing(NamedTuple):
     iteration: int
     max_iterations: int
     stagnation_count: int
-    before: Fraction  # the score before this one, 0 at first
+    before: Fraction = Fraction(0)  # the score before this one
 
 
 def what_next(standing: Standing, now: Fraction, passed: bool, blocked: bool) -> Next:
@@ -95,23 +95,32 @@ def what_next(standing: Standing, now: Fraction, passed: bool, blocked: bool) ->
 
     `no_major_issues` counts in phase B only: in A it would keep the loop from ever seeing the rules of B.
     """
+    counts = standing.level == "A" and not passed and not blocked
+    count = standing.stagnation_count + (counts and now - standing.before < STALE)
+    what = follows(standing._replace(stagnation_count=count), passed, blocked)
+    return Next(what, 0 if what == SWITCH else count)
+
+
+def follows(standing: Standing, passed: bool, blocked: bool) -> str:
+    """What comes of an evaluation that has been counted."""
     if passed:
-        return Next(SWITCH, 0) if standing.level == "A" else Next("threshold_reached", standing.stagnation_count)
+        return SWITCH if standing.level == "A" else "threshold_reached"
     if standing.level == "B" and not blocked:
-        return Next("no_major_issues", standing.stagnation_count)
-    stale = now - standing.before < STALE and not blocked
-    count = standing.stagnation_count + stale
-    if count >= STALLED:
-        return Next("stagnation", count)
-    if standing.iteration >= standing.max_iterations:
-        return Next("iteration_limit", count)
-    return Next(REFINE, count)
+        return "no_major_issues"
+    if standing.stagnation_count >= STALLED:
+        return "stagnation"
+    return "iteration_limit" if standing.iteration >= standing.max_iterations else REFINE
 
 
 def hundredths(number: Any) -> str:
     """Two decimals, cut: a FAIL never shows the threshold."""
     cut = int(exact(number) * 100)
     return f"{cut // 100}.{cut % 100:02d}"
+
+
+def written(number: Any) -> str:
+    """The number as it is stored, all of its digits."""
+    return str(number).removesuffix(".0")
 
 
 class Distance(NamedTuple):

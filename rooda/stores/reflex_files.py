@@ -88,7 +88,7 @@ def look(place: Place) -> Found:
     history = parsed(lines or ())
     state = read_state(place)
     rebuilt = state is None
-    state = reflex_events.fold(history) if rebuilt else state
+    state = reflex_events.rebuilt(history) if rebuilt else state
     state = state and state._replace(task_alias=place.alias)  # the folder may have been renamed
     return Found(state, history, rebuilt, lines is None)
 

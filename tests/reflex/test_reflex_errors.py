@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from reflex_kit import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
 from reflex_reference import Reference, Script
-from scenarios import by_iteration, play, script
+from scenarios import T, by_iteration, play, script
 from scripted import Memory
 from strategies import scripts
 
@@ -181,6 +181,26 @@ def test_R_099_the_last_events_are_written_again_all_of_them(kit: Kit, scenario:
     assert [{**row, "ts": ""} for row in again] == [{**json.loads(row), "ts": ""} for row in rows]
 
 
+SECONDS = [("T6", "phase_switched"), ("T6", "iteration_advanced"), *((f"T{n}", "stopped") for n in (1, 3, 4, 5))]
+
+
+@pytest.mark.parametrize("scenario, second", SECONDS)
+def test_R_235_a_rebuild_without_the_second_event_of_a_transition(kit: Kit, scenario: str, second: str) -> None:
+    """run.json is gone, and the history ends behind the evaluation or refinement: what follows from it is known."""
+    by_iteration(kit, scenario)
+    kit.new(T[scenario].maximum)
+    path, wanted = kit.path("history.jsonl"), kit.run
+    rows = path.read_bytes().splitlines(keepends=True)
+    place = kit.ev.index(second)
+    path.write_bytes(b"".join(rows[:place]))
+    kit.path("run.json").unlink()
+    ran = kit.reflex("resume", ALIAS)
+    assert ran.code == (3 if second == "stopped" else 0), ran.both
+    again = [json.loads(row) for row in path.read_bytes().splitlines()][: place + 1]
+    assert [{**row, "ts": ""} for row in again] == [{**json.loads(row), "ts": ""} for row in rows[: place + 1]]
+    assert (kit.run["status"], kit.run["stop"]) == (wanted["status"], wanted["stop"])
+
+
 def test_the_files_of_a_loop_are_removed_while_it_runs(kit: Kit) -> None:
     """Nothing is saved, and nothing is said to be."""
     kit.ws.write("agent.sh", f'[ "$ROODA_CALL" = produce ] && rm -rf .ai-factory\nexec {FAKE}\n')
@@ -261,6 +281,18 @@ def test_R_239_an_artifact_that_is_gone_is_written_again(kit: Kit) -> None:
     kit.path("artifact.md").unlink()
     assert kit.reflex("resume").code == 0
     assert kit.counts()["PRODUCE"] == 3 and kit.counts()["PLAN"] == 2
+
+
+def test_R_232_a_phase_that_is_run_again_may_be_asked_twice_again(kit: Kit) -> None:
+    """What PRODUCE had answered wrongly before the artifact was lost does not count for its second run."""
+    by_iteration(kit, "T2")
+    kit.answer("PRODUCE.bad.1", "")
+    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.path("artifact.md").unlink()
+    kit.answer("PRODUCE.bad.3", "")
+    ran = kit.reflex("resume")
+    assert ran.code == 0, ran.both
+    assert [event["payload"]["attempt"] for event in kit.history if event["event"] == "phase_error"] == [1, 1]
 
 
 def test_R_240_an_ended_loop(kit: Kit) -> None:

@@ -191,6 +191,8 @@ def test_R_211_show_and_diff_of_iterations(kit: Kit) -> None:
         "+## Auth" in shown and "iteration 1" in shown and kit.reflex("diff", "--from", "1", "--to", "2").out == shown
     )
     assert kit.reflex("show", "--iteration", "7").code == 2
+    first = kit.reflex("diff", "--to", "1")
+    assert (first.code, "nothing to compare" in first.out, first.err) == (0, True, "")
     shutil.rmtree(kit.ws.file(".rooda/runs"))
     assert "  Auth" in kit.reflex("diff").lines
     assert kit.reflex("show", "--iteration", "1").code == 1

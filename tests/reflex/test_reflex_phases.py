@@ -270,7 +270,7 @@ def readers() -> dict[str, Any]:
         "PLAN": of(contract.plan),
         "PRODUCE": contract.markdown,
         "PREPARE": of(lambda found: contract.checks(found, active, PATH)),
-        "NAMED": of(lambda found: contract.checks(found, active, PATH, "/my/work")),
+        "NAMED": of(lambda found: contract.checks(found, active, PATH, ["/my/work"])),
         "CRITIQUE": of(lambda found: contract.issues(found, [ENDPOINTS])),
         "REFINE": contract.markdown,
         "EVALUATE": of(lambda found: contract.verdicts(found, active)),
@@ -536,6 +536,18 @@ def test_R_143_messages_state_facts(kit: Kit) -> None:
     play(kit, "T3")
     message = kit.run["evaluation"]["failed"][0]["message"]
     assert message == "missing: ENDPOINTS; expected: ENDPOINTS is there"
+
+
+@pytest.mark.parametrize("there, named", [("link", "work"), ("work", "link")])
+def test_R_134_a_folder_with_two_names(kit: Kit, there: str, named: str) -> None:
+    """The whole path may begin with the real name of a linked workspace, or with the name that the shell has."""
+    link = Path(kit.ws.root, "link")
+    link.symlink_to(kit.ws.path)
+    kit.give_rules([rule("a.x.one", "fail")])
+    for level in "AB":
+        kit.answer(f"PREPARE.{level}.1", checks(command("a.x.one", f"test -s {Path(kit.ws.root, named)}/{PATH}")))
+    ran = kit.ws.rooda(*kit.arguments(1), "-C", str(Path(kit.ws.root, there)), stdin=b"y\ny\n", env={"PWD": str(link)})
+    assert "phase_error" not in kit.ev and "threshold_reached" in ran.out, ran.both
 
 
 def test_R_144_commands(kit: Kit) -> None:

@@ -31,6 +31,14 @@ def test_R_020_R_021_both_are_shown_and_asked(kit: Kit) -> None:
     assert "Maximum iterations: 3. Use this limit?" in out
 
 
+def test_R_020_R_026_all_digits_of_what_is_confirmed(kit: Kit) -> None:
+    """Thresholds and weights are shown as they are stored: no digit is cut, and none comes with an exponent."""
+    kit.give_rules([rule("a.x.one", "fail", 1234567.25), rule("a.x.two", "warn", 1)])
+    out = kit.new(1, "--threshold-a", "0.8333333", "--threshold-b", "1", stdin=b"n\n").out
+    assert "Phase A, threshold 0.8333333\n" in out and "Phase B, threshold 1\n" in out
+    assert "weight 1234567.25:" in out and "weight 1:" in out
+
+
 def test_R_022_asked_even_if_the_task_says_it(kit: Kit) -> None:
     """A task that names criteria and a number changes nothing."""
     out = kit.new(None, task="An API that must have X, at most 3 iterations").out
@@ -245,6 +253,15 @@ def test_R_061_names(kit: Kit) -> None:
     assert sorted(os.listdir(kit.home)) == [f"write-the-courses-api{end}" for end in ("", "-2", "-3")]
 
 
+@pytest.mark.parametrize("longest", ["z" * 64, "z" * 61 + "-zz"])
+def test_RQ_24_the_longest_name_twice(kit: Kit, longest: str) -> None:
+    """With its number too it is a name that every command knows."""
+    for alias in (longest, f"{longest[:62].rstrip('-')}-2"):
+        assert kit.new(4, "--alias", longest).code == 0
+        assert kit.reflex("status", alias).out.startswith(f"{alias}: completed")
+    assert kit.reflex("clean", "--all", "--yes").code == 0 and not kit.home.exists()
+
+
 def test_R_023_a_second_loop_is_refused(kit: Kit) -> None:
     """While one is active neither `new` nor the resume of another starts; the active one is named."""
     kit.kill_in("PLAN.1", "x", 4, "--alias", "first-loop")
@@ -279,6 +296,7 @@ def test_R_025_R_026_ways_to_say_yes(kit: Kit, said: bytes, limit: int) -> None:
 
 
 NO_YES = [b"y\n0\n", b"y\n-3\n", b"y\n4.0\n", b"y\n7\n", b"y\n7\ny\n", b"\xff\ny\n", b"\ny\ny\n", b"e\n"]
+NO_YES += [b"y\n" + b"9" * 5000 + b"\ny\ny\n"]
 
 
 @pytest.mark.parametrize("said", NO_YES)

@@ -25,7 +25,11 @@ def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | No
         click.echo(f"'{place.alias}' has {len(known)} evaluated iterations; there is nothing to compare.")
         return OK
     new = version(place, end) if end else known[-1]
-    old = version(place, start) if start else [each for each in known if each.iteration < new.iteration][-1]
+    earlier = [version(place, start)] if start else [each for each in known if each.iteration < new.iteration]
+    if not earlier:
+        click.echo(f"No iteration of '{place.alias}' before {new.iteration} was evaluated: nothing to compare.")
+        return OK
+    old = earlier[-1]
     texts = text_of(place, old.digest), text_of(place, new.digest)
     rows = _lines(texts[0], texts[1], old, new) if None not in texts else _sections(old, new)
     click.echo("\n".join(rows))

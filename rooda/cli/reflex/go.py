@@ -1,5 +1,7 @@
 """From an open loop to its end."""
 
+import os
+
 from rooda.cli.options import Asked
 from rooda.cli.reflex.commands import Commands, way_of
 from rooda.cli.reflex.effects import Effects, show_artifact
@@ -28,7 +30,7 @@ def go(
     bounds = made.bounds._replace(max_output_buffer=min(made.bounds.max_output_buffer, CAP))  # of the check commands
     look = ready.look
     sequential, extraction = bool(look.value("sequential", False)), str(look.value("extraction", "strict"))
-    how = How(place.shown_artifact, sequential, extraction, place.workspace)
+    how = How(place.shown_artifact, sequential, extraction, _names_of(place.workspace))
     with Signals() as signals:
         tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
         session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
@@ -53,6 +55,13 @@ def go(
             session.close()
     show_artifact(ready, place, not asked.json)
     return EXIT_CODES[state.status]
+
+
+def _names_of(folder: str) -> list[str]:
+    """Its path as it was named, as it is without links, and as the shell we were started in calls it."""
+    real, shell = os.path.realpath(folder), os.environ.get("PWD", "")
+    known = [folder, real, *([shell] if os.path.isabs(shell) and os.path.realpath(shell) == real else [])]
+    return list(dict.fromkeys(known))
 
 
 def _why_open(problem: Exception, place: Place) -> tuple[str, str, int]:

@@ -7,9 +7,11 @@ import click
 from rooda.cli.reflex.drafting import Drafted, parsed
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.reflex_rules import LEVELS, Criteria
+from rooda.policy.reflex_score import written
 from rooda.policy.visible import visible
 from rooda.world import person
 
+LONGEST = 100  # digits of a limit that is typed; there are too many for a number
 YES, EDIT = ("y", "yes"), ("e", "edit")
 
 
@@ -63,7 +65,7 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
         return number
     if answer in EDIT:
         answer = _asked("Another number: ", aside)
-    if answer and answer.isascii() and answer.isdecimal() and int(answer):
+    if answer and answer.isascii() and answer.isdecimal() and len(answer) <= LONGEST and int(answer):
         return int(answer)
     raise _unconfirmed("maximum number of iterations was")
 
@@ -93,10 +95,10 @@ def show(proposal: Proposal, aside: bool) -> None:
         f"Success criteria: {proposal.criteria.name} ({proposal.origin})",
     ]
     for level in LEVELS:
-        rows.append(f"  Phase {level}, threshold {proposal.criteria.thresholds[level]:g}")
+        rows.append(f"  Phase {level}, threshold {written(proposal.criteria.thresholds[level])}")
         for rule in rules:
             if rule.phase == level:
-                weight = f"{rule.severity}, phase {rule.phase}, weight {rule.weight:g}"
+                weight = f"{rule.severity}, phase {rule.phase}, weight {written(rule.weight)}"
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")

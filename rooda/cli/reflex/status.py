@@ -10,7 +10,7 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.reflex_rules import is_number
-from rooda.policy.reflex_score import hundredths
+from rooda.policy.reflex_score import hundredths, written
 from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
@@ -68,7 +68,8 @@ def lines(facts: Json) -> list[str]:
     rows = [
         f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
-        f"  last score {hundredths(facts['last_score'])}, threshold {facts['threshold']:g}{sparkline(facts['scores'])}",
+        f"  last score {hundredths(facts['last_score'])}, threshold {written(facts['threshold'])}"
+        f"{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",
         f"  artifact {facts['artifact']}",
     ]

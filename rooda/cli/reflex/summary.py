@@ -41,7 +41,8 @@ def _why(state: State) -> str:
         return ""
     if not found or reason not in JUDGED:
         return state.error or f"stopped by a person: {reason}"
-    score = f"score {scoring.hundredths(found['score'])}, threshold {state.threshold:g} of phase {state.phase}"
+    threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
+    score = f"score {scoring.hundredths(found['score'])}, {threshold}"
     left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
     return "; ".join(part for part in (score, f"not met: {left}" if left else "", RULES.get(reason, "")) if part)
 
