@@ -89,6 +89,14 @@ def test_OU_33_nothing_is_near(bare: Workspace) -> None:
         assert "Did you mean" not in ran.err
 
 
+def test_OU_30_a_word_that_is_unknown_since_a_table_is(bare: Workspace) -> None:
+    """Where a procedure is not there because of a misspelt table, that table is told as well."""
+    bare.config("[procedure.review]\nact = 'x'\n")
+    for words in (("review",), ("run", "review"), ("info", "review"), ("review", "-C", "."), ("list",)):
+        ran = bare.rooda(*words)
+        assert ran.err.count(":1: procedure: unknown table; did you mean 'procedures'?") == 1, words
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
