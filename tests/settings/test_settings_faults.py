@@ -172,6 +172,13 @@ def test_a_dangling_link_is_told(tiers: Tiers) -> None:
             "[loop]\nquality_gates = [{ command = 'a', tiemout = 3 }]",
             "2: loop.quality_gates[0].tiemout: unknown key; did you mean 'timeout'?",
         ),
+        ("[loop]\nmax_iterations = 2", "2: loop.max_iterations: unknown key; did you mean 'default_iterations'?"),
+        ("[procedures.x]\ngates = ['a']", "2: procedures.x.gates: unknown key; did you mean 'quality_gates'?"),
+        (
+            "[hooks]\nfinish = 'a'",
+            "2: hooks.finish: unknown key;"
+            " known are done, failed, paused, stopped, stuck, limit, budget, needs_person",
+        ),
         ("'odd\\nkey'.x = 1", "1: 'odd\\\\nkey': unknown table"),
     ],
 )
@@ -233,7 +240,9 @@ class TestEnvironment:
     def test_unknown_variables_warn(self, tiers: Tiers) -> None:
         """A variable nobody reads is told, with the nearest one; ROODA_LOOP itself is another thing."""
         tiers.environ |= {"ROODA_LOOP_TOKEN_BUDGE": "1", "ROODA_LOOP": "x", "ROODA_LOOP_model": "x"}
+        tiers.environ["ROODA_LOOP_MAX_ITERATIONS"] = "3"
         assert tiers.load().warnings == (
+            "ROODA_LOOP_MAX_ITERATIONS: unknown variable; did you mean 'ROODA_LOOP_DEFAULT_ITERATIONS'?",
             "ROODA_LOOP_TOKEN_BUDGE: unknown variable; did you mean 'ROODA_LOOP_TOKEN_BUDGET'?",
             "ROODA_LOOP_model: unknown variable; did you mean 'ROODA_LOOP_MODEL'?",
         )
