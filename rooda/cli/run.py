@@ -41,7 +41,8 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
     from rooda.settings import resolve
     from rooda.settings.kinds import nearest
 
-    near = nearest(name, [*resolve.names(found), *WORDS])
+    near = "build --agent " + name if name in resolve.agents(found) else nearest(name, [*resolve.names(found), *WORDS])
+    near = near or ("build --context …" if " " in name else "")
     return resolve.unknown(name, f"rooda {near}" if near else "")
 
 
