@@ -32,7 +32,7 @@ LOOP = {
     "max_output_buffer": Key(whole(1024), "bytes of an agent's output that are searched for signals"),
     "on_interrupted": Key(word("ask", "resume", "fresh"), "what a start does with an interrupted earlier run"),
     "safety": Key(word("snapshot", "off"), "snapshot: git keeps the work tree before and after each iteration"),
-    "promise_signals": Key(FLAG, "an agent may end it with <promise>SUCCESS</promise>; unset: in built-in ones"),
+    "promise_signals": Key(FLAG, "an agent may end a loop with <promise>SUCCESS</promise>; unset: built-in ones only"),
     "preamble": Key(FLAG, "prompts begin with the agent's role and the iteration"),
     "show_ai_output": Key(FLAG, "stream the agent's output"),
     "log_level": Key(word("debug", "info", "warn", "error"), "how much is printed"),
