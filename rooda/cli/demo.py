@@ -13,6 +13,7 @@ SETTINGS = """\
 
 [loop]
 agent = "demo" # who does the work: a scripted stand-in. For real work put "claude", "codex", "gemini", … here.
+safety = "snapshot" # git keeps the work tree of each iteration: `rooda diff 2` shows it, `rooda undo` goes back
 
 [[loop.quality_gates]] # what rooda itself checks after each iteration; there may be several of these tables
 name = "tests" # what the gate is called in the output

@@ -22,7 +22,8 @@ def guarded(words: Sequence[str]) -> int:
         return problem.exit_code
     except click.ClickException as problem:
         _tried(problem.show)
-        _say_where_options_go(problem)
+        if advice := _advice(problem):
+            _say(advice)
         return problem.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("Interrupted.")
@@ -48,14 +49,22 @@ def guarded(words: Sequence[str]) -> int:
         return FAILED
 
 
-def _say_where_options_go(problem: click.ClickException) -> None:
-    """`rooda -v build`: a person who knows the option should not have to guess its place."""
-    if not isinstance(problem, click.NoSuchOption) or problem.ctx is None or problem.ctx.parent is not None:
-        return
-    from rooda.cli import options
+def _advice(problem: click.ClickException) -> str:
+    """For mistakes of people who know what they want, and not where it stands."""
+    ctx = problem.ctx if isinstance(problem, click.UsageError) else None
+    if ctx is None:
+        return ""
+    if isinstance(problem, click.NoSuchOption) and ctx.parent is None:
+        from rooda.cli import options
 
-    if any(problem.option_name in parameter.opts for parameter in options.for_start()):
-        _say(f"Options of a run stand behind its name: rooda build {problem.option_name} …")
+        known = any(problem.option_name in parameter.opts for parameter in options.for_start())
+        return f"Options of a run stand behind its name: rooda build {problem.option_name} …" if known else ""
+    if "unexpected extra argument" in problem.format_message():
+        takes = {parameter.name for parameter in ctx.command.params}
+        if "context" in takes:
+            return 'What is to be done is told with --context "TEXT".'
+        return "A specification stands in quotes, or in a file: --file FILE." if "spec" in takes else ""
+    return ""
 
 
 def _say(text: str) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from rooda import settings
-from rooda.cli.where import where
+from rooda.cli.where import warned, where
 from rooda.errors import OK
 from rooda.terms import PHASES, Procedure
 
@@ -16,7 +16,7 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 def info(ctx: click.Context, procedure: str) -> int:
     """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
     here = where(ctx)
-    found = settings.load(here.workspace, here.config)
+    found = warned(settings.load(here.workspace, here.config))
     resolved = settings.resolve.procedure(found, procedure, {})
     own = settings.resolve.own(found, procedure)
     click.echo("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))

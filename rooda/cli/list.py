@@ -3,7 +3,7 @@
 import click
 
 from rooda import settings
-from rooda.cli.where import where
+from rooda.cli.where import warned, where
 from rooda.errors import OK
 
 
@@ -13,7 +13,7 @@ from rooda.errors import OK
 def list_(ctx: click.Context, as_json: bool) -> int:
     """The procedures there are, yours and the built-in ones, with a line about each."""
     here = where(ctx)
-    found = settings.load(here.workspace, here.config)
+    found = warned(settings.load(here.workspace, here.config))
     rows = {name: settings.resolve.summary(found, name) for name in settings.resolve.names(found)}
     if as_json:
         import json

@@ -11,7 +11,7 @@ from rooda.cli import kinds
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
-from rooda.cli.names import require_known
+from rooda.cli.names import say_none_noted
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
@@ -34,9 +34,7 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     workspace = where(ctx).workspace
     folder = runfolder.latest(workspace, name)
     if folder is None:
-        if name:
-            require_known(where(ctx), name)
-        click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
+        say_none_noted(where(ctx), name)
         return OK
     if following:
         return _follow(workspace, folder, **how)

@@ -1,6 +1,9 @@
 """Names of loops and procedures: those that somebody knows here, and what is said of one that nobody does."""
 
 import os
+import shlex
+
+import click
 
 from rooda import settings
 from rooda.cli import kinds
@@ -8,6 +11,7 @@ from rooda.cli.where import Where, a_name
 from rooda.errors import RoodaError, UsageProblem
 from rooda.policy.flow_labels import RUN_ID
 from rooda.settings.kinds import nearest
+from rooda.settings.sources import upward
 from rooda.world import runfolder
 
 
@@ -37,6 +41,26 @@ def hint(here: Where, name: str) -> str:
         return ""
     near = nearest(name, known)
     return f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
+
+
+def say_none_noted(here: Where, name: str | None) -> None:
+    """No run at all, or none of this name; UsageProblem where nobody has it."""
+    if name:
+        require_known(here, name)
+    click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
+    say_above(here.workspace)
+
+
+def say_above(workspace: str) -> None:
+    if there := above(workspace):
+        click.echo(there, err=True)
+
+
+def above(workspace: str) -> str:
+    """What to do for who stands inside the workspace that is meant; "" if loops have run here, or none above."""
+    used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, runfolder.RUNS))]
+    here = not used or used[0] == os.path.abspath(workspace)
+    return "" if here else f"Loops have run in a folder above: cd {shlex.quote(used[0])}"
 
 
 def _known(here: Where) -> list[str]:

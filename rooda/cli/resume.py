@@ -71,7 +71,8 @@ def _only_candidate(here: Where) -> Loop:
     """The one loop that can be resumed."""
     found = [*kinds.resumable(here.workspace)] or _damaged(here)
     if not found:
-        raise UsageProblem("Nothing to resume here.", "Start with `rooda build`, or see `rooda list`.")
+        otherwise = "Start with `rooda build`, or see `rooda list`."
+        raise UsageProblem("Nothing to resume here.", names.above(here.workspace) or otherwise)
     idle = [loop for loop in found if not _runs(here, loop)]
     return _one(idle or found)
 

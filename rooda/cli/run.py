@@ -7,7 +7,7 @@ import click
 
 from rooda.cli import options
 from rooda.cli.group import DASH_H
-from rooda.cli.where import Where
+from rooda.cli.where import Where, warned
 from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
 from rooda.errors import UsageProblem
@@ -27,7 +27,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
     elif any(word.startswith(("-C", "--config")) for word in words):
         summary = ""
     else:
-        raise _unknown(name, settings.resolve.names(found))
+        raise _unknown(name, warned(found))
     return click.Command(
         name,
         params=options.for_start(),
@@ -37,12 +37,13 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
     )
 
 
-def _unknown(name: str, procedures: list[str]) -> UsageProblem:
+def _unknown(name: str, found: "Settings") -> UsageProblem:
+    from rooda.settings import resolve
     from rooda.settings.kinds import nearest
 
-    near = nearest(name, [*procedures, *WORDS])
-    what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
-    return UsageProblem(what, f"Did you mean 'rooda {near}'?" if near else "")
+    near = "build --agent " + name if name in resolve.agents(found) else nearest(name, [*resolve.names(found), *WORDS])
+    near = near or ("build --context …" if " " in name else "")
+    return resolve.unknown(name, f"rooda {near}" if near else "")
 
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:

@@ -6,7 +6,7 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
-from rooda.cli.names import kind_of, loop_of, require_known
+from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.cli.where import Where
 from rooda.errors import Undecided
 from rooda.world import clock, lock, orders, runfolder, signals
@@ -24,6 +24,7 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
     if not running:
         who = f"{noun_of(kind_of(here, name)).capitalize()} '{name}'" if name else ""
         click.echo(f"{who} is not running." if name else "Nothing is running here.")
+        say_above(here.workspace)
         return None
     if len(running) > 1:
         rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)

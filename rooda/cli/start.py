@@ -147,8 +147,12 @@ def require_saved(place: Place) -> OodaState:
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or opening.resume(state.status) == "nothing":
+        from rooda.cli.names import above
+
         name = place.procedure
-        raise UsageProblem(f"No saved state for procedure '{name}'.", f"Start it with: rooda {name}")
+        raise UsageProblem(
+            f"No saved state for procedure '{name}'.", above(place.workspace) or f"Start it with: rooda {name}"
+        )
     return state
 
 

@@ -10,7 +10,7 @@ import click
 
 from rooda.cli import glance, kinds
 from rooda.cli.board import Board
-from rooda.cli.names import loop_of, require_known
+from rooda.cli.names import loop_of, require_known, say_above
 from rooda.cli.where import Where, where
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
@@ -47,7 +47,10 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
         require_known(here, asked.name)
     if watch:
         return _watch(lambda: [json.dumps(_rows(asked, board))] if as_json else _lines(asked, board), as_json)
-    click.echo(json.dumps(_rows(asked, board), indent=2) if as_json else "\n".join(_lines(asked, board)))
+    lines = [json.dumps(_rows(asked, board), indent=2)] if as_json else _lines(asked, board)
+    click.echo("\n".join(lines))
+    if lines == [NOTHING]:
+        say_above(here.workspace)
     return OK
 
 

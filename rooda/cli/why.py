@@ -7,7 +7,7 @@ import click
 
 from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with
-from rooda.cli.names import require_known
+from rooda.cli.names import say_none_noted
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
@@ -32,11 +32,9 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     workspace = where(ctx).workspace
     folder = runfolder.latest(workspace, name)
     if folder is None:
-        if name:
-            require_known(where(ctx), name)
+        say_none_noted(where(ctx), name)
         if as_json:
             click.echo("[]")
-        click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
         return OK
     if iteration:
         folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)

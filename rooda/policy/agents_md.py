@@ -12,6 +12,7 @@ _BULLET = re.compile(r"^\s*+[-*+]\s++(?P<lead>[^`]*+)(?P<ticks>`++)(?P<command>.
 _COMMAND = re.compile(
     r"^\s*+(?:[-*+]\s++)?\*\*(?P<name>[^*:`]++):?\*\*:?\s*+(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)"
 )
+_FENCE = re.compile(r"^\s*+(?P<marks>`{3,}+|~{3,}+)\s*+(?P<info>.*?)\s*$")
 LONGEST = 10_000  # characters of a line that is read
 _NOT_ONE = re.compile(r"manual verification|not required", re.I)
 
@@ -19,12 +20,8 @@ _NOT_ONE = re.compile(r"manual verification|not required", re.I)
 def gates(text: str) -> tuple[Gate, ...]:
     """The bullets ``- name: `command` `` of the section `## Quality Gates`."""
     found = []
-    inside = False
-    for line in _spoken(text):
-        heading = _HEADING.match(line)
-        if heading and len(heading[1]) <= 2:
-            inside = len(heading[1]) == 2 and heading[2].rstrip().rstrip("#").rstrip().lower() == "quality gates"
-        elif inside and (bullet := _BULLET.match(line)) and (command := bullet["command"].strip()):
+    for line in _section(text, "quality gates"):
+        if (bullet := _BULLET.match(line)) and (command := bullet["command"].strip()):
             lead = bullet["lead"].rstrip()
             if lead and not lead.endswith(":"):
                 continue
@@ -36,14 +33,21 @@ def gates(text: str) -> tuple[Gate, ...]:
 def commands(text: str) -> tuple[Gate, ...]:
     """The lines ``**Test:** `command` `` of the section `## Build/Test/Lint Commands` that are meant for a machine."""
     found = []
+    for line in _section(text, "build/test/lint commands"):
+        if (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():
+            found.append(Gate(said["name"].strip().lower(), said["command"].strip()))
+    return tuple(found)
+
+
+def _section(text: str, title: str) -> Iterator[str]:
+    """The lines below each second-level heading of this title, up to the next of its level or above."""
     inside = False
     for line in _spoken(text):
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2:
-            inside = len(heading[1]) == 2 and heading[2].strip().lower() == "build/test/lint commands"
-        elif inside and (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():
-            found.append(Gate(said["name"].strip().lower(), said["command"].strip()))
-    return tuple(found)
+            inside = len(heading[1]) == 2 and heading[2].rstrip().rstrip("#").rstrip().lower() == title
+        elif inside:
+            yield line
 
 
 def _spoken(text: str) -> Iterator[str]:
@@ -52,12 +56,12 @@ def _spoken(text: str) -> Iterator[str]:
     for line in text.removeprefix("\ufeff").splitlines():
         if len(line) > LONGEST:
             continue
-        mark = line.lstrip()[:3]
+        mark = _FENCE.match(line)
         if comment or (not fence and line.lstrip().startswith("<!--")):
             comment = "-->" not in line
         elif fence:
-            fence = "" if mark == fence else fence
-        elif mark in ("```", "~~~"):
-            fence = mark
+            fence = "" if mark and mark["marks"].startswith(fence) and not mark["info"] else fence
+        elif mark and "`" not in mark["info"]:
+            fence = mark["marks"]
         else:
             yield line

@@ -39,8 +39,9 @@ def read(text: str) -> Read:
         top = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
+        line = mark.line + 1 if mark else 1
         what = " ".join(part for part in (problem.context, problem.problem) if part)
-        return Read(None, {}, (Fault(mark.line + 1 if mark else 1, f"not YAML: {what}"),))
+        return Read(None, {}, (Fault(line, f"not YAML: {what}{_tab(text, line)}"),))
     except UnicodeEncodeError as problem:
         return Read(None, {}, (Fault(text.count("\n", 0, problem.start) + 1, "not UTF-8 text"),))
     except yaml.YAMLError as problem:
@@ -50,6 +51,12 @@ def read(text: str) -> Read:
     if builder.again > MOST:
         return Read(None, {}, (Fault(1, "its anchors stand for too much"),))
     return Read(value, builder.lines, tuple(builder.faults))
+
+
+def _tab(text: str, line: int) -> str:
+    """What the eye can't see: the line is indented with a tab."""
+    rows = text.split("\n", line)[line - 1 : line]
+    return "; a tab can't indent, put spaces" if rows and re.match(r" *\t", rows[0]) else ""
 
 
 def _too_deep(yaml: Any, text: str, loader: Any) -> int:

@@ -17,6 +17,7 @@ AGENTS = (
     "droid",
     "aider",
     "pi",
+    "amp",
     "kiro-cli",
     "cursor-agent",
 )

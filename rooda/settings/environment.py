@@ -6,6 +6,7 @@ from typing import Any
 from rooda.settings.kinds import Kind, meant, shown
 from rooda.settings.lines import Tree
 from rooda.settings.schema import LOOP, OLDER, variable_of
+from rooda.settings.shapes import called
 
 PREFIX = "ROODA_LOOP_"
 
@@ -21,13 +22,18 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
             warnings.append(f"{variable}: is now called {variable_of(OLDER[key])}")
             key = OLDER[key]
         if key not in LOOP:
-            known = [variable_of(name) for name in LOOP]
-            warnings.append(f"{variable}: unknown variable{meant(variable, known)}")
+            warnings.append(f"{variable}: unknown variable{_known(variable, key)}")
             continue
         value, faults = _value(LOOP[key].kind, environ[variable])
         problems += [f"{variable} {fault}" for fault in faults]
         loop.setdefault(key, value)
     return ({"loop": loop} if loop else {}), problems, warnings
+
+
+def _known(variable: str, key: str) -> str:
+    if other := called(key, LOOP):
+        return f"; did you mean {variable_of(other)!r}?"
+    return meant(variable, [variable_of(name) for name in LOOP])
 
 
 def _value(kind: Kind, text: str) -> tuple[Any, list[str]]:

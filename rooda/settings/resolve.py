@@ -24,6 +24,7 @@ __all__ = [
     "procedure",
     "require",
     "summary",
+    "unknown",
 ]
 
 _PLAIN = ("failure_threshold", "gates_from_commands", "on_interrupted", "preamble")
@@ -72,11 +73,13 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
 def require(settings: Settings, name: str) -> None:
     known = names(settings)
     if name not in known:
-        near = nearest(name, known)
-        raise UsageProblem(
-            f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures.",
-            f"Did you mean '{near}'?" if near else "",
-        )
+        raise unknown(name, nearest(name, known))
+
+
+def unknown(name: str, near: str) -> UsageProblem:
+    """`near` is what a person may have meant, as it is typed; "" where nothing is near."""
+    what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
+    return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
 
 
 def _check_flags(flags: Mapping[str, Any]) -> None:

@@ -4,10 +4,12 @@ from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAME
 from rooda.settings.shapes import AGENT_ENV, GATES, PARAMETERS, PHASE, TEXTS, Key
 
 LOOP = {
-    "default_iterations": Key(whole(0), "iterations per run; 0 = until stopped or failing"),
+    "default_iterations": Key(
+        whole(0), "iterations per run; 0 = until stopped or failing", ("max_iterations", "max_iteration")
+    ),
     "failure_threshold": Key(whole(1), "failures in a row after which a run aborts"),
     "agent": Key(TEXT, "which agent of [agents] does the work"),
-    "ai_cmd": Key(COMMAND, "any command that reads the prompt on stdin, instead of an agent by name"),
+    "ai_cmd": Key(COMMAND, "any command that reads the prompt on stdin, instead of an agent by name", ("command",)),
     "ai_cmd_alias": Key(TEXT, "older name of agent"),
     "model": Key(TEXT, "the model the agent is told to use; [models] translates"),
     "read_only": Key(FLAG, "the agent may read and not change anything; an agent that can't be told so is refused"),
@@ -17,11 +19,11 @@ LOOP = {
     "max_tokens": Key(whole(0), "tokens its agents may use, read and written; 0 = no limit"),
     "max_duration": Key(DURATION, "how long it may run, in seconds or as 2h30m; 0 = no limit"),
     "call_budget": Key(AMOUNT, "dollars after which the agent's CLI ends a call by itself; 0 = no limit"),
-    "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none"),
+    "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none", ("gates", "checks")),
     "gates_from_commands": Key(FLAG, "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others"),
     "token_budget": Key(whole(0), "tokens in a prompt above which a warning is printed; 0 = no check"),
     "token_encoding": Key(word("o200k_base", "cl100k_base"), "the vocabulary tokens are counted with"),
-    "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit"),
+    "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit", ("timeout",)),
     "idle_timeout": Key(SECONDS, "seconds an agent may be silent; 0 = no limit"),
     "kill_grace": Key(SECONDS, "seconds between asking an agent to stop and killing it"),
     "retry_wait": Key(SECONDS, "seconds before the next call after a passing fault of the service; doubles each time"),
@@ -30,7 +32,7 @@ LOOP = {
     "max_output_buffer": Key(whole(1024), "bytes of an agent's output that are searched for signals"),
     "on_interrupted": Key(word("ask", "resume", "fresh"), "what a start does with an interrupted earlier run"),
     "safety": Key(word("snapshot", "off"), "snapshot: git keeps the work tree before and after each iteration"),
-    "promise_signals": Key(FLAG, "an agent may end it with <promise>SUCCESS</promise>; unset: in built-in ones"),
+    "promise_signals": Key(FLAG, "an agent may end a loop with <promise>SUCCESS</promise>; unset: built-in ones only"),
     "preamble": Key(FLAG, "prompts begin with the agent's role and the iteration"),
     "show_ai_output": Key(FLAG, "stream the agent's output"),
     "log_level": Key(word("debug", "info", "warn", "error"), "how much is printed"),

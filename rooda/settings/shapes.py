@@ -11,6 +11,10 @@ class Key(NamedTuple):
 
     kind: Kind
     what: str
+    also: tuple[str, ...] = ()  # other words that people try
+
+
+FEW = 8  # keys that a sentence can list
 
 
 def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] = ()) -> list[Fault]:
@@ -22,8 +26,20 @@ def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] 
         if key in keys:
             faults += [fault.under(key) for fault in keys[key].kind.faults(inner)]
         else:
-            faults.append(Fault((key,), f"unknown key{meant(key, list(keys))}", warning=True))
+            faults.append(Fault((key,), f"unknown key{_known(key, keys)}", warning=True))
     return faults
+
+
+def called(word: str, keys: Mapping[str, Key]) -> str:
+    """The key that people also look for under this word; "" if there is none."""
+    return next((key for key, row in keys.items() if word in row.also), "")
+
+
+def _known(word: str, keys: Mapping[str, Key]) -> str:
+    """The key that was meant; where none is near and there are few, all of them."""
+    if key := called(word, keys):
+        return f"; did you mean {key!r}?"
+    return meant(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
 def named(kind: Kind, what: str) -> Kind:

@@ -32,19 +32,21 @@ def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list
 
 def workspace_file(workspace: str) -> str:
     """The nearest rooda.toml from the workspace up to its repository's root; else where it would be."""
-    here = os.path.abspath(workspace)
-    candidates: list[str] = []
-    folder = here
-    while True:
-        candidates.append(os.path.join(folder, FILE))
-        if os.path.lexists(os.path.join(folder, ".git")):
-            break
+    candidates = [os.path.join(folder, FILE) for folder in upward(workspace)]
+    return next((path for path in candidates if os.path.lexists(path)), candidates[0])
+
+
+def upward(workspace: str) -> list[str]:
+    """The folders from the workspace up to its repository's root; the workspace alone where there is none."""
+    folder = os.path.abspath(workspace)
+    folders = [folder]
+    while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
-            candidates = candidates[:1]
-            break
+            return folders[:1]
         folder = parent
-    return next((path for path in candidates if os.path.lexists(path)), candidates[0])
+        folders.append(folder)
+    return folders
 
 
 def user_file(environ: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rooda.errors import ConfigProblem
-from rooda.settings import sources
+from rooda.settings import sources, toml_faults
 from rooda.settings.check import dotted, faults_of, modernised
 from rooda.settings.environment import environment
 from rooda.settings.kinds import Fault
@@ -142,7 +142,7 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
         line = data.count(b"\n", 0, problem.start) + 1
         return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
     except ValueError as problem:
-        return None, [f"{source.path}{_position(problem, data)}"], []
+        return None, [f"{source.path}{toml_faults.sentence(problem, data)}"], []
     notices, faults = modernised(tree, lines), faults_of(tree)
     for fault in faults:
         if fault.warning:
@@ -168,19 +168,6 @@ def _unreadable(source: Source, problem: OSError) -> list[str]:
     if isinstance(problem, IsADirectoryError):
         return [f"{source.path}: is a folder, not a settings file"]
     return [f"{source.path}: can't be read: {problem.strerror or problem}"]
-
-
-def _position(problem: ValueError, data: bytes) -> str:
-    """`:LINE:COLUMN: what is wrong`, from the words of tomllib's sentence."""
-    import re
-
-    text = str(problem)
-    found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", text)
-    if not found:
-        return f": {text[:200]}"
-    line, column = found.groups()
-    where = f"{line}:{column}" if line else str(data.rstrip(b"\n").count(b"\n") + 1)
-    return f":{where}: {text[: found.start()]}{'' if line else ' (at the end of the file)'}"
 
 
 def _sentence(path: str, lines: Lines, fault: Fault) -> str:

@@ -63,7 +63,7 @@ class Session:
         workspaces.note(workspace)
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
-        self._tenant, self._show, self._signals, self._manner = tenant, show, signals, manner_of(tenant.setup)
+        self._show, self._signals, self._manner = show, signals, manner_of(tenant.setup)
         self._refused = ""
         self._iteration = 0
         self._limited: list[str] = []  # transcripts that tell of a usage limit

@@ -81,6 +81,16 @@ def test_an_untried_agent_is_marked(bare: Workspace) -> None:
     assert line.endswith("; described from its maker's documents")
 
 
+def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:
+    """Where no agent is chosen the message names those on PATH, each one that ships."""
+    shipped = {name for name in facts(bare) if name != "demo"}
+    for name in shipped:
+        install(bare, name)
+    bare.env["PATH"] = os.pathsep.join((bare.file("bin"), "/usr/bin", "/bin"))
+    said = bare.rooda("build").err.splitlines()[-1]
+    assert set(said.removeprefix("On this machine: ").split(", ")) == shipped
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

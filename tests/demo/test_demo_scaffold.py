@@ -32,12 +32,12 @@ def test_it_makes_what_it_says(bare: Workspace) -> None:
     assert run.stdout.splitlines()[-1] == "Next: cd 'my demo' && rooda build"
 
 
-def test_its_settings_are_the_demo_agent_and_one_gate(bare: Workspace) -> None:
-    """rooda.toml chooses the scripted agent and has the tests as its only gate."""
+def test_its_settings_are_the_demo_agent_snapshots_and_one_gate(bare: Workspace) -> None:
+    """rooda.toml chooses the scripted agent, keeps snapshots, and has the tests as its only gate."""
     scaffold(bare, "demo")
     settings = tomllib.loads(bare.read("demo/rooda.toml"))
     gate = {"name": "tests", "command": "python3 -m unittest -q"}
-    assert settings == {"loop": {"agent": "demo", "quality_gates": [gate]}}
+    assert settings == {"loop": {"agent": "demo", "safety": "snapshot", "quality_gates": [gate]}}
 
 
 def test_it_is_committed_without_a_git_identity(bare: Workspace) -> None:
@@ -94,3 +94,12 @@ def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
     assert "AI signaled SUCCESS: completed after 3 iterations" in run.lines[-1]
     assert bare.git("-C", "demo", "status", "--porcelain") == " M textkit.py\n"
     assert not bare.exists("demo/.rooda/state/build.json")
+
+
+def test_what_each_iteration_did_can_be_seen_and_taken_back(bare: Workspace) -> None:
+    """`rooda diff 2` and `rooda undo`, as the README says of the demo, work there without another setting."""
+    bare.rooda("init", "--demo", "demo")
+    assert bare.rooda("build", "-C", "demo").code == 0
+    assert "+    return len(text.split())\n" in bare.rooda("diff", "2", "-C", "demo").out
+    assert bare.rooda("undo", "1", "--yes", "-C", "demo").code == 0
+    assert bare.git("-C", "demo", "status", "--porcelain") == ""

@@ -166,10 +166,22 @@ def test_OA_15_command_lines_are_gates_only_if_asked(bare: Workspace) -> None:
     bare.procedure("harden")
     assert bare.rooda("harden", "-n", "1").code == 0
     assert not bare.exists("ran")
+    bare.write("AGENTS.md", COMMANDS.replace("Lint Commands\n", "Lint Commands ##\n"))  # as some close their headings
     bare.procedure("harden", loop={"gates_from_commands": True})
     ran = bare.rooda("harden", "-n", "1")
     assert bare.read("ran") == "test\nlint\n"
     assert warnings(ran.lines) == ["WARNING: Quality gates failed: lint (exit 3), consecutive failures: 1/3"]
+
+
+@pytest.mark.parametrize("fence", ["````", "~~~~", "```"])
+def test_OA_15_an_example_of_a_gate_is_none(bare: Workspace, fence: str) -> None:
+    """What stands in a code block is an example, also if it shows a code block; what comes behind it counts."""
+    inner = "~~~" if fence == "```" else "```"
+    shown = f"{fence}markdown\n{inner}\n- shown: `echo shown >>ran`\n{inner}\n{fence}\n"
+    bare.write("AGENTS.md", f"## Quality Gates\n\n{shown}\n- own: `echo own >>ran`\n")
+    bare.procedure("harden")
+    assert bare.rooda("harden", "-n", "1").code == 0
+    assert bare.read("ran") == "own\n"
 
 
 def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:

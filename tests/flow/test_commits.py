@@ -20,6 +20,7 @@ KEYS = ["node-path", "level", "iteration", "status", "target-met", "sensors", "a
 def test_F_130_F_131_F_132_F_133_F_134_F_135_F_136_F_137_F_138_the_format(ran: Ran, name: str) -> None:
     """Every message: the subject, a blank line, seven lines in their order, each with a value of its kind."""
     flow, _ = ran(name)
+    assert flow.log()
     for commit in flow.log():
         found = re.fullmatch(r"ai-loop\[([^\]]+)\]: iteration (\d+(?:\.\d+)*) — (\S.*)", commit.subject)
         assert found, commit.subject

@@ -12,6 +12,7 @@ from flow_kit import Flow
 
 from harness import Workspace, until
 from processes import Running, alive
+from rooda.world.agents.demo_goal import SPEC
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
 
@@ -679,12 +680,6 @@ def test_a_goal_as_the_actuator(flow: Flow) -> None:
     ran = flow.run()
     assert ran.code == 1, ran.both
     assert "the loop goal failed" in ran.both
-
-
-SPEC = (
-    "Add hello-goal/greeting.sh, which prints exactly one line: Hello from a goal. Without new packages. "
-    "Checked by running it and by its notes; done when hello-goal/NOTES.md exists."
-)
 
 
 def test_a_goal_reached_as_the_action(flow: Flow) -> None:

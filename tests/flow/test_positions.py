@@ -131,6 +131,9 @@ def test_yaml_as_rooda_takes_it() -> None:
     assert (document.lines[("b",)], document.lines[("b", 1, "c")]) == (2, 4)
     assert [fault.line for fault in read("a: 1\nb: 2\na: 3\n").faults] == [3]
     assert "contains itself" in read("a: &x\n  b: *x\n").faults[0].text
+    (tab,) = read("a:\n\tb: 1\n").faults
+    assert tab.line == 2 and tab.text.endswith("; a tab can't indent, put spaces")
+    assert "tab" not in read("a: [\n").faults[0].text
     assert read("a: &x [1]\nb: *x\n").value == {"a": [1], "b": [1]}
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
     assert [fault.text for fault in read(bomb).faults] == ["its anchors stand for too much"]

@@ -110,6 +110,7 @@ def test_OU_001_act_teaches_both_signals_and_names_their_meaning(name: str) -> N
     act = prompt(name).partition("\n## ACT\n")[2]
     meaning, _, how = act.rpartition("\n### ")
     assert "<promise>SUCCESS</promise>" in how and "<promise>FAILURE</promise>" in how
+    assert all(mark in how for mark in ("backticks", "quotation marks", "bold", "list marks"))  # with them it is no tag
     assert re.search(r"\bDone(:| means)", meaning) and re.search(r"\bBlocked(:| means)", meaning)
 
 

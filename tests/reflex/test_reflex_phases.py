@@ -86,10 +86,10 @@ def test_R_112_neither_sees_the_other(kit: Kit) -> None:
     kit.answer("PRODUCE.1", words("N", "TEXT-OF-THE-ARTIFACT\n"))
     kit.answer("REFINE.1", words("EN", "TEXT-OF-THE-ARTIFACT\n"))
     kit.new()
-    for line in kit.started("PRODUCE"):
-        assert "rule_id" not in line["stdin"] and '"checks"' not in line["stdin"]
-    for line in kit.started("PREPARE"):
-        assert "TEXT-OF-THE-ARTIFACT" not in line["stdin"]
+    produced, prepared = kit.started("PRODUCE"), kit.started("PREPARE")
+    assert produced and prepared
+    assert not any("rule_id" in line["stdin"] or '"checks"' in line["stdin"] for line in produced)
+    assert not any("TEXT-OF-THE-ARTIFACT" in line["stdin"] for line in prepared)
 
 
 def test_R_114_checks_run_in_parallel(kit: Kit) -> None:

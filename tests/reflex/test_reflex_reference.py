@@ -53,6 +53,7 @@ def test_R_048_R_235_a_run_can_be_rebuilt_from_its_events_at_any_moment(script: 
 
     memory.save = noted  # type: ignore[method-assign]
     memory.play()
+    assert saved
     for count, state in saved:
         folded = reflex_events.fold(json.loads(json.dumps(memory.history[:count])))
         assert folded is not None

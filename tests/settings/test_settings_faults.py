@@ -102,15 +102,35 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = \n", "1:5: Invalid value"),
-        ("\n[loop]\ndefault_iterations 3\n", "3:20: Expected '=' after a key in a key/value pair"),
+        ("[loop]\nagent = demo\n", "2:9: Invalid value; a text stands in quotes"),
+        ("a = 'x", "1: Expected \"'\" (at the end of the file)"),
+        (
+            '[loop]\nagent = "demo\nmodel = "x"\n',
+            "2:14: Illegal character '\\n'; the text before it has no closing quote",
+        ),
+        (
+            "[loop]\n[procedures.my-own]\n[loop]\n",
+            "3:6: Cannot declare [loop] twice; a table may stand once only: put its keys together",
+        ),
+        (
+            "[a.b]\n[a.b]\n",
+            "2:5: Cannot declare [a.b] twice; a table may stand once only: put its keys together",
+        ),
+        (
+            'model = "C:\\model"\n',
+            "1:14: Unescaped '\\' in a string; write \\\\ for a backslash, or put the text in single quotes",
+        ),
+        (
+            "\n[loop]\ndefault_iterations 3\n",
+            "3:20: Expected '=' after a key in a key/value pair; a line is KEY = VALUE, and a key has no spaces",
+        ),
         ("[loop]\na = '''\nx\n", "3: Expected \"'''\" (at the end of the file)"),
-        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value"),
+        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value; that key or table is there already"),
         ("a = " + "[" * 4000, " nested more than 40 deep"),
     ],
 )
 def test_OU_032_syntax_errors_have_line_and_column(text: str, said: str, tiers: Tiers) -> None:
-    """What the TOML parser says, with file, line and column in front."""
+    """What the TOML parser says, with file, line and column in front, and what has to change."""
     assert tiers.faults(text) == [said]
 
 
@@ -151,6 +171,13 @@ def test_a_dangling_link_is_told(tiers: Tiers) -> None:
         (
             "[loop]\nquality_gates = [{ command = 'a', tiemout = 3 }]",
             "2: loop.quality_gates[0].tiemout: unknown key; did you mean 'timeout'?",
+        ),
+        ("[loop]\nmax_iterations = 2", "2: loop.max_iterations: unknown key; did you mean 'default_iterations'?"),
+        ("[procedures.x]\ngates = ['a']", "2: procedures.x.gates: unknown key; did you mean 'quality_gates'?"),
+        (
+            "[hooks]\nfinish = 'a'",
+            "2: hooks.finish: unknown key;"
+            " known are done, failed, paused, stopped, stuck, limit, budget, needs_person",
         ),
         ("'odd\\nkey'.x = 1", "1: 'odd\\\\nkey': unknown table"),
     ],
@@ -213,7 +240,9 @@ class TestEnvironment:
     def test_unknown_variables_warn(self, tiers: Tiers) -> None:
         """A variable nobody reads is told, with the nearest one; ROODA_LOOP itself is another thing."""
         tiers.environ |= {"ROODA_LOOP_TOKEN_BUDGE": "1", "ROODA_LOOP": "x", "ROODA_LOOP_model": "x"}
+        tiers.environ["ROODA_LOOP_MAX_ITERATIONS"] = "3"
         assert tiers.load().warnings == (
+            "ROODA_LOOP_MAX_ITERATIONS: unknown variable; did you mean 'ROODA_LOOP_DEFAULT_ITERATIONS'?",
             "ROODA_LOOP_TOKEN_BUDGE: unknown variable; did you mean 'ROODA_LOOP_TOKEN_BUDGET'?",
             "ROODA_LOOP_model: unknown variable; did you mean 'ROODA_LOOP_MODEL'?",
         )

@@ -70,7 +70,14 @@ def test_every_option_says_what_it_does(bare: Workspace) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("buidl", "rooda build"), ("Build", "rooda build"), ("resum", "rooda resume"), ("stat", "rooda status")],
+    [
+        ("buidl", "rooda build"),
+        ("Build", "rooda build"),
+        ("resum", "rooda resume"),
+        ("stat", "rooda status"),
+        ("claude", "rooda build --agent claude"),
+        ("fix the parser", "rooda build --context …"),
+    ],
 )
 def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
     """An unknown word is a sentence, the nearest right word, and exit 2."""
@@ -80,6 +87,21 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
     assert f"Did you mean '{meant}'?" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("build", "fix the parser"), 'What is to be done is told with --context "TEXT".'),
+        (("resume", "build", "go on"), 'What is to be done is told with --context "TEXT".'),
+        (("goal", "run", "fix", "the", "parser"), "A specification stands in quotes, or in a file: --file FILE."),
+        (("status", "build", "more"), "Error: Got unexpected extra argument (more)"),
+    ],
+)
+def test_a_task_in_the_wrong_place(bare: Workspace, words: tuple[str, ...], advice: str) -> None:
+    """Words that a command does not take are refused with exit 2, and where they belong is said last."""
+    ran = bare.rooda(*words)
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "", advice)
+
+
 def test_OU_33_nothing_is_near(bare: Workspace) -> None:
     """Where nothing is near, nothing is guessed, and the same sentence comes from run and info."""
     for words in (("xyzzy",), ("run", "xyzzy"), ("info", "xyzzy")):
@@ -87,6 +109,14 @@ def test_OU_33_nothing_is_near(bare: Workspace) -> None:
         assert ran.code == 2
         assert "Unknown procedure 'xyzzy'. Run 'rooda list'" in ran.err
         assert "Did you mean" not in ran.err
+
+
+def test_OU_30_a_word_that_is_unknown_since_a_table_is(bare: Workspace) -> None:
+    """Where a procedure is not there because of a misspelt table, that table is told as well."""
+    bare.config("[procedure.review]\nact = 'x'\n")
+    for words in (("review",), ("run", "review"), ("info", "review"), ("review", "-C", "."), ("list",)):
+        ran = bare.rooda(*words)
+        assert ran.err.count(":1: procedure: unknown table; did you mean 'procedures'?") == 1, words
 
 
 @pytest.mark.parametrize(

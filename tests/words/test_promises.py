@@ -80,11 +80,15 @@ def test_the_limit_of_an_overridden_procedure_stays(bare: Workspace) -> None:
         "I will print <promise>SUCCESS</promise> when done",
         "<promise>SUCCESS</promise>.",
         "```<promise>SUCCESS</promise>```",
+        "`<promise>SUCCESS</promise>`",
+        "**<promise>SUCCESS</promise>**",
+        "- <promise>SUCCESS</promise>",
+        '"<promise>SUCCESS</promise>"',
         "<PROMISE>SUCCESS</PROMISE>",
     ],
 )
 def test_OU_01_what_is_no_signal(ws: Workspace, text: str) -> None:
-    """Only the exact tag, alone on its line, is a signal."""
+    """Only the exact tag, alone on its line, is a signal; the shipped prompts warn of each of these marks."""
     listening(ws)
     ws.out(1, text + "\n")
     assert "Reached max iterations: 2" in ws.rooda("build", "-n", "2").lines[-1]

@@ -281,3 +281,22 @@ def test_nothing_but_the_documented_files_remain(ws: Workspace) -> None:
     ws.rooda("build", "-n", "3")
     assert set(os.listdir(ws.file(".rooda/state"))) <= {"build.lock"}
     assert ws.read(".rooda/.gitignore") == "*\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("resume",), ("resume", "build"), ("stop",), ("logs",), ("why",)], ids=" ".join
+)
+def test_whoever_stands_in_the_wrong_folder_is_told(ws: Workspace, words: tuple[str, ...]) -> None:
+    """Inside a workspace of the same repository its folder is named, on stderr; in a repository inside it is not."""
+    ws.git("init", "-q")
+    ws.write("a folder/inside/file", "")
+    inside = os.path.join(ws.path, "a folder", "inside")
+    told = f"Loops have run in a folder above: cd {ws.path}\n"
+    assert told not in ws.rooda(*words, "-C", inside).err
+    ws.signal_at(1)
+    assert ws.rooda("build", "-n", "3").code == 130
+    ran = ws.rooda(*words, "-C", inside)
+    assert ran.err.endswith(told) and ran.code == (2 if "resume" in words else 0)
+    ws.git("init", "-q", inside)
+    assert told not in ws.rooda(*words, "-C", inside).err
+    assert told not in ws.rooda(*words, "-C", ws.path).err

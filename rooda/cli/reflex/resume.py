@@ -34,7 +34,8 @@ def none_active(workspace: str) -> Undecided:
     if running:
         rows = "\n".join(f"  rooda reflex resume {alias}" for alias in running)
         return Undecided("No active loop is named, and several are marked running; name one.", rows)
-    return Undecided("There is no active loop here.", "Start one with: rooda reflex new TASK")
+    over = "Those that are over: rooda reflex list. " if reflex_files.aliases(workspace) else ""
+    return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
 
 
 def go_on(place: Place, here: Where, typed: Json) -> int:

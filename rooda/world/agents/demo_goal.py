@@ -1,6 +1,6 @@
 """The scripted demo agent's part in a goal: it plans, takes one step a call, and claims completion once too early.
 
-It only ever writes `hello-goal/`. What it plans fits `SPEC` and nothing else.
+It only ever writes `hello-goal/`. What it plans fits `SPEC`, which docs/goal.md shows, and nothing else.
 """
 
 import json
