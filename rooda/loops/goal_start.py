@@ -38,10 +38,10 @@ def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
 
 def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
     """By the sum; a person may say otherwise, and --headless leaves nobody to be asked."""
-    shape = goal_score.shape_of(draft.scores.total)
-    if wish.shape:
-        return wish.shape, "person"
-    return (TOOL, "headless") if wish.headless and shape == COLLEAGUE else (shape, "score")
+    shape = wish.shape or goal_score.shape_of(draft.scores.total)
+    if wish.headless and shape == COLLEAGUE:
+        return TOOL, "headless"
+    return shape, "person" if wish.shape else "score"
 
 
 def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:

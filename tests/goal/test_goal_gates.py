@@ -139,6 +139,7 @@ def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
     ran = g.run("--headless")
     assert ran.code == 0 and "Shape: Tool (6/10)" in ran.out and "Continue?" not in ran.out
     assert "Shape: Tool (6/10)" in g.run(env={"LOOP_HEADLESS": "true"}).out
+    assert "Shape: Tool (6/10)" in g.run("--headless", "--shape", "colleague").out
 
 
 @pytest.mark.parametrize("answer, kept", [("y", False), ("", False), ("n", True)])
