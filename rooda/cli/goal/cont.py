@@ -91,7 +91,8 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
     budget, limit = typed.get("budget"), typed.get("iterations")
     if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(hurt)}"
-        return state._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
+        waiting = reopened(state)  # the question that waits is asked when this is put right
+        return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and go on?"
         answer = world.question(Question("more", ask, hint="[y/N]")) if world.attended() else None
