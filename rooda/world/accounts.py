@@ -47,9 +47,14 @@ def sessions(workspace: str, name: str, loop: str) -> list[str]:
     return found
 
 
-def newest(workspace: str, name: str, loop: str) -> str | None:
-    """The folder of the latest session that began or went on with this loop, of this kind."""
+def newest(workspace: str, name: str, loop: str, begun: str = "") -> str | None:
+    """The folder of the latest session that began or went on with this loop, of this kind.
+
+    `begun`: a session that began it by its state, whatever its log says: a kill may have come between the two.
+    """
     for path in reversed(runfolder.all_of(workspace, name)):
+        if os.path.basename(path) == begun:
+            return path
         opening = records(os.path.join(path, NAME), *_OPENING)
         if next((True for each in opening if each.get("loop") == loop), False):
             return path

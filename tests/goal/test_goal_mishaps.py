@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from kit import SPEC, A, B, Goals, blocks, claim, plan
@@ -315,6 +316,19 @@ def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> Non
     assert ran.code == 4 and "[LOOP] ⏸ Paused: Usage limit of " in ran.out, ran.both
     assert g.public["status"] == "paused" and g.private["reason"].startswith("Usage limit of ")
     assert g.private["cost"] >= 2.0 and "Resume: rooda goal continue" in ran.out
+
+
+def test_CA_45_killed_between_its_state_and_its_log_it_goes_on_as_it_was_started(g: Goals) -> None:
+    """The state is there, its log does not say yet that it has begun: what was typed at the start holds."""
+    g.config("")
+    g.planned(6)
+    assert "Paused: gate G1" in g.run("--ai-cmd", FAKE_AI).out
+    (log,) = Path(g.path, ".rooda", "runs").glob("*/events.jsonl")
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"state.saved"' in line)]))
+    os.remove(g.file(".loop/state.json"))
+    ran = g.go_on("--yes", "-n", "1")
+    assert ran.code == 4 and "Iteration 1/" in ran.out, ran.both
 
 
 @pytest.mark.long

@@ -34,8 +34,7 @@ def act(where: Where, typed: Json) -> int:
     if state := finished(place):
         click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
         return OK if state.status == COMPLETED else FAILED
-    require(place)
-    where, typed = taken_over(where, typed, NAME, NAME)
+    where, typed = taken_over(where, typed, NAME, NAME, require(place).brief.run)
     made = ready(where, typed)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     return resumed(made, where, held, typed)
@@ -53,7 +52,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     found = require(place)
     limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
     made = made._replace(setup=made.setup._replace(budget=limits))
-    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec)
+    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         entrance.warn(made.screen, doubt)
     found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))
