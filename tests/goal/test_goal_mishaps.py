@@ -331,6 +331,16 @@ def test_CA_45_killed_between_its_state_and_its_log_it_goes_on_as_it_was_started
     assert ran.code == 4 and "Iteration 1/" in ran.out, ran.both
 
 
+def test_CA_11_killed_before_the_limit_s_pause_is_written_it_pauses_first(g: Goals) -> None:
+    """The kill left the last iteration in the journal: going on pauses, only the next continue grants more."""
+    assert g.run("-n", "1").code == 4
+    os.remove(g.file(".loop/run.json"))
+    os.remove(g.file(".loop/state.json"))
+    ran = g.go_on()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: iteration limit: 1" in ran.lines and len(g.calls) == 2, ran.both
+    assert "[LOOP] Iteration 2/2 |" in g.go_on().out and len(g.calls) == 3
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_ended_at_random_moments_it_comes_to_the_same_end(g: Goals, seed: int) -> None:

@@ -26,6 +26,7 @@ from rooda.world import lock
 from rooda.world.goal_unpaid import unpaid
 from rooda.world.watch import written_after
 
+CUT_SHORT = ("", Pause.SIGNAL)  # no cause that a person has decided about: a limit that was reached has yet to pause it
 MOST_NAMED = 20  # files that a call which died may have changed
 
 
@@ -102,7 +103,7 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
         within("budget", state.budget + budget, MOST_DOLLARS, typed)
         state = state._replace(budget=round(state.budget + budget, 6))
         notes.append(f"Budget: {money(state.budget)}")
-    if limit or kind == Pause.LIMIT or state.iteration >= state.limit:
+    if limit or kind == Pause.LIMIT or (state.iteration >= state.limit and kind not in CUT_SHORT):
         more = state.limit + (limit or brief.iterations)
         within("iterations", more, MOST_ITERATIONS, typed)
         state = state._replace(limit=more)
