@@ -40,8 +40,8 @@ WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "ma
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
-STARTERS = {"world/spawn.py", "world/guardian.py", "world/background.py"}
-SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py")
+STARTERS = {"world/spawn.py", "world/guardian.py", "world/background.py", "world/utf8.py"}
+SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py", "world/utf8.py")
 
 
 def name_of(path: Path) -> str:

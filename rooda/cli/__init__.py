@@ -21,6 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The whole command: arguments in, exit code out. Start and end skip the search for garbage: there is none yet."""
     gc.disable()
     try:
+        if arguments is None and sys.getfilesystemencoding() == "ascii":
+            from rooda.world import utf8
+
+            utf8.insist()
         return _answered(arguments)
     except KeyboardInterrupt:  # before anybody listened
         return 130
@@ -115,9 +119,14 @@ def _open_closed_streams() -> None:
 
 def _never_refuse_a_character(*streams: "TextIO") -> None:
     """What a stream's encoding does not have is shown as `?`; an exception in its place would end the reports."""
+    encoding = None
+    if sys.flags.utf8_mode:
+        from rooda.world import utf8
+
+        encoding = utf8.spoken()
     for stream in streams:
         if getattr(stream, "errors", "") in ("strict", "surrogateescape") and isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(encoding=encoding, errors="replace")
 
 
 def _print(text: str, stream: "TextIO | None" = None) -> int:

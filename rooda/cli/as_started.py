@@ -42,9 +42,12 @@ class Option(NamedTuple):
         return [f"{flag}={each}" for each in (self.value if isinstance(self.value, list) else [self.value])]
 
 
-def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str) -> tuple[Where, Json]:
-    """The place and the options of a resume, with those of before where none is typed now; `kept` are their words."""
-    known, context = _known(here.workspace, kind, name), _context(kind)
+def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
+    """The place and the options of a resume, with those of before where none is typed now; `kept` are their words.
+
+    `begun`: the session that began it, where its state tells.
+    """
+    known, context = _known(here.workspace, kind, name, begun), _context(kind)
     before = _options(context, known)
     found, words = dict(typed), list[str]()
     for each in before.values():
@@ -66,8 +69,8 @@ def has_own(workspace: str, kind: str, name: str) -> bool:
     return bool(_options(_context(kind), _known(workspace, kind, name)))
 
 
-def _known(workspace: str, kind: str, name: str) -> Json:
-    folder = accounts.newest(workspace, name, kind)
+def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
+    folder = accounts.newest(workspace, name, kind, begun)
     return origin.of(folder) if folder else {}
 
 
@@ -75,11 +78,11 @@ def _context(kind: str) -> click.Context:
     return click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
 
 
-def whole(workspace: str, kind: str, name: str, shown: str) -> tuple[str, str]:
+def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
     """A task with its keys, by what its public file shows; and what is to be said where they are not known here."""
     if HIDDEN not in shown:
         return shown, ""
-    task = _known(workspace, kind, name).get("task", "")
+    task = _known(workspace, kind, name, begun).get("task", "")
     if starred(task) != shown:
         doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
         return shown, f"{doubt} {HIDDEN}."

@@ -38,10 +38,10 @@ def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
 
 def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
     """By the sum; a person may say otherwise, and --headless leaves nobody to be asked."""
-    shape = goal_score.shape_of(draft.scores.total)
-    if wish.shape:
-        return wish.shape, "person"
-    return (TOOL, "headless") if wish.headless and shape == COLLEAGUE else (shape, "score")
+    shape = wish.shape or goal_score.shape_of(draft.scores.total)
+    if wish.headless and shape == COLLEAGUE:
+        return TOOL, "headless"
+    return shape, "person" if wish.shape else "score"
 
 
 def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:
@@ -187,12 +187,14 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
     brief = state.brief
     hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0).true
-    if hurt:
+    if hurt and not world.signalled():
         raise NotReady(
             f"Not started: what must not be is true already: {', '.join(hurt)}.",
             "Put it right, or correct the mustNot entry.",
         )
     found = world.verify(runnable(brief.criteria), 0)
+    if number := world.signalled():  # what was not looked at to the end is no ground to begin on
+        raise Interrupted(number)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
     commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]

@@ -1,6 +1,7 @@
 """The verdict box: 38 columns, padded and wrapped by display width."""
 
 from rooda.model import Json
+from rooda.policy.visible import visible
 from rooda.report.columns import padded, width
 
 INSIDE = 36
@@ -17,7 +18,7 @@ def box(record: Json) -> list[str]:
         f"Checklist: {met}/{len(record['criteria'])} criteria verified",
         f"Subjective: {_confidence(record['confidence'])} · Type {record['type']} · {_points(record['points'])}",
     ]
-    risk = "; ".join(filter(None, (record["risk"], *(f"changed: {path}" for path in record["tests_changed"]))))
+    risk = "; ".join(filter(None, (record["risk"], *(f"changed: {visible(path)}" for path in record["tests_changed"]))))
     return [
         f"╭{title}{'─' * (INSIDE - width(title))}╮",
         *(line for row in rows for line in framed(row)),

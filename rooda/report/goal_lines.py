@@ -51,7 +51,7 @@ def _prechecked(record: Json) -> list[Line]:
 
 
 def _disclosed(record: Json) -> list[Line]:
-    return [Line("result", record["text"])]
+    return _rows("result", record["text"])
 
 
 def _started(record: Json) -> list[Line]:
@@ -103,7 +103,7 @@ def _asked(record: Json) -> list[Line]:
     rows = [*record["lines"]]
     if not record["attended"] or record["answer"]:
         rows.append(f"{record['text']} {record['hint']}".rstrip())
-    return [Line("result", row) for row in rows]
+    return _rows("result", *rows)
 
 
 def _ended(record: Json) -> list[Line]:
@@ -120,7 +120,7 @@ def _ended(record: Json) -> list[Line]:
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
             "rooda goal cancel ends it now" if record["note"] == CANCELLING else f"Resume: {resume(record)}",
         ]
-    return [Line("result", row) for row in (*rows, *box(record))]
+    return _rows("result", *rows, *box(record))
 
 
 def resume(record: Json) -> str:
@@ -138,7 +138,12 @@ def _verified(record: Json) -> list[Line]:
 
 
 def _info(*rows: str) -> list[Line]:
-    return [Line("info", row) for row in rows]
+    return _rows("info", *rows)
+
+
+def _rows(level: str, *rows: str) -> list[Line]:
+    """One line each: an agent chooses names of files, and none of them may look like a line of ours."""
+    return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
 MAKERS: dict[str, Callable[[Json], list[Line]]] = {

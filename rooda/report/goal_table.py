@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
 from rooda.policy import goal_fit, goal_types
+from rooda.policy.visible import visible
 from rooda.report.columns import columns
 
 
@@ -88,7 +89,7 @@ def table(criteria: Sequence[Json]) -> list[str]:
 def summary(state: GoalState, box: Sequence[str]) -> str:
     """`summary.md`."""
     found = facts(state, False, None)
-    reason = f": {state.reason}" if state.reason else ""
+    reason = f": {visible(state.reason)}" if state.reason else ""
     remaining = list(state.steps[state.done :])
     claimed = goal_types.claimed(state.brief.criteria, state.marks)
     criteria = [

@@ -47,12 +47,15 @@ def sessions(workspace: str, name: str, loop: str) -> list[str]:
     return found
 
 
-def newest(workspace: str, name: str, loop: str) -> str | None:
+def newest(workspace: str, name: str, loop: str, begun: str = "") -> str | None:
     """The folder of the latest session that began or went on with this loop, of this kind.
 
     None if the run was completed in it: what can be gone on with now, and somebody put there, is none of that run.
+    `begun`: a session that began it by its state, whatever its log says: a kill may have come between the two.
     """
     for path in reversed(runfolder.all_of(workspace, name)):
+        if os.path.basename(path) == begun:
+            return path
         events = os.path.join(path, NAME)
         if next((True for each in records(events, *_OPENING) if each.get("loop") == loop), False):
             completed = any(each.get("status") == "completed" for each in records(events, "run.ended"))

@@ -80,7 +80,7 @@ def _tail(path: str) -> str:
 def _fatal(reply: Reply) -> str:
     if reply.ended == "not-started" and not reply.retryable:
         return f"the AI command can't be run: {reply.note}"
-    return f"{reply.outcome}: {reply.message}" if reply.outcome in FATAL else ""
+    return f"{reply.outcome}: {' '.join(reply.message.split())}" if reply.outcome in FATAL else ""
 
 
 class _Edits(Gathered):

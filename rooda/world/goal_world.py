@@ -18,7 +18,7 @@ from rooda.world.prompt_file import Measure
 from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.shipped import shipped
-from rooda.world.watch import Watch, counted
+from rooda.world.watch import Watch, below, counted
 
 CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
@@ -74,9 +74,10 @@ class Effects:
 
     def _edits(self, output: str, transcript: str) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
-        counts = goal_reply.stream_edits(output, transcript) or self._watch.counts()
+        told = goal_reply.stream_edits(output, transcript)
+        counts = self._watch.counts() if told is None else below(self._ways.workspace, told)
         counts = {path: count for path, count in counts.items() if counted(path)}
-        often = [path for path, count in counts.items() if count > 1]
+        often = [path for path, count in counts.items() if count > 1 and not os.path.isabs(path)]
         hidden = refs.ignored(self._ways.workspace, often)
         return {path: count for path, count in counts.items() if path not in hidden}
 

@@ -75,18 +75,23 @@ def checkpoints(workspace: str, run: str) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda pair: (not pair[0].isdecimal(), len(pair[0]), pair[0])))
 
 
-def rolled_back(workspace: str, run: str, name: str) -> Plan:
-    """Restore a checkpoint by its name, and say what was done; the present is kept as one more."""
+def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
+    """Restore a checkpoint by its name; what was done, and under which name the present is kept as one more."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"
         raise UsageProblem(f"There is no checkpoint {name!r} of this goal (there are: {there}).")
     repo = around(workspace)
-    kept = _kept(repo, run, 0, f"before-rollback-to-{name}")
+    present_name = base = f"before-rollback-to-{name}"
+    count = 1
+    while present_name in known:  # an earlier present is one that somebody may want back
+        count += 1
+        present_name = f"{base}-{count}"
+    kept = _kept(repo, run, 0, present_name)
     wanted = repo.text("rev-parse", f"{known[name]}^{{tree}}")
     plan = restore.plan(repo, kept.tree, wanted, lambda path: stays(path, kept))
     restore.carry_out(repo, index_of(repo, GOAL), plan)
-    return plan
+    return plan, present_name
 
 
 def diff(workspace: str, base: str) -> str:

@@ -6,7 +6,7 @@ An agent whose output names its edits is believed before either (`world/goal_rep
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from rooda.world.process import Tick
@@ -89,6 +89,23 @@ def counted(path: str) -> bool:
     """Lock files and the temporary files of editors are nobody's work."""
     known = os.path.basename(path) in LOCKS
     return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
+
+
+def below(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """What an agent says it wrote, by the paths that we use: a file has one name, and is below the workspace or not."""
+    top = os.path.realpath(workspace)
+    found: dict[str, int] = {}
+    for path, count in counts.items():
+        try:
+            whole = os.path.realpath(os.path.join(top, path))
+        except ValueError:  # what no file can be called
+            continue
+        near = os.path.relpath(whole, top)
+        inside = near.split(os.sep)[0] != os.pardir
+        if not inside or not SKIPPED.intersection(near.split(os.sep)):
+            name = near if inside else whole
+            found[name] = found.get(name, 0) + count
+    return found
 
 
 class Inotify:

@@ -103,6 +103,22 @@ def test_C_093_the_agent_s_stream_is_believed_first(g: Goals) -> None:
     assert "Iteration 1/10 | Cost: $0.25/$25" in ran.out and g.private["cost"] == 0.5
 
 
+@pytest.mark.parametrize(
+    "other, reason", [("../seen/src/app.py", "same file edits 5x: src/app.py (5x)"), (".loop/x", "iteration limit: 1")]
+)
+def test_C_093_the_stream_s_paths_are_those_of_the_workspace(g: Goals, other: str, reason: str) -> None:
+    """Whole, short and through a link: one file. What is ours counts for nothing, whoever counted."""
+    g.config(f'[goal]\nagent = "c"\n[agents.c]\ncommand = "{FAKE_AI}"\noutput = "claude"\n')
+    os.symlink(g.path, g.file("../seen"))
+    paths = [other, other, other, g.file(other), g.file("src/app.py" if "src" in other else other)]
+    edits = [{"type": "tool_use", "name": "Edit", "input": {"file_path": path}} for path in paths]
+    lines = [json.dumps({"type": "assistant", "message": {"content": [edit]}}) for edit in edits]
+    result = {"type": "result", "is_error": False, "result": claim(False), "total_cost_usd": 0.25}
+    g.out("step", "\n".join([*lines, json.dumps(result), ""]))
+    g.out("plan", json.dumps({**result, "result": json.dumps(plan(9))}))
+    assert paused(g.run("-n", "1"), reason)
+
+
 def test_C_093_polling_is_a_lower_bound(tmp_path: object) -> None:
     """Where there is no inotify: a write between two looks counts once."""
     watch = Polling(str(tmp_path))

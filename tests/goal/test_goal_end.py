@@ -234,7 +234,7 @@ def test_verify_ends_a_command_that_takes_too_long(g: Goals) -> None:
 
 
 def test_rollback_restores_a_checkpoint(g: Goals) -> None:
-    """Files as before iteration 2, the present kept as one more checkpoint; branch and index stay."""
+    """Files as before iteration 2, each present kept as one more checkpoint; branch and index stay."""
     g.git("init", "-q")
     g.write("text", "0\n")
     g.git("add", "text")
@@ -247,7 +247,10 @@ def test_rollback_restores_a_checkpoint(g: Goals) -> None:
     ran = g.rooda("goal", "rollback", "2")
     assert ran.code == 0 and g.read("text") == "1\n" and g.exists("new-1") and not g.exists("new-2")
     assert g.git("rev-parse", "HEAD") + g.git("ls-files", "-s") == head
+    g.write("text", "by hand\n")
+    assert "kept as checkpoint before-rollback-to-2-2." in g.rooda("goal", "rollback", "2").out
     assert g.rooda("goal", "rollback", "before-rollback-to-2").code == 0 and g.read("text") == "3\n"
+    assert g.rooda("goal", "rollback", "before-rollback-to-2-2").code == 0 and g.read("text") == "by hand\n"
     assert g.rooda("goal", "rollback", "9").code == 2
 
 

@@ -253,6 +253,18 @@ def test_C_081_C_106_names_beyond_ascii(g: Goals, how: dict[str, str]) -> None:
     assert line.isascii() and json.loads(line.removeprefix("CRITERIA: ")) == g.public["criteriaStatus"]
 
 
+def test_C_085_C_106_commands_beyond_ascii_in_a_c_locale(g: Goals) -> None:
+    """A locale that has only ASCII runs the same commands and keeps the same files; its screen gets what it can."""
+    g.planned(criteria=[{"name": "f\u00fcr", "command": "test -f \u00fc.ok"}], steps=["\u00fcben"])
+    g.side("step-1", "touch \u00fc.ok; env >seen.txt")
+    g.claims(True)
+    spec = f"{SPEC} Gr\u00fc\u00dfe"
+    ran = g.run(spec=spec, env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    assert ran.code == 0 and "Traceback" not in ran.err and ran.out.isascii(), ran.both
+    assert g.public["spec"] == spec and g.public["criteriaStatus"] == {"f\u00fcr": True}
+    assert "1-f\u00fcr.txt" in g.evidence() and "_ROODA" not in g.read("seen.txt")
+
+
 def test_CA_37_a_last_block_without_its_end_claims_nothing(g: Goals) -> None:
     """A whole block that claims, and behind it one that was cut off: the last one counts, and it is broken."""
     g.side("step", "touch a.ok b.ok")

@@ -1,5 +1,7 @@
 """Rows C-031, C-032, C-041 to C-051: gates and the disclosure, on a terminal and without one."""
 
+import os
+
 import pytest
 from kit import SPEC, Goals, blocks
 
@@ -139,6 +141,7 @@ def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
     ran = g.run("--headless")
     assert ran.code == 0 and "Shape: Tool (6/10)" in ran.out and "Continue?" not in ran.out
     assert "Shape: Tool (6/10)" in g.run(env={"LOOP_HEADLESS": "true"}).out
+    assert "Shape: Tool (6/10)" in g.run("--headless", "--shape", "colleague").out
 
 
 @pytest.mark.parametrize("answer, kept", [("y", False), ("", False), ("n", True)])
@@ -251,3 +254,19 @@ def g_plan(total: int) -> str:
     from kit import plan
 
     return json.dumps(plan(total))
+
+
+@pytest.mark.parametrize("answers, gate", [("", "G1"), ("y\n", "G2"), ("y\ny\n", "G3")])
+def test_C_043_C_022_a_gate_waits_until_what_must_not_be_is_put_right(g: Goals, answers: str, gate: str) -> None:
+    """A continue that finds it true pauses for it; the next one asks the question that was open, before any call."""
+    colleague(g)
+    steps = [{"name": "one", "criteria": ["tests pass"]}, {"name": "two", "criteria": ["lint clean"]}]
+    g.planned(6, steps=steps, mustNot=[{"text": "no bad", "violated_if": "test -f bad"}])
+    assert f"Paused: gate {gate}" in g.run(stdin=answers.encode()).out
+    calls = len(g.calls)
+    g.write("bad", "")
+    for _ in range(2):
+        assert "[LOOP] ⏸ Paused: mustNot: no bad" in g.go_on("--yes").lines
+    os.remove(g.file("bad"))
+    assert f"[LOOP] ⏸ Paused: gate {gate}" in g.go_on().lines and len(g.calls) == calls
+    assert f"Paused: gate {gate}" not in g.go_on("--yes").out

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from kit import SPEC, A, B, Goals, blocks, claim, plan
@@ -315,6 +316,29 @@ def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> Non
     assert ran.code == 4 and "[LOOP] ⏸ Paused: Usage limit of " in ran.out, ran.both
     assert g.public["status"] == "paused" and g.private["reason"].startswith("Usage limit of ")
     assert g.private["cost"] >= 2.0 and "Resume: rooda goal continue" in ran.out
+
+
+def test_CA_45_killed_between_its_state_and_its_log_it_goes_on_as_it_was_started(g: Goals) -> None:
+    """The state is there, its log does not say yet that it has begun: what was typed at the start holds."""
+    g.config("")
+    g.planned(6)
+    assert "Paused: gate G1" in g.run("--ai-cmd", FAKE_AI).out
+    (log,) = Path(g.path, ".rooda", "runs").glob("*/events.jsonl")
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"state.saved"' in line)]))
+    os.remove(g.file(".loop/state.json"))
+    ran = g.go_on("--yes", "-n", "1")
+    assert ran.code == 4 and "Iteration 1/" in ran.out, ran.both
+
+
+def test_CA_11_killed_before_the_limit_s_pause_is_written_it_pauses_first(g: Goals) -> None:
+    """The kill left the last iteration in the journal: going on pauses, only the next continue grants more."""
+    assert g.run("-n", "1").code == 4
+    os.remove(g.file(".loop/run.json"))
+    os.remove(g.file(".loop/state.json"))
+    ran = g.go_on()
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: iteration limit: 1" in ran.lines and len(g.calls) == 2, ran.both
+    assert "[LOOP] Iteration 2/2 |" in g.go_on().out and len(g.calls) == 3
 
 
 @pytest.mark.long

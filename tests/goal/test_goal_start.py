@@ -471,6 +471,19 @@ def test_CA_19_a_completed_goal_is_kept_until_another_one_begins(g: Goals) -> No
     assert g.run().code == 130 and (g.public, g.read(".loop/summary.md")) == before
 
 
+def test_CA_19_a_start_that_ends_in_its_baseline_has_not_begun(g: Goals) -> None:
+    """A signal while it is looked at what holds already: half a baseline is no ground to begin on."""
+    g.succeeds()
+    assert g.run().code == 0
+    before = g.public, g.read(".loop/summary.md")
+    checks = [{"name": "first", "command": "kill -INT $PPID; sleep 9"}, {"name": "second", "command": "touch looked"}]
+    g.planned(criteria=checks, steps=["step1"])
+    ran = g.run()
+    assert ran.code == 130 and "[LOOP] Starting" not in ran.out and not g.exists("looked"), ran.both
+    assert "nothing is there to go on with" in ran.err
+    assert (g.public, g.read(".loop/summary.md")) == before and g.go_on().code == 2
+
+
 def test_of_an_earlier_goal_s_reports_nothing_is_left(g: Goals) -> None:
     """Evidence, summary and pre-check that the new goal has not written itself are gone once it has begun."""
     g.planned(reversibility="1")

@@ -26,6 +26,7 @@ from rooda.world import lock
 from rooda.world.goal_unpaid import unpaid
 from rooda.world.watch import written_after
 
+CUT_SHORT = ("", Pause.SIGNAL)  # no cause that a person has decided about: a limit that was reached has yet to pause it
 MOST_NAMED = 20  # files that a call which died may have changed
 
 
@@ -34,8 +35,7 @@ def act(where: Where, typed: Json) -> int:
     if state := finished(place):
         click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
         return OK if state.status == COMPLETED else FAILED
-    require(place)
-    where, typed = taken_over(where, typed, NAME, NAME)
+    where, typed = taken_over(where, typed, NAME, NAME, require(place).brief.run)
     made = ready(where, typed)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     return resumed(made, where, held, typed)
@@ -53,7 +53,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     found = require(place)
     limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
     made = made._replace(setup=made.setup._replace(budget=limits))
-    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec)
+    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         entrance.warn(made.screen, doubt)
     found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))
@@ -91,7 +91,8 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
     budget, limit = typed.get("budget"), typed.get("iterations")
     if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(hurt)}"
-        return state._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
+        waiting = reopened(state)  # the question that waits is asked when this is put right
+        return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and go on?"
         answer = world.question(Question("more", ask, hint="[y/N]")) if world.attended() else None
@@ -102,7 +103,7 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
         within("budget", state.budget + budget, MOST_DOLLARS, typed)
         state = state._replace(budget=round(state.budget + budget, 6))
         notes.append(f"Budget: {money(state.budget)}")
-    if limit or kind == Pause.LIMIT or state.iteration >= state.limit:
+    if limit or kind == Pause.LIMIT or (state.iteration >= state.limit and kind not in CUT_SHORT):
         more = state.limit + (limit or brief.iterations)
         within("iterations", more, MOST_ITERATIONS, typed)
         state = state._replace(limit=more)

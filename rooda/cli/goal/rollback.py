@@ -27,13 +27,14 @@ def act(where: Where, typed: Json) -> int:
     if held is None:
         raise Undecided("The goal is running; nothing was restored.", "Let it pause first: rooda goal pause")
     try:
-        done = refs.rolled_back(where.workspace, run, typed["k"])
+        done, kept = refs.rolled_back(where.workspace, run, typed["k"])
     finally:
         held.let_go()
-    click.echo(f"Restored the work tree from before iteration {typed['k']}: {len(done.changes)} files.")
+    of = f"from before iteration {typed['k']}" if typed["k"].isdecimal() else f"of checkpoint {typed['k']}"
+    click.echo(f"Restored the work tree {of}: {len(done.changes)} files.")
     for row in done.changes:
         click.echo(f"  {visible(row.path)}")
     for line in left_alone(done):
         click.echo(line)
-    click.echo(f"The present was kept as checkpoint before-rollback-to-{typed['k']}. Branch and index are untouched.")
+    click.echo(f"The present was kept as checkpoint {kept}. Branch and index are untouched.")
     return OK

@@ -37,9 +37,9 @@ def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     place = Place(where.workspace)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
     if _goes_on(place, typed, made.screen):
-        from rooda.cli.goal.cont import resumed
+        from rooda.cli.goal.cont import require, resumed
 
-        there, merged = taken_over(where, typed, NAME, NAME)
+        there, merged = taken_over(where, typed, NAME, NAME, require(place).brief.run)
         return resumed(ready(there, merged) if merged["kept"] else made, there, held, {"yes": typed["yes"]})
     return _fresh(made, where, held, typed, wanted)
 
