@@ -19,7 +19,7 @@ from rooda.report.repaint import Repaint
 from rooda.report.screen import is_terminal
 from rooda.report.status_table import Row, table
 from rooda.world import workspaces
-from rooda.world.signals import Signals, suspend_ourselves
+from rooda.world.signals import Signals
 
 PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal
@@ -116,7 +116,7 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
                 while not signals.first:
                     if signals.take_suspend():
                         page.leave()
-                        suspend_ourselves()
+                        signals.stand_still()
                         page.enter()
                     page.paint(look())
                     signals.pause(PAUSE)

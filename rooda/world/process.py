@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rooda.world import clock, descent, files, guardian, tree
 from rooda.world.fence import Fence
-from rooda.world.signals import Ears, suspend_ourselves
+from rooda.world.signals import Ears
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
@@ -225,9 +225,8 @@ def _suspend(fences: Iterable[Fence], signals: Ears) -> None:
     while new := set(descent.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
         tree.signal_all(new, signal.SIGSTOP)
         below |= new
-    suspend_ourselves()
+    signals.stand_still()
     tree.signal_all(below, signal.SIGCONT)
-    signals.take_suspend()  # the guardian's copy of the same Ctrl+Z
     for fence in fences:
         fence.shift(clock.monotonic() - began)
 

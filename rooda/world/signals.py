@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from rooda.world import clock, guardian, kinship
 
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a terminal that closes
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -19,6 +20,7 @@ class Ears(Protocol):
     def count(self) -> int: ...
     def wait(self, seconds: float | None) -> None: ...
     def take_suspend(self) -> bool: ...
+    def stand_still(self) -> None: ...
 
 
 open_blocks: list["Signals"] = []  # in which signals are noted just now
@@ -36,7 +38,9 @@ class Signals:
         self._first = 0
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
-        self._suspend = False
+        self._suspend = False  # a Ctrl+Z that nobody has taken yet
+        self._held = False  # the last word was a Ctrl+Z
+        self._stirred = False  # a signal has been heard outside of a sleep, which it has to cut short all the same
         self._told = True  # there may be something on the lifeline
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
@@ -66,8 +70,8 @@ class Signals:
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         heard = guardian.heard(ENDING)
         self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in heard}
-        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._note_suspend)
-        self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_continue)
+        self._old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, _wake)
+        self._old[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._note_told)  # the guardian's death
         if self._lifeline >= 0:
             kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes us from a Ctrl+Z
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
@@ -104,36 +108,46 @@ class Signals:
             self._poll.unregister(reader)
 
     def _sleep(self, seconds: float | None) -> list[int]:
+        seconds = 0.0 if self._stirred else seconds
         ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
         self._told = self._told or any(descriptor == self._lifeline for descriptor, _ in ready)
-        try:
-            while len(os.read(self._read, 4096)) == 4096:
-                pass
-        except BlockingIOError:
-            pass
+        self._hear()
+        self._stirred = False
         self._listen()
         return [descriptor for descriptor, _ in ready]
 
+    def _hear(self) -> None:
+        """Ctrl+Z and `fg` as they came, one after the other: handlers run in the order of the signals' numbers."""
+        while True:
+            try:
+                numbers = os.read(self._read, 4096)
+            except BlockingIOError:
+                return
+            self._stirred = True
+            for number in numbers:
+                if number in (signal.SIGTSTP, signal.SIGCONT):
+                    self._suspend = self._held = number == signal.SIGTSTP
+
     def take_suspend(self) -> bool:
-        """True once per Ctrl+Z."""
+        """True once per Ctrl+Z, unless we were told to go on since."""
+        self._hear()
         asked, self._suspend = self._suspend, False
         return asked
+
+    def stand_still(self) -> None:
+        """After `take_suspend`; not if we have been told to go on since: nobody would say it again."""
+        self._hear()
+        if self._held:
+            suspend_ourselves()
 
     def suspend_if_asked(self) -> None:
         """Ctrl+Z where no agent is at work."""
         if self.take_suspend():
-            suspend_ourselves()
+            self.stand_still()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._first = self._first or number
         self._direct[number] = self._direct.get(number, 0) + 1
-
-    def _note_suspend(self, number: int, frame: FrameType | None) -> None:
-        self._suspend = True
-
-    def _note_continue(self, number: int, frame: FrameType | None) -> None:
-        """Too late to sleep: one who did not get round to it must not do so later. Also sent when the guardian dies."""
-        self._suspend, self._told = False, True
 
     def _note_told(self, number: int, frame: FrameType | None) -> None:
         self._told = True
@@ -176,11 +190,41 @@ class Later:
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
-        self.wait, self.take_suspend = signals.wait, signals.take_suspend
+        self.wait, self.take_suspend, self.stand_still = signals.wait, signals.take_suspend, signals.stand_still
 
     @property
     def count(self) -> int:
         return self._signals.count - self._before
+
+
+class Heir:
+    """A child that gets what asks us to end. The fork stands in the with-block: no signal is lost in between.
+
+    Of `--detach`: whoever ends the command before the run has begun wants no run.
+    """
+
+    def __init__(self) -> None:
+        self.pid, self.told = 0, False
+
+    def __enter__(self) -> "Heir":
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in ASKING if self.pid else ():
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def end(self) -> int:
+        """Its exit code, as a shell would say it."""
+        _, status = os.waitpid(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self.told = True
+        os.kill(self.pid, number)  # not waited for yet, so it is there, at least as a zombie
 
 
 def suspend_ourselves() -> None:
