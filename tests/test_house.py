@@ -26,7 +26,7 @@ DOORS = {
     "time": {"world/clock.py"},
     "datetime": {"world/clock.py"},
     "fcntl": {"world/lock.py"},
-    "select": {"world/signals.py", "world/person.py", "world/goal_asking.py"},
+    "select": {"world/signals.py", "world/guardian.py", "world/person.py", "world/goal_asking.py"},
     "yaml": {"policy/flow_yaml.py"},
     "shutil": {"settings/detect.py"},  # which
     "socket": {"world/notify.py"},

@@ -30,7 +30,7 @@ there.
 
 A reader should pass over events and fields that it does not know: new ones may come at any time. `v` changes only
 if a field that exists gets another meaning. The last line of a run that was killed may be torn; the next writer
-begins a new line. A run whose last event is not `run.ended` was cut off.
+begins a new line. A run without `run.ended` was cut off; behind it stands at most a `problem`, of a hook that failed.
 
 Seconds are numbers, sizes are bytes, and paths are absolute. Values of variables that look like keys are `***`; see
 [secrets](background.md#secrets).

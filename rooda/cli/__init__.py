@@ -84,6 +84,9 @@ def _leave(code: int) -> None:
             stream.flush()
         except (OSError, ValueError):
             pass
+    from rooda.world import guardian
+
+    guardian.farewell()
     os._exit(code)
 
 

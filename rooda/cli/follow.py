@@ -50,7 +50,7 @@ def show(record: Json, least: int) -> None:
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
     """The events that are there and those to come; the last look is made after nobody is alive any more.
 
-    Then it is said that the run was cut off: its end would have been the last event.
+    Then it is said that the run was cut off: nobody has told of its end.
     """
     offset, path, last = 0, os.path.join(folder, NAME), False
     while True:

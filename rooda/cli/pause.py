@@ -3,10 +3,13 @@
 import click
 
 from rooda.cli.kinds import Loop
-from rooda.cli.running import PATIENCE, done_to, folder_of, noun_of, one_running, ordered
+from rooda.cli.running import done_to, folder_of, named, one_running, ordered
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.world import clock, descent, lock, orders, signals
+
+PATIENCE = 100  # looks
+LOOK = 0.02  # seconds between two
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
@@ -36,38 +39,40 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     return ordered, descent.is_stopped(pid)
 
 
+def _comes_to(loop: Loop, still: bool) -> bool:
+    """False if it ended before that. A pause and a continue may cross each other: then it is told again to go on.
+
+    One that saves a large work tree stands still after that, and is not waited for so long.
+    """
+    for _ in range(PATIENCE):
+        owner = lock.owner(loop.lock)
+        if not lock.is_held(loop.lock) or descent.standing(owner.get("pid")) == {still}:
+            break
+        clock.sleep(LOOK)
+        if not still:
+            signals.go_on(owner)
+    return lock.is_held(loop.lock)
+
+
 def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", order: str, *said: str) -> int:
     """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
     here = where(ctx)
     loop = one_running(here, name, verb)
     if loop is None:
         return OK
-    who = f"{noun_of(loop.kind)} '{loop.name}'"
     paused, still = _standing(here.workspace, loop)
     if order and paused and still:
-        click.echo(f"{who.capitalize()} is paused already. {said[1]} {loop.name}")
+        click.echo(f"{named(loop, True)} is paused already. {said[1]} {loop.name}")
         return OK
     ordered(here.workspace, loop, order)
-    if not done_to(loop, act):
-        click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
+    if not done_to(loop, act) and lock.is_held(loop.lock):
+        click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    if not order and not paused and not still:  # told all the same: a pause may be on its way
-        click.echo(f"{who.capitalize()} is not paused. {said[1]} {loop.name}")
+    if not _comes_to(loop, bool(order)):
+        click.echo(f"{named(loop, True)} has ended meanwhile.")
         return OK
-    if not _become(loop, bool(order)):
-        click.echo(f"{who.capitalize()} was told to {verb}, but does not. See: rooda status {loop.name}", err=True)
-        return FAILED
-    click.echo(f"{said[0]} {who}. {said[1]} {loop.name}")
+    if not order and not paused and not still:  # told all the same: a pause may be on its way
+        click.echo(f"{named(loop, True)} is not paused. {said[1]} {loop.name}")
+        return OK
+    click.echo(f"{said[0]} {named(loop)}. {said[1]} {loop.name}")
     return OK
-
-
-def _become(loop: Loop, still: bool) -> bool:
-    """It stands still, or does so no longer: whoever comes next finds what we say. One that has ended needs nothing."""
-    for _ in range(PATIENCE * 10):
-        owner = lock.owner(loop.lock)
-        if descent.is_stopped(owner.get("pid")) == still or not lock.is_held(loop.lock):
-            return True
-        if not still:
-            signals.go_on(owner)
-        clock.sleep(0.005)
-    return False

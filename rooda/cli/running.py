@@ -32,6 +32,12 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
     return running[0]
 
 
+def named(loop: Loop, begin: bool = False) -> str:
+    """As it is called in a sentence; `begin`: at its beginning."""
+    noun = noun_of(loop.kind)
+    return f"{noun.capitalize() if begin else noun} '{loop.name}'"
+
+
 def noun_of(kind: str) -> str:
     return "procedure" if kind == kinds.OODA else kind
 

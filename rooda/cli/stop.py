@@ -2,11 +2,14 @@
 
 import click
 
+from rooda.cli import kinds
 from rooda.cli.kinds import Loop
-from rooda.cli.running import done_to, noun_of, one_running, ordered
+from rooda.cli.running import done_to, named, one_running, ordered
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import lock, orders, signals
+from rooda.world import descent, lock, orders, signals
+
+PATIENCE = 15.0  # seconds
 
 
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
@@ -26,22 +29,35 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 
 def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
-    who = f"{noun_of(loop.kind)} '{loop.name}'"
+    who = named(loop)
     over = loop.kind == "reflex" and bool(reason)
     if over:
         _close(workspace, loop.name, reason)
     ordered(workspace, loop, orders.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
-        click.echo(f"{who.capitalize()} is running, but which process it is can't be proved.", err=True)
+        click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    if now and not lock.await_free(loop.lock, 0.3):
+    if now and not _ends(loop, 0.3):
         signals.terminate(lock.owner(loop.lock))
-    if not lock.await_free(loop.lock):
+    if not _ends(loop, PATIENCE):
         click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
+        return OK
+    if not over and loop.name not in kinds.tenant(loop.kind).resumable(workspace):
+        click.echo(f"{named(loop, True)} has ended; there is nothing to resume.")
         return OK
     click.echo(f"Stopped {who}. {'It is over.' if over else f'Resume with: rooda resume {loop.name}'}")
     return OK
+
+
+def _ends(loop: Loop, seconds: float) -> bool:
+    """Waits for it. Who stands still can't end: a pause may have crossed this, and is taken back."""
+
+    def awake() -> bool:
+        owner = lock.owner(loop.lock)
+        return True in descent.standing(owner.get("pid")) and not signals.go_on(owner)
+
+    return lock.await_free(loop.lock, seconds, awake)
 
 
 def _close(workspace: str, alias: str, reason: str) -> None:

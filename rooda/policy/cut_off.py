@@ -16,17 +16,15 @@ def cut_off(events: Iterable[Json], order: str) -> bool:
     A session without an end was killed, or the machine went down. One that SIGTERM or SIGHUP ended was ended by a
     shutdown or a closed terminal, unless a person had ordered it. Whatever waits for a person waits.
     """
-    last: Json = {}
-    asked = False
+    ended: Json | None = None
+    asked = seen = False
     for event in events:
         name = event.get("event", "")
         asked = name == "question.asked" or (asked and name != "question.answered")
-        last = event
-    if order or asked or not last:
+        ended, seen = event if name == "run.ended" else ended, True  # a hook that fails is told after the end
+    if order or asked or not seen:
         return False
-    if last.get("event") != "run.ended":
-        return True
-    return _from_outside(last)
+    return ended is None or _from_outside(ended)
 
 
 def standing(ended: Json | None, stopped: bool) -> str:

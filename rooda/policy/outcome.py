@@ -104,7 +104,7 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
         return Outcome(CONTEXT, message)
     if _DENIED.search(words):
         return Outcome(DENIED, message)
-    if status in (401, 403) or _BILLING.search(words):
+    if status in (401, 402, 403) or _BILLING.search(words):
         return Outcome(AUTH, message)
     if status in (429, 503, 529) or (status != 500 and _BUSY.search(words)):
         return Outcome(RATE_LIMIT, message, retryable=True)

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-_SPAN = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m(?!s))?\s*(?:(\d+(?:\.\d+)?)s)?", re.I)
+_UNIT = r"(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
+_PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
+_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by how a unit begins
 _AFTER = re.compile(
-    r"(?:reset|try again|retry)(?:s|ing)?\s+(?:after|in)\s+((?:\d+(?:\.\d+)?\s*(?:ms|d|h|m|s)\s*)+)", re.I
+    rf"(?:reset|try again|retry)(?:s|ing)?\s+(?:after|in)\s+(?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+", re.I
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = re.compile(
-    r"(?:resets|try again)\s+(?:at\s+)?"
+    r"(?:resets?|try again)\s+(?:at\s+)?"
     r"(?:(?P<month>[A-Z][a-z]{2})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(?P<year>\d{4})\s+)?(?:at\s+)?)?"
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]m)(?:\s*\((?P<zone>[\w/+-]+)\))?",
     re.I,
@@ -44,7 +46,7 @@ def _said(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     if epoch := _EPOCH.search(text):
         return float(epoch[1])
     if after := _AFTER.search(text):
-        span = _seconds(after[1])
+        span = _seconds(after[0])
         return now + span if span else None
     clock = _CLOCK.search(text)
     moment = clock and _moment(clock)
@@ -52,14 +54,9 @@ def _said(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _seconds(text: str) -> float:
-    compact = re.sub(r"\s+", "", text)
-    if milliseconds := re.fullmatch(r"(\d+(?:\.\d+)?)ms", compact, re.I):
-        return float(milliseconds[1]) / 1000
-    found = _SPAN.fullmatch(compact)
-    if not found:
-        return 0.0
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+    """All the parts together: `1h30m0s`, `2 days, 3 hours and 5 minutes`, `6344717ms`."""
+    parts = [(float(amount), unit.lower()) for amount, unit in _PART.findall(text)]
+    return sum(each * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS[unit[0]]) for each, unit in parts)
 
 
 def _moment(found: "re.Match[str]") -> Moment | None:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable
 
-from rooda.world import files
+from rooda.world import files, signals
 
 _teller = -1  # in the detached process: the end that its starter listens to
 _console = ""  # where it speaks until its run has a folder
@@ -17,17 +17,18 @@ def leave(speak: Callable[[str, bool], object]) -> None:
     global _teller, _console
     descriptor, _console = tempfile.mkstemp(prefix="rooda-", suffix=".log")
     listen, _teller = os.pipe()
-    child = os.fork()
+    with signals.Heir() as heir:
+        heir.pid = child = os.fork()
     if child:
         os.close(_teller)
-        os._exit(_wait(child, listen, speak))
+        os._exit(_wait(heir, listen, speak))
     os.close(listen)
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (descriptor, 1), (descriptor, 2)):
         os.dup2(source, target)
-    os.close(null)
-    os.close(descriptor)
+    for each in (null, descriptor):
+        os.close(each)
 
 
 def begun(run: str, folder: Callable[[], str], workspace: str) -> None:
@@ -54,20 +55,19 @@ def begun(run: str, folder: Callable[[], str], workspace: str) -> None:
     _teller = -1
 
 
-def _wait(child: int, listen: int, speak: Callable[[str, bool], object]) -> int:
+def _wait(child: signals.Heir, listen: int, speak: Callable[[str, bool], object]) -> int:
     """The exit code of the starter: 0 once the run has begun, else that of the failed start."""
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
-        told = json.loads(line)
-        lines = [f"Started in the background: {told['run']}", f"It speaks to {told['console']}"]
-        speak("\n".join([*lines, *reached(told["workspace"])]), False)
-        return 0
-    _, status = os.waitpid(child, 0)
+        run, console, workspace = json.loads(line).values()
+        lines = [f"Started in the background: {run}", f"It speaks to {console}", *reached(workspace)]
+        speak("\n".join(lines), False)
+        return child.end() if child.told else 0
+    code = child.end()
     speak(files.text(_console).rstrip("\n"), True)
     files.remove(_console)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    return code
 
 
 def reached(workspace: str) -> list[str]:

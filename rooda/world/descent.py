@@ -131,6 +131,11 @@ def is_stopped(pid: object) -> bool:
     return kin is not None and kin.state in (b"T", b"t")
 
 
+def standing(pid: object) -> set[bool]:
+    """Do they stand still, it and whom it has started itself? Of a run: the guardian and its loop."""
+    return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
+
+
 def _psutilkin_of(pid: int) -> Kin | None:
     import psutil
 

@@ -6,6 +6,7 @@ lifeline closes: the loop ends its agent and goes, and leaves the state as a cra
 """
 
 import os
+import select
 import signal
 from collections.abc import Iterable
 
@@ -46,6 +47,13 @@ def say(text: bytes) -> bool:
     return True
 
 
+def farewell() -> None:
+    """The loop's last act: no pause that comes now holds the guardian, and one that has come holds it no longer."""
+    if lifeline >= 0 and os.getppid() == _guardian:
+        os.close(lifeline)
+        _send(_guardian, signal.SIGCONT)
+
+
 def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
     global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
@@ -81,14 +89,21 @@ def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) 
             _tell(loop, write, number)
         elif number == signal.SIGTSTP:
             _send(loop, signal.SIGTSTP)
-            if signal.SIGCONT not in signal.sigpending():  # else it would be forgotten
-                os.kill(os.getpid(), signal.SIGSTOP)
+            _stand_still(write)
         elif number == signal.SIGCONT:
             _send(loop, signal.SIGCONT)
         _pass_on(listening)
     _pass_on(listening)
     _end_the_rest()
     _leave(status, passed)
+
+
+def _stand_still(write: int) -> None:
+    """Not where nobody would wake us: the loop has said goodbye, or who lets us go on has done so already."""
+    lifeline_end = select.poll()
+    lifeline_end.register(write, 0)
+    if not lifeline_end.poll(0) and signal.SIGCONT not in signal.sigpending():
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _pass_on(listening: int) -> None:

@@ -97,7 +97,7 @@ def _after(now: Now, record: Json) -> Now:
         now = now._replace(account=str(record.get("account", "")), until=str(record["until"]))
     if "failure_threshold" in record:
         now = now._replace(failures=f"{record['consecutive_failures']}/{record['failure_threshold']}")
-    return now._replace(ended=record if event == "run.ended" else None)
+    return now._replace(ended=record if event == "run.ended" else now.ended)
 
 
 def _counted(now: Now, record: Json) -> Now:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from rooda.world import clock, guardian, kinship
 
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a terminal that closes
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -206,6 +207,36 @@ class Later:
     @property
     def suspended(self) -> bool:
         return self._signals.suspended
+
+
+class Heir:
+    """A child that gets what asks us to end. The fork stands in the with-block: no signal is lost in between.
+
+    Of `--detach`: whoever ends the command before the run has begun wants no run.
+    """
+
+    def __init__(self) -> None:
+        self.pid, self.told = 0, False
+
+    def __enter__(self) -> "Heir":
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in ASKING if self.pid else ():
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def end(self) -> int:
+        """Its exit code, as a shell would say it."""
+        _, status = os.waitpid(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self.told = True
+        os.kill(self.pid, number)  # not waited for yet, so it is there, at least as a zombie
 
 
 Act = Callable[[dict[str, object]], bool]  # upon a process, if it is provably the one that these facts were taken of

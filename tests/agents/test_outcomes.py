@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rooda.model import Facts, Usage
+from rooda.policy import resets
 from rooda.policy.outcome import judge
 from rooda.world.agents import ender, reading
 from rooda.world.agents.understanding import STATUS_OF_EXIT
@@ -150,6 +151,61 @@ def test_usage_is_told_by_model() -> None:
 def test_reset_times() -> None:
     """claude's event holds the moment itself."""
     assert facts_of("claude/usage_limit").reset_at == 1795012602.0
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Your quota will reset after 1h30m0s.. Retrying after 6344717ms...", 5400),
+        ("Retrying after 6344717ms...", 6344.717),
+        ("Try again in 3 days 4 hours 12 minutes.", 274_320),
+        ("Try again in 1 day, 3 hours and 5 minutes.", 97_500),
+        ("Please retry in 53.46s", 53.46),
+        ("resets in 2h 15m", 8100),
+        ("try again in 5 months", None),
+        ("try again in less than a minute", None),
+    ],
+)
+def test_reset_times_in_words(words: str, seconds: float | None) -> None:
+    """Spans in letters or in words, with all their parts."""
+    found = resets.reset_at(words, 1e9, lambda _: None)
+    assert (found and round(found - 1e9, 3)) == seconds
+
+
+def test_a_reset_time_of_day() -> None:
+    """`resets 3pm` and `will reset at 3pm` say the same."""
+    for words in ("You've hit your limit · resets 3pm (Asia/Kolkata)", "Your limit will reset at 3pm (Asia/Kolkata)."):
+        read: list[resets.Moment] = []
+        resets.reset_at(words, 1e9, read.append)
+        assert read == [resets.Moment(0, 0, 0, 15, 0, "Asia/Kolkata")]
+
+
+def told(output: str, *records: dict[str, Any]) -> reading.Gathered:
+    into = reading.Gathered()
+    for record in records:
+        reading.take_line(output, json.dumps(record).encode(), into)
+    return into
+
+
+def test_a_rejected_limit_that_the_account_pays_extra_for() -> None:
+    """claude's event says rejected and its result that all went well: the call is a success, and nobody waits."""
+    event = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1795012602}}
+    good = {"type": "result", "subtype": "success", "is_error": False, "result": "Done."}
+    bad = {**good, "is_error": True, "api_error_status": 429, "result": "Too many requests"}
+    assert judge(told("claude", event, good).facts(), "exit", 0).kind == "ok"
+    assert judge(told("claude", event, bad).facts(), "exit", 1).kind == "usage_limit"
+    turns = {**good, "is_error": True, "subtype": "error_max_turns", "result": None}
+    assert judge(told("claude", bad, turns).facts(), "exit", 1).kind == "agent_error", "the status of an earlier result"
+
+
+def test_what_is_not_told_is_not_none() -> None:
+    """A last record without usage leaves it unknown; claude's usage by model is kept, each model has its own price."""
+    assert told("codex", {"type": "turn.completed"}).facts().usage is None
+    assert told("pi", {"type": "message_end", "message": {"role": "assistant", "content": []}}).facts().usage is None
+    cached = {"cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
+    models = {"a": {"inputTokens": 1, "outputTokens": 2}, "b": cached}
+    both = told("claude", {"type": "result", "is_error": False, "modelUsage": models})
+    assert both.shares == {"a": Usage(1, 2), "b": Usage(0, 0, 3, 4)} and both.facts().usage == Usage(1, 2, 3, 4)
 
 
 KEYS = st.sampled_from(

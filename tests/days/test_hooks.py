@@ -62,6 +62,18 @@ def test_a_failing_hook_changes_nothing(ws: Workspace) -> None:
     assert "the hook 'done' failed (exit 3): no such channel" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "status"), [(("-n", "9", "--ai-cmd", "false"), "aborted"), (("--max-duration", "0.001"), "paused")]
+)
+def test_a_run_whose_last_hook_failed_was_not_cut_off(ws: Workspace, words: tuple[str, ...], status: str) -> None:
+    """What is said of the hook comes after the end: `status` tells how it ended, and `resume --all` lets it be."""
+    hooked(ws, failed="exit 1", paused="exit 1")
+    assert "failed (exit 1)" in ws.rooda("build", *words).err
+    (row,) = json.loads(ws.rooda("status", "--all", "--json").out)
+    assert row["status"] == status and bool(row["reason"]) == (status == "paused")
+    assert ws.rooda("resume", "--all").out == "No run was cut off; there is nothing to resume.\n"
+
+
 def test_a_hook_that_hangs_is_ended(ws: Workspace) -> None:
     """After its own timeout; nobody is left."""
     hooked(ws, done={"command": "sleep 1000", "timeout": 0.2})

@@ -6,6 +6,7 @@ from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
+OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -55,9 +56,12 @@ def _result(record: Json, into: Gathered) -> None:
     into.cost = money(record.get("total_cost_usd"))
     into.turns = number(record, "num_turns")
     into.denied = [str(denial.get("tool_name")) for denial in listed(record, "permission_denials")]
-    into.usage = _usage(record)
+    into.usage = _usage(record, into)
     into.error = into.message = ""
-    if record.get("is_error"):
+    into.status = None
+    if not record.get("is_error"):
+        into.limited, into.reset_at = False, None  # what was rejected went on at the account's extra cost
+    else:
         words = record.get("result") or inner(record, "error").get("message") or record.get("subtype")
         reason = record.get("terminal_reason")
         kind = record.get("api_error") or (reason if reason != "api_error" else None) or record.get("api_error_type")
@@ -74,16 +78,11 @@ def _answer(record: Json, said: str) -> str:
     return text if isinstance(text := record.get("result"), str) else said
 
 
-def _usage(record: Json) -> Usage | None:
+def _usage(record: Json, into: Gathered) -> Usage | None:
     models = record.get("modelUsage")
     if isinstance(models, dict) and models:
-        sums = [0, 0, 0, 0]
-        for each in models.values():
-            for place, key in enumerate(
-                ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-            ):
-                sums[place] += number(each, key)
-        return Usage(*sums)
+        into.shares = {str(model): Usage(*(number(each, key) for key in OF_A_MODEL)) for model, each in models.items()}
+        return Usage(*map(sum, zip(*into.shares.values(), strict=True)))
     usage = inner(record, "usage")
     if not usage:
         return None

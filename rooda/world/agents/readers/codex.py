@@ -46,6 +46,8 @@ def _completed(usage: Json, into: Gathered) -> None:
     into.ended = True
     into.turns += 1
     into.error = into.message = ""
+    if not usage:  # not told, which is not none
+        return
     cached, written = number(usage, "cached_input_tokens"), number(usage, "cache_write_input_tokens")
     fresh = max(0, number(usage, "input_tokens") - cached - written)
     into.usage = Usage(fresh, number(usage, "output_tokens"), cached, written)

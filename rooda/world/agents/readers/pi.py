@@ -27,7 +27,8 @@ def _message(message: Json, into: Gathered) -> None:
     into.model = str(message.get("model") or into.model)
     into.say("".join(str(part.get("text") or "") for part in listed(message, "content") if part.get("type") == "text"))
     usage = inner(message, "usage")
-    into.add(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))
+    if usage:
+        into.add(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))
     cost = money(inner(usage, "cost").get("total"))
     if cost is not None:
         into.cost = (into.cost or 0.0) + cost
