@@ -72,10 +72,8 @@ def dirty(repo: Repo) -> list[tuple[str, str]]:
 
 def branches(repo: Repo) -> list[str]:
     """The local branches of flows, by the time of their last commit, newest first."""
-    said = repo.text(
-        "for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", f"refs/heads/{PREFIX[:-1]}/"
-    )
-    return said.splitlines()
+    how = ("--sort=-committerdate", "--format=%(refname:lstrip=2)")
+    return repo.lines("for-each-ref", *how, f"refs/heads/{PREFIX[:-1]}/")
 
 
 def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
