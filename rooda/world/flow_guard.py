@@ -43,8 +43,7 @@ class Guard:
         """What differs from the last boundary, as the last comparison saw it; None where that must be looked up."""
         if not self._tree or not self._base or self._hooks:
             return None
-        own = self._repo.inside(self._run) + "/"
-        return [path for path in differing(self._repo, self._base, self._tree) if not path.startswith(own)]
+        return self._differing(self._base, self._tree)
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
@@ -69,9 +68,9 @@ class Guard:
         more += self.inner.put_back(before.inner, may_edit)
         bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
-        touched = [*differing(self._repo, base, now), *sorted(self._bare - bare)]
+        touched = [*self._differing(base, now), *sorted(self._bare - bare)]
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
-        strays = sorted({*differing(self._repo, before.tree, now)} - {*touched}) if base != before.tree else []
+        strays = sorted({*self._differing(before.tree, now)} - {*touched}) if base != before.tree else []
         flow_paths.put_back(self._repo, before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
         more += self.inner.made(touched) if may_edit else []
@@ -110,6 +109,11 @@ class Guard:
             raise NodeFailed("the work tree can't be compared", git.said(done))
         self._seen = (self._mark(), done.out.decode().strip())
         return self._seen[1]
+
+    def _differing(self, before: str, now: str) -> list[str]:
+        """But in the run's own folder, which commits have, and which is looked at by itself."""
+        own = self._repo.inside(self._run) + "/"
+        return [path for path in differing(self._repo, before, now) if not path.startswith(own)]
 
     def _mark(self) -> tuple[int, ...]:
         """Changes whenever git has written the scratch index; it does only if a file has changed."""

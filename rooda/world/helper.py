@@ -43,9 +43,7 @@ def capture(
     """
     pipe, haste = subprocess.PIPE, Haste(1 if brief else 0)
     try:
-        child = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
-        )
+        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:

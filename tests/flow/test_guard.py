@@ -181,6 +181,19 @@ def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
     assert flow.labels() == ["0", "1", "2"]
 
 
+def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow) -> None:
+    """That the commit which it went to has a file of that name too makes the new one no foreign change."""
+    flow.scenario("S3")
+    flow.sensor("unit", "fail", "fail", "pass")
+    key = Path(flow.ws.fake, "sensor-unit.3")
+    key.write_text(f"!sh git reset -q --hard HEAD~1\n{key.read_text()}")
+    ran = flow.run()
+    assert "moved the branch's tip off the run's commits; it is put back" in ran.err
+    assert "once more" not in ran.err
+    assert sum(role.startswith("sensor") for role in flow.roles()) == 3
+    assert flow.at("2").fields["sensors"] == "unit: pass" and flow.clean()
+
+
 def with_submodule(flow: Flow) -> None:
     """`lib`, with a file of its own."""
     inner = f"{flow.ws.root}/inner"
