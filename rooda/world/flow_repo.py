@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.flow_labels import PREFIX
-from rooda.world import clock, files, git
+from rooda.world import clock, files, folders, git
 from rooda.world.repo import GitProblem, Repo, around, position
 
 UNFINISHED = {
@@ -51,6 +51,7 @@ def end_unfinished(repo: Repo) -> str:
         repo.ask(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
+        folders.remove(os.path.join(repo.folder, name))  # what git does not take for one it leaves there
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
 
 
