@@ -169,14 +169,19 @@ class Guard:
         return {path: found for path in sorted(paths) if (found := entry(path))}
 
     def _put_back(self, before: "Before", own: set[str]) -> list[str]:
-        """What was changed; a new folder is nothing by itself."""
+        """What was changed; a folder that came or went is nothing by itself."""
         now, kept = self._entries(), before.kept
         mine = {path for path in own if path not in now or not now[path].folder}
         changed = sorted(path for path in {*now, *kept} - mine if now.get(path) != kept.get(path))
         for path in changed:
             put(path, kept.get(path))
-        told = [path for path in changed if path in kept or not now[path].folder]
+        told = [path for path in changed if _tells([each[path] for each in (now, kept) if path in each])]
         return [os.path.relpath(path, self._repo.workspace) for path in told]
+
+
+def _tells(entries: list[Entry]) -> bool:
+    """Not only folders."""
+    return not all(each.folder for each in entries)
 
 
 def _with_those_above(path: str) -> Iterator[str]:

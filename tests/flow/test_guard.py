@@ -118,6 +118,19 @@ def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
     assert not Path(flow.ws.file(flow.ap("impl"))).is_symlink()
 
 
+def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
+    """`git clean` removes such ones; the node inside has its own again all the same."""
+    flow.scenario("S2")
+    for name, shell in (
+        ("sensor-full.1", "rmdir $T/impl"),
+        ("controller-delivery.1", "mkdir $T/notes; test -d $T/impl || touch bad"),
+    ):
+        key = Path(flow.ws.fake, name)
+        key.write_text(f"!sh T=$(echo {RUN}/nodes/delivery); {shell}\n{key.read_text()}")
+    ran = flow.run()
+    assert (ran.code, "put back" in ran.err) == (0, False), ran.both
+
+
 def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
     """What it holds may be nowhere else: it is no offence, however often."""
     flow.scenario("S3")
