@@ -279,8 +279,8 @@ def test_F_177_a_resume_at_once_after_a_killed_guardian_makes_no_error(flow: Flo
     run = flow.ws.start("flow", "run", "do it", env=env)
     until(at.exists, what="git to begin")
     run.signal(signal.SIGKILL)
-    ran = flow.resume(env=env)
     run.finish()
+    ran = flow.resume(env=env)
     assert ran.code == 0, ran.both
     assert flow.labels() == ["0", "1", "2"]
     moves = flow.ws.git("log", "-g", "--format=%gs", "ai-loop/do-it")
