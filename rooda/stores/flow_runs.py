@@ -141,6 +141,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
         files.remove(Files(repo.workspace, run).state)  # there in spite of it, when only the sync of its folder failed
         flow_repo.take_back_branch(repo, here, branch)
         raise
+    flow_repo.settled(repo)
     return state
 
 

@@ -12,7 +12,7 @@ from rooda.policy.flow_records import NodeFailed
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
 from rooda.terms import Agent, Setup
-from rooda.world import files
+from rooda.world import files, folders
 from rooda.world.agents import final
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard
@@ -79,7 +79,7 @@ class Calls:
     ) -> Value:
         """Do the work, and put right what it was not allowed to do."""
         for path in outputs:
-            files.remove(path)
+            folders.remove(path)
         before = self._guard.before()
         value = work()
         breaches = self._guard.after(before, outputs, may_edit, may_commit)

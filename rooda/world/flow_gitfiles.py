@@ -1,37 +1,33 @@
 """git's own files, which no agent of a flow may change: kept before each call, and put back after it."""
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.world import files
+from rooda.world import files, folders
+from rooda.world.flow_entry import Entry, entry, put
 from rooda.world.repo import Repo
 
 Facts = tuple[int, ...]
-
-
-class Own(NamedTuple):
-    """A file of git's, or a link in its place: people link hooks, and git follows."""
-
-    data: bytes = b""
-    mode: int = 0
-    target: str = ""  # of a link
+HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # how one begins that git takes for one
 
 
 class Kept(NamedTuple):
     """What was there before a call."""
 
-    own: dict[str, Own]  # settings and hooks
+    own: dict[str, Entry]  # settings and hooks
+    head: Entry | None
     listed: bytes | None  # the index
     staged: os.stat_result | None
 
 
 def keep(repo: Repo) -> Kept:
-    index = _index(repo)
+    index, own, head = _index(repo), _own(repo), entry(_head(repo))
     try:
-        return Kept(_own(repo), files.read(index), os.stat(index))
+        return Kept(own, head, files.read(index), os.stat(index))
     except OSError:
-        return Kept(_own(repo), None, None)
+        return Kept(own, head, None, None)
 
 
 def put_back(repo: Repo, before: Kept) -> str:
@@ -39,28 +35,26 @@ def put_back(repo: Repo, before: Kept) -> str:
     now = _own(repo)
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
     for path in changed:
-        if path in before.own:
-            _put(path, before.own[path])
-        else:
-            files.remove(path)
+        put(path, before.own.get(path))
+    if not _is_head(entry(_head(repo))):
+        put(_head(repo), before.head)
+        changed.append(_head(repo))
     listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
     return f"has changed git's own files; put back: {listed}" if changed else ""
-
-
-def _put(path: str, own: Own) -> None:
-    files.folder(os.path.dirname(path))
-    if own.target:
-        files.link(path, own.target)
-    else:
-        files.write(path, own.data, own.mode)
 
 
 def put_index_back(repo: Repo, before: Kept) -> None:
     """What an agent stages or flags counts for nothing. With its time: git trusts an index by it."""
     if before.listed is None or before.staged is None or _facts(_index(repo)) == _of(before.staged):
         return
+    if os.path.isdir(_index(repo)):
+        folders.remove(_index(repo))
     files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
     files.date(_index(repo), before.staged)
+
+
+def _head(repo: Repo) -> str:
+    return os.path.join(repo.folder, "HEAD")
 
 
 def _index(repo: Repo) -> str:
@@ -78,22 +72,19 @@ def _of(facts: os.stat_result) -> Facts:
     return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
-def _own(repo: Repo) -> dict[str, Own]:
-    found = {}
-    for path in _names(repo):
-        try:
-            if os.path.islink(path):
-                found[path] = Own(target=os.readlink(path))
-            else:
-                found[path] = Own(files.read_ours(path), os.stat(path).st_mode & 0o777)
-        except OSError:
-            continue
-    return found
+def _own(repo: Repo) -> dict[str, Entry]:
+    return {path: found for path in _names(repo) if (found := entry(path))}
+
+
+def _is_head(found: Entry | None) -> bool:
+    """Would git take it for one?"""
+    return found is not None and (found.target.startswith("refs/") or HEAD.match(found.data) is not None)
 
 
 def _names(repo: Repo) -> Iterator[str]:
     yield os.path.join(repo.common, "config")
     yield os.path.join(repo.folder, "config.worktree")
+    yield os.path.join(repo.folder, "rooda")  # the folder: what a flow itself keeps there
     for folder in (os.path.join(repo.common, "info"), os.path.join(repo.common, "hooks")):
         if os.path.islink(folder):  # sorts before what is in it, so that nothing is put back through a wrong one
             yield folder

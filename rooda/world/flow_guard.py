@@ -2,12 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
 from rooda.world import files, flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
+from rooda.world.flow_entry import Entry, entry, put
 from rooda.world.flow_gitfiles import Kept
 from rooda.world.flow_inner import Inner
 from rooda.world.flow_paths import differing
@@ -42,8 +43,7 @@ class Guard:
         """What differs from the last boundary, as the last comparison saw it; None where that must be looked up."""
         if not self._tree or not self._base or self._hooks:
             return None
-        own = self._repo.inside(self._run) + "/"
-        return [path for path in differing(self._repo, self._base, self._tree) if not path.startswith(own)]
+        return self._differing(self._base, self._tree)
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
@@ -55,7 +55,7 @@ class Guard:
         if not self._tree:
             self._tree = self._snapshot()
         refs = self._refs.keep(self._head.branch)
-        return Before(self._head, self._tree, self._bytes(), flow_gitfiles.keep(self._repo), refs, self.inner.keep())
+        return Before(self._head, self._tree, self._entries(), flow_gitfiles.keep(self._repo), refs, self.inner.keep())
 
     def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
@@ -68,9 +68,9 @@ class Guard:
         more += self.inner.put_back(before.inner, may_edit)
         bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
-        touched = [*differing(self._repo, base, now), *sorted(self._bare - bare)]
+        touched = [*self._differing(base, now), *sorted(self._bare - bare)]
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
-        strays = sorted({*differing(self._repo, before.tree, now)} - {*touched}) if base != before.tree else []
+        strays = sorted({*self._differing(before.tree, now)} - {*touched}) if base != before.tree else []
         flow_paths.put_back(self._repo, before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
         more += self.inner.made(touched) if may_edit else []
@@ -110,6 +110,11 @@ class Guard:
         self._seen = (self._mark(), done.out.decode().strip())
         return self._seen[1]
 
+    def _differing(self, before: str, now: str) -> list[str]:
+        """But in the run's own folder, which commits have, and which is looked at by itself."""
+        own = self._repo.inside(self._run) + "/"
+        return [path for path in differing(self._repo, before, now) if not path.startswith(own)]
+
     def _mark(self) -> tuple[int, ...]:
         """Changes whenever git has written the scratch index; it does only if a file has changed."""
         try:
@@ -138,6 +143,7 @@ class Guard:
             else:
                 repo.must("update-ref", "--no-deref", "HEAD", old.commit)
         flow_repo.end_unfinished(repo)
+        flow_refs.point(repo, old)
         repo.must("reset", "-q", old.commit)
         self._marks = flow_repo.marks(repo, old.branch)
         if now.branch != old.branch:
@@ -154,25 +160,34 @@ class Guard:
             return before.tree
         return self._repo.text("rev-parse", f"{went}^{{tree}}")
 
-    def _bytes(self) -> dict[str, bytes]:
-        """The run's own files and the flow's."""
-        project = self._repo.workspace
-        paths = [os.path.join(project, path) for path in self._protected]
-        for folder, _, names in os.walk(os.path.join(project, self._run)):
-            paths += [os.path.join(folder, name) for name in names]
-        found = {path: files.ours_if_there(path) for path in paths}
-        return {path: data for path, data in found.items() if data is not None}
+    def _entries(self) -> dict[str, Entry]:
+        """The run's own files and the flow's, with the folders that they lie in; outer ones first."""
+        project, named = self._repo.workspace, (*self._protected, self._run)
+        paths = {os.path.join(project, each) for path in named for each in _with_those_above(path)}
+        for folder, inner, names in os.walk(os.path.join(project, self._run)):
+            paths |= {os.path.join(folder, name) for name in (*inner, *names)}
+        return {path: found for path in sorted(paths) if (found := entry(path))}
 
     def _put_back(self, before: "Before", own: set[str]) -> list[str]:
-        now = self._bytes()
-        changed = [path for path in {*now, *before.kept} - own if now.get(path) != before.kept.get(path)]
+        """What was changed; a folder that came or went is nothing by itself."""
+        now, kept = self._entries(), before.kept
+        mine = {path for path in own if path not in now or not now[path].folder}
+        changed = sorted(path for path in {*now, *kept} - mine if now.get(path) != kept.get(path))
         for path in changed:
-            if path in before.kept:
-                files.folder(os.path.dirname(path))
-                files.write(path, before.kept[path])
-            else:
-                files.remove(path)
-        return sorted(os.path.relpath(path, self._repo.workspace) for path in changed)
+            put(path, kept.get(path))
+        told = [path for path in changed if _tells([each[path] for each in (now, kept) if path in each])]
+        return [os.path.relpath(path, self._repo.workspace) for path in told]
+
+
+def _tells(entries: list[Entry]) -> bool:
+    """Not only folders."""
+    return not all(each.folder for each in entries)
+
+
+def _with_those_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = os.path.dirname(path)
 
 
 class Before(NamedTuple):
@@ -180,7 +195,7 @@ class Before(NamedTuple):
 
     head: Position
     tree: str
-    kept: dict[str, bytes]
+    kept: dict[str, Entry]
     git: Kept
     refs: flow_refs.Kept
     inner: dict[str, flow_inner.State]

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.policy.flow_records import Breach, listed
-from rooda.world import files, git
+from rooda.world import files, folders, git
 from rooda.world.helper import Captured
-from rooda.world.repo import Repo
+from rooda.world.repo import Position, Repo
 
-SPACES = ("refs/heads", "refs/tags")
+_HEADS = "refs/heads"
+SPACES = (_HEADS, "refs/tags")
 LINK = "ref: "  # how the value of one begins that stands for another
 
 
@@ -18,6 +19,16 @@ class Kept(NamedTuple):
 
     refs: dict[str, str]  # name to object, or to `ref: …`
     logs: dict[str, int]  # the HEAD logs of the repository's other work trees, and how long they were
+
+
+def point(repo: Repo, to: Position) -> None:
+    """The branch is at its commit again, also where there is no branch any more, or what git can't read as one."""
+    name = f"{_HEADS}/{to.branch}"
+    if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
+        return
+    for folder in (repo.common, os.path.join(repo.common, "logs")):
+        folders.remove(os.path.join(folder, name))
+    repo.must("update-ref", name, to.commit)
 
 
 class Refs:
@@ -48,9 +59,9 @@ class Refs:
 
     def _restored(self, wanted: dict[str, str], now: dict[str, str]) -> Breach:
         """Put back, and said with what they were moved to: a commit that an agent made there can be found again."""
-        for name in wanted.keys() - now.keys():  # a file that git can't read as a ref keeps it from making one
-            if os.path.isfile(broken := os.path.join(self._repo.common, name)):
-                files.remove(broken)
+        for name in wanted.keys() - now.keys():  # what git can't read as a ref keeps it from making one
+            if not any(other.startswith(f"{name}/") for other in now):
+                folders.remove(os.path.join(self._repo.common, name))
         rows = [f"update {name} {value}\n" for name, value in wanted.items() if not value.startswith(LINK)]
         done = self._update(rows)
         if done.code and len(rows) > 1:  # one that can't be put back does not keep the others from it
@@ -67,11 +78,11 @@ class Refs:
 
     def _all(self, branch: str) -> dict[str, str]:
         """Every branch but the run's own, and every tag."""
-        own = f"refs/heads/{branch}"
+        own = f"{_HEADS}/{branch}"
         marks = (own, *_marks(self._repo, own))
         if marks != self._seen[0]:
-            said = self._repo.text("for-each-ref", "--format=%(refname) %(objectname) %(symref)", *SPACES)
-            rows = [row.split(" ") for row in said.splitlines()]
+            said = self._repo.lines("for-each-ref", "--format=%(refname) %(objectname) %(symref)", *SPACES)
+            rows = [row.split(" ") for row in said]
             found = {name: LINK + target if target else value for name, value, target in rows if name != own}
             self._seen = (marks, found)
         return self._seen[1]
@@ -128,4 +139,4 @@ def _brief(value: str) -> str:
 
 
 def _short(name: str) -> str:
-    return name.removeprefix("refs/heads/").replace("refs/tags/", "the tag ")
+    return name.removeprefix(f"{_HEADS}/").replace("refs/tags/", "the tag ")

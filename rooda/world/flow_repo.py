@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.flow_labels import PREFIX
-from rooda.world import clock, files, git
+from rooda.world import clock, files, folders, git
 from rooda.world.repo import GitProblem, Repo, around, position
 
 UNFINISHED = {
@@ -51,6 +51,7 @@ def end_unfinished(repo: Repo) -> str:
         repo.ask(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
+        folders.remove(os.path.join(repo.folder, name))  # what git does not take for one it leaves there
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
 
 
@@ -72,21 +73,34 @@ def dirty(repo: Repo) -> list[tuple[str, str]]:
 
 def branches(repo: Repo) -> list[str]:
     """The local branches of flows, by the time of their last commit, newest first."""
-    said = repo.text(
-        "for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", f"refs/heads/{PREFIX[:-1]}/"
-    )
-    return said.splitlines()
+    how = ("--sort=-committerdate", "--format=%(refname:lstrip=2)")
+    return repo.lines("for-each-ref", *how, f"refs/heads/{PREFIX[:-1]}/")
 
 
 def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
-    """Made and checked out: the first of the names that is free. A branch below a name takes it as well."""
+    """Made and checked out: the first of the names that is free. A branch below a name takes it as well.
+
+    It is noted first, with where it comes from, until `settled`.
+    """
     taken = {*known, *("/".join(name.split("/")[:2]) for name in known)}
     free = next((name for name in names if name not in taken), "")
     if not free:
         hint = "Delete some, or word the task otherwise."
         raise Undecided(f"All branches from {names[0]} to {names[-1]} are taken.", hint)
+    here = position(repo)
+    files.folder(os.path.dirname(_note(repo)))
+    files.replace(_note(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
     repo.must("checkout", "-q", "--no-track", "-b", free)
     return free
+
+
+def settled(repo: Repo) -> None:
+    """The new branch has a run."""
+    files.remove(_note(repo))
+
+
+def _note(repo: Repo) -> str:
+    return os.path.join(repo.folder, "rooda", "flow-branch")
 
 
 def take_back_branch(repo: Repo, before: str, branch: str) -> None:
@@ -98,16 +112,13 @@ def take_back_branch(repo: Repo, before: str, branch: str) -> None:
 def back_from(repo: Repo, runs: Collection[str]) -> None:
     """A start that was killed between its branch and its first file: back to where it came from.
 
-    `runs` are the branches that runs have. Another one that holds nothing, made in leaving a branch, is left over.
+    `runs` are the branches that runs have. One that somebody has committed on, or made without us, is no leftover.
     """
-    branch = position(repo).branch
-    if not branch.startswith(PREFIX) or branch in runs:
-        return
-    moves = repo.ask("reflog", "show", "--format=%H %gs", branch, "--").out.splitlines()
-    before = files.to_text(repo.ask("rev-parse", "--abbrev-ref", "@{-1}").out).strip()
-    here, there = (repo.ask("rev-parse", "-q", "--verify", name).out for name in ("HEAD", "@{-1}"))
-    if len(moves) == 1 and here == there and before and before != "HEAD":
-        take_back_branch(repo, before, branch)
+    noted = files.to_text(files.ours_if_there(_note(repo)) or b"").split("\n")
+    settled(repo)
+    here = position(repo)
+    if noted[:2] == [here.branch, here.commit] and here.branch not in runs:
+        take_back_branch(repo, noted[2], here.branch)
 
 
 def check_out(repo: Repo, branch: str) -> None:

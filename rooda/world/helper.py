@@ -37,25 +37,28 @@ def capture(
 ) -> Captured:
     """Its exit code and what it said; 127 if it can't be run, 124 if it took too long, 125 if it said too much.
 
-    Interrupted at the second ending signal of a person; one that is not `brief` is ended at the first. With `most`,
-    in bytes, nothing is told to it, and nobody who holds its output longer than it lives is waited for.
+    Interrupted at the second ending signal of a person; one that is not `brief` is ended at the first. Where one has
+    come and somebody else ended it, it has not failed either. With `most`, in bytes, nothing is told to it, and nobody
+    who holds its output longer than it lives is waited for.
     """
     pipe, haste = subprocess.PIPE, Haste(1 if brief else 0)
     try:
-        child = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
-        )
+        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            return _little_of(child, most, timeout, haste) if most else _heard(child, stdin, timeout, haste)
+            said = _little_of(child, most, timeout, haste) if most else _heard(child, stdin, timeout, haste)
         except Interrupted:
             _end(child)
             raise
         except BaseException:
             tree.signal_group(child.pid, signal.SIGKILL)
             raise
+    told = haste.asked if said.code < 0 else haste.signal if said.code and not brief else 0
+    if told:
+        raise Interrupted(told)
+    return said
 
 
 def _heard(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste: Haste) -> Captured:

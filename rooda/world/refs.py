@@ -70,7 +70,7 @@ def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
 def checkpoints(workspace: str, run: str) -> dict[str, str]:
     """The run's checkpoints: name and commit, in order of making."""
     repo, wanted = _theirs(workspace), f"{CHECKPOINTS}{run}/"
-    rows = repo.text("for-each-ref", "--format=%(refname) %(objectname)", wanted).splitlines() if repo else []
+    rows = repo.lines("for-each-ref", "--format=%(refname) %(objectname)", wanted) if repo else []
     found = {name.removeprefix(wanted): commit for name, _, commit in (row.partition(" ") for row in rows)}
     return dict(sorted(found.items(), key=lambda pair: (not pair[0].isdecimal(), len(pair[0]), pair[0])))
 

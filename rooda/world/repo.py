@@ -54,6 +54,10 @@ class Repo(NamedTuple):
         """The same as text, without the last line's end."""
         return files.to_text(self.must(*args, stdin=stdin, index=index)).rstrip("\n")
 
+    def lines(self, *args: str) -> list[str]:
+        """What git says, line for line. Names may have other signs in them that end one elsewhere."""
+        return [row for row in self.text(*args).split("\n") if row]
+
     def inside(self, path: str) -> str:
         """A path of the workspace as the repository names it."""
         return self.prefix + path

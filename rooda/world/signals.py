@@ -188,9 +188,13 @@ class Haste:
     @property
     def signal(self) -> int:
         """The signal that came first, if so; else 0."""
-        ears = open_blocks[-1] if open_blocks else None
-        count = ears.count if ears else 0
-        return ears.first if ears and count > max(self._before, self._spared) else 0
+        count = open_blocks[-1].count if open_blocks else 0
+        return self.asked if count > max(self._before, self._spared) else 0
+
+    @property
+    def asked(self) -> int:
+        """The signal that came first, also if that was before; 0 if none has come."""
+        return open_blocks[-1].first if open_blocks else 0
 
 
 class Later:

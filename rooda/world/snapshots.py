@@ -118,7 +118,7 @@ def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
 def names(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]:
     """All refs of these runs."""
     wanted = {folder(run) for run in runs}
-    rows = repo.text("for-each-ref", "--format=%(refname)", root).splitlines() if wanted else []
+    rows = repo.lines("for-each-ref", "--format=%(refname)", root) if wanted else []
     return [row for row in rows if row.removeprefix(root).partition("/")[0] in wanted]
 
 

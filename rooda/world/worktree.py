@@ -47,7 +47,7 @@ def make(repo: Repo, procedure: str) -> Own:
 
 def uncommitted(repo: Repo) -> int:
     """How many paths differ from HEAD."""
-    return len(repo.text("status", "--porcelain", "--untracked-files=all").splitlines())
+    return len(repo.lines("status", "--porcelain", "--untracked-files=all"))
 
 
 def all_of(repo: Repo) -> Iterator[Own]:
@@ -68,7 +68,7 @@ def unsafe(repo: Repo, own: Own) -> str:
     tip = repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch)
     for commit in {inside.text("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
         question = ("for-each-ref", f"--contains={commit}", "--format=%(refname)")
-        holders = repo.text(*question, HEADS, "refs/remotes", "refs/tags").splitlines()
+        holders = repo.lines(*question, HEADS, "refs/remotes", "refs/tags")
         if not set(holders) - {HEADS + own.branch}:
             return f"it has commits that are merged nowhere (git log {own.branch})"
     return ""
@@ -93,7 +93,9 @@ def _own(repo: Repo, name: str) -> Own:
 
 
 def _registered(repo: Repo) -> list[str]:
-    rows = repo.text("worktree", "list", "--porcelain").splitlines()
+    """Their paths, which may have a line end in them; before 2.36 git could not say that."""
+    done = repo.ask("worktree", "list", "--porcelain", "-z")
+    rows = repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -262,6 +263,29 @@ def test_a_killed_guardian_ends_a_hook_that_takes_long(flow: Flow) -> None:
     os.remove(flow.ws.file(".git/hooks/pre-commit"))
     assert flow.resume(flow.run_id).code == 0
     assert flow.labels() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("word", ["add", "commit"])
+def test_F_177_a_resume_at_once_after_a_killed_guardian_makes_no_error(flow: Flow, word: str) -> None:
+    """It ends the git that works; the loop that waited for that takes it for no failure of the node's."""
+    flow.scenario("S1")
+    at = Path(flow.ws.fake, "at")
+    if word == "add":
+        real = shutil.which("git")
+        slow = f'case "$*" in *"/dev/null add -A") mkdir "$FAKE/at" && exec sleep 1000 ;; esac\nexec {real} "$@"'
+        flow.ws.write(f"{flow.ws.root}/bin/git", f"#!/bin/sh\n{slow}\n", 0o755)
+    else:
+        hook(flow, "pre-commit", 'mkdir "$FAKE/at" && sleep 1000 || exit 0')
+    env = {"PATH": f"{flow.ws.root}/bin:{flow.ws.env['PATH']}"}
+    run = flow.ws.start("flow", "run", "do it", env=env)
+    until(at.exists, what="git to begin")
+    run.signal(signal.SIGKILL)
+    run.finish()
+    ran = flow.resume(env=env)
+    assert ran.code == 0, ran.both
+    assert flow.labels() == ["0", "1", "2"]
+    moves = flow.ws.git("log", "-g", "--format=%gs", "ai-loop/do-it")
+    assert "error" not in moves and "reset" not in moves
 
 
 def test_a_second_signal_ends_git(flow: Flow) -> None:

@@ -16,6 +16,10 @@ MOVES = {
     "packs first": ("git pack-refs --all; git tag -f v1", "the tag v1 (to "),
     "a link": ("git symbolic-ref refs/heads/main refs/heads/ai-loop/do-it", "main (to ref: refs/heads/ai-loop/do-it)"),
     "no ref at all": ("echo bad > .git/refs/heads/main", "main (deleted)"),
+    "a folder": (
+        "rm .git/refs/heads/main; mkdir .git/refs/heads/main; echo bad > .git/refs/heads/main/x",
+        "main (deleted)",
+    ),
     "one in the way": ("git branch -q -D old; git branch old/x; git tag -d v1", "not all can be put back"),
 }
 
@@ -23,7 +27,7 @@ MOVES = {
 def refs(flow: Flow) -> dict[str, str]:
     """All but the run's branch."""
     rows = flow.ws.git("for-each-ref", "--format=%(refname) %(objectname)%(symref)", "refs/heads", "refs/tags")
-    found = dict(row.split() for row in rows.splitlines())
+    found = dict(row.split(" ") for row in rows.strip("\n").split("\n"))
     return {name: value for name, value in found.items() if name != "refs/heads/ai-loop/do-it"}
 
 
@@ -44,6 +48,87 @@ def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, rol
     after = refs(flow)
     assert after == before or "in the way" in name
     assert after["refs/tags/v1"] == before["refs/tags/v1"] and flow.labels() == ["0", "1", "2"]
+
+
+def test_F_033_names_of_branches_may_have_signs_that_end_a_line_elsewhere(flow: Flow) -> None:
+    """Such branches are there before the run, and one is moved by an agent and put back."""
+    flow.scenario("S1")
+    name = "old\u2028x\x85y"
+    flow.ws.git("branch", name)
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh git branch -D old*\n{key.read_text()}".replace("old*", name))
+    before = refs(flow)
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert refs(flow) == before and flow.labels() == ["0", "1", "2"]
+
+
+RUN = ".ai-loop/runs/run_*"
+OTHER_KINDS = {  # what stands there, and what an agent puts in its place
+    "a folder for a hook": ("T=.git/hooks/post-commit", "mkdir -p $T/in; touch $T/in/f"),
+    "a file for the hooks": ("T=.git/hooks", "touch $T"),
+    "a folder for git's settings": ("T=.git/config", "mkdir $T"),
+    "a folder for what git ignores": ("T=.git/info/exclude", "mkdir $T"),
+    "no HEAD": ("T=.git/HEAD", "true"),
+    "a HEAD that is none": ("T=.git/HEAD", "echo bad >$T"),
+    "a folder for the index": ("T=.git/index", "mkdir $T"),
+    "a file for rooda's own folder": ("T=.git/rooda", "touch $T"),
+    "a rebase that is none": ("T=.git/rebase-merge", "touch $T"),
+    "a merge that is none": ("T=.git/MERGE_HEAD", "mkdir -p $T/in; touch $T/in/f"),
+    "a branch that is none": ("T=.git/refs/heads/ai-loop/do-it", "echo bad >$T"),
+    "a folder for the branch": ("T=.git/refs/heads/ai-loop/do-it", "mkdir -p $T/in; touch $T/in/f"),
+    "a folder for the run's state": (f"T=$(echo {RUN}/run-state.md)", "mkdir $T"),
+    "a folder for what comes next": (
+        f"T=$(echo {RUN}/nodes/main)/controller-output.md",
+        "mkdir -p $T/in; touch $T/in/f",
+    ),
+    "a link in the run's folder": (f"T=$(echo {RUN})/more.md", "ln -s /etc/passwd $T"),
+}
+
+
+@pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flow, name: str, role: str) -> None:
+    """A folder, a link or nothing in the place of a file, a file in the place of a folder: the run goes on."""
+    flow.scenario("S1")
+    hook = Path(flow.ws.write(".git/hooks/post-commit", "#!/bin/sh\ntrue\n", 0o755))
+    flow.ws.write(".git/info/exclude", "none\n")
+    place, made = OTHER_KINDS[name]
+    key = Path(flow.ws.fake, f"{role}.1")
+    key.write_text(f"!sh {place}; rm -rf $T; {made}\n{key.read_text()}")
+    kept = {path: flow.ws.read(path) for path in (".git/config", ".git/info/exclude")}
+    ran = flow.run()
+    assert (ran.code, flow.labels(), flow.clean()) == (0, ["0", "1", "2"], True), ran.both
+    assert hook.read_text() == "#!/bin/sh\ntrue\n" and hook.stat().st_mode & 0o777 == 0o755
+    assert {path: flow.ws.read(path) for path in kept} == kept
+    tree = flow.ws.git("ls-tree", "-r", "--name-only", "HEAD", flow.rd()).split()
+    assert all(path.endswith(("-output.md", "run-state.md")) for path in tree)
+
+
+@pytest.mark.parametrize("made", ["mkdir $FAKE/away; ln -s $FAKE/away $T", "touch $T", "true", "mkdir $T"])
+def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
+    """Nothing of the run goes through a link to elsewhere, and the node inside has its folder."""
+    flow.scenario("S2")
+    key = Path(flow.ws.fake, "sensor-full.2")
+    key.write_text(f"!sh T=$(echo {RUN}/nodes/delivery/impl); rm -rf $T; {made}\n{key.read_text()}")
+    ran = flow.run()
+    assert (ran.code, flow.clean()) == (0, True), ran.both
+    assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
+    assert flow.fm(flow.ap("impl", "result-output.md"))["status"] == "complete"
+    assert not Path(flow.ws.file(flow.ap("impl"))).is_symlink()
+
+
+def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
+    """`git clean` removes such ones; the node inside has its own again all the same."""
+    flow.scenario("S2")
+    for name, shell in (
+        ("sensor-full.1", "rmdir $T/impl"),
+        ("controller-delivery.1", "mkdir $T/notes; test -d $T/impl || touch bad"),
+    ):
+        key = Path(flow.ws.fake, name)
+        key.write_text(f"!sh T=$(echo {RUN}/nodes/delivery); {shell}\n{key.read_text()}")
+    ran = flow.run()
+    assert (ran.code, "put back" in ran.err) == (0, False), ran.both
 
 
 def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
@@ -109,6 +194,19 @@ def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
     ran = flow.run()
     assert "moved the branch's tip off the run's commits; it is put back" in ran.err
     assert flow.labels() == ["0", "1", "2"]
+
+
+def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow) -> None:
+    """That the commit which it went to has a file of that name too makes the new one no foreign change."""
+    flow.scenario("S3")
+    flow.sensor("unit", "fail", "fail", "pass")
+    key = Path(flow.ws.fake, "sensor-unit.3")
+    key.write_text(f"!sh git reset -q --hard HEAD~1\n{key.read_text()}")
+    ran = flow.run()
+    assert "moved the branch's tip off the run's commits; it is put back" in ran.err
+    assert "once more" not in ran.err
+    assert sum(role.startswith("sensor") for role in flow.roles()) == 3
+    assert flow.at("2").fields["sensors"] == "unit: pass" and flow.clean()
 
 
 def with_submodule(flow: Flow) -> None:

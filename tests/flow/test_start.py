@@ -1,8 +1,10 @@
 """Rows F-001 to F-025: the task, what is checked before anything starts, and a run that is still open."""
 
 import re
+import shutil
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -245,8 +247,6 @@ def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
 def killed_in(flow: Flow, key: str) -> None:
     """Start S2 and kill everything while the agent `key` works."""
     gate = f"{flow.ws.fake}/gate"
-    from pathlib import Path
-
     script = Path(flow.ws.fake, f"{key}.1")
     text = script.read_text()
     script.write_text(f"!sh touch {flow.ws.fake}/reached\n!wait {gate}\n{text}")
@@ -260,12 +260,33 @@ def killed_in(flow: Flow, key: str) -> None:
     script.write_text(text)
 
 
+KILLED_BEHIND_ITS_BRANCH = """#!/bin/sh
+# git, whose parent is killed once it has made a branch.
+%s "$@" || exit
+case "$*" in *"checkout -q --no-track -b"*) kill -9 $PPID ;; esac
+"""
+
+
 def test_F_030_a_start_that_was_killed_behind_its_branch(flow: Flow) -> None:
     """A branch that such a start made and left empty is taken back: the next run has its name, and the right base."""
     flow.scenario("S1")
-    flow.ws.git("checkout", "-q", "-b", "ai-loop/do-it")
+    shim = Path(flow.ws.root, "bin", "git")
+    shim.parent.mkdir()
+    shim.write_text(KILLED_BEHIND_ITS_BRANCH % shutil.which("git"))
+    shim.chmod(0o755)
+    assert flow.run(env={"PATH": f"{shim.parent}:{flow.ws.env['PATH']}"}).code == -signal.SIGKILL
+    assert flow.ws.git("branch", "--show-current").strip() == "ai-loop/do-it"
     assert flow.run().code == 0
     assert (flow.state["branch"], flow.state["base-branch"]) == ("ai-loop/do-it", "main")
+
+
+def test_F_030_FQ_45_a_person_s_own_empty_branch_is_no_leftover(flow: Flow) -> None:
+    """One of that kind that nothing is committed on yet is the base all the same, and stays."""
+    flow.scenario("S1")
+    flow.ws.git("checkout", "-q", "-b", "ai-loop/mine")
+    assert flow.run().code == 0
+    assert (flow.state["branch"], flow.state["base-branch"]) == ("ai-loop/do-it", "ai-loop/mine")
+    assert "ai-loop/mine" in flow.ws.git("branch")
 
 
 def test_F_030_a_person_s_own_branch_is_no_leftover(flow: Flow) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from safety_kit import SAFE, moments, refs, repository
@@ -125,6 +126,16 @@ def test_prune_removes_a_worktree_whose_work_is_elsewhere(ws: Workspace, name: s
     assert "rooda/build-1" not in ws.git("branch", "--all")
     assert refs(ws) == []
     assert ws.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_prune_of_a_worktree_below_a_folder_whose_name_has_a_line_end(tmp_path: Path) -> None:
+    """git is asked in a way that tells where each path ends."""
+    ws = Workspace(str(tmp_path / "two\nlines"))
+    repository(ws, {"a": "1\n"})
+    assert ws.rooda("build", "--worktree", "-n", "1").code == 0
+    assert "Removed the worktree" in ws.rooda("prune").out
+    assert not ws.exists(".rooda/worktrees/build-1")
+    ws.close()
 
 
 @pytest.mark.parametrize("name", MUST_STAY)
