@@ -198,6 +198,18 @@ def test_a_rejected_limit_that_the_account_pays_extra_for() -> None:
     assert judge(told("claude", bad, turns).facts(), "exit", 1).kind == "agent_error", "the status of an earlier result"
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("cli", ["claude", "qwen"])
+def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: int | None) -> None:
+    """As these CLIs print them where all is wanted at the end, on one line or on many."""
+    golden = GOLDEN / cli / "success.out"
+    records = [json.loads(line) for line in golden.read_bytes().splitlines() if line.startswith(b"{")]
+    path = tmp_path / "list.out"
+    path.write_text(json.dumps(records, indent=indent))
+    found, known = (reading.facts_of("claude", str(each))._replace(noise="") for each in (path, golden))
+    assert found == known
+
+
 def test_what_is_not_told_is_not_none() -> None:
     """A last record without usage leaves it unknown; claude's usage by model is kept, each model has its own price."""
     assert told("codex", {"type": "turn.completed"}).facts().usage is None

@@ -41,9 +41,10 @@ def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
             take_line(output, line, into)
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
-        if not into.ended and output in RECORDS and (whole := _record(files.beginning(path, LONGEST))):
-            RECORDS[output](whole, into)  # one object on several lines
-            into.shown.clear()
+        if not into.ended and output in RECORDS:
+            for record in _records(files.beginning(path, LONGEST)):  # one object, or a list of them, on several lines
+                RECORDS[output](record, into)
+                into.shown.clear()
     except OSError:
         pass
     return into
@@ -54,23 +55,24 @@ def take_line(output: str, line: bytes, into: Gathered) -> None:
     if output in LINES:
         LINES[output](line.decode("utf-8", "replace"), into)
         return
-    record = _record(line)
-    if record is not None and output in RECORDS:
+    records = _records(line) if output in RECORDS else []
+    for record in records:
         RECORDS[output](record, into)
-    else:
+    if not records:
         into.noise(line)
         if output in NOISE:
             NOISE[output](line[:2000].decode("utf-8", "replace"), into)
 
 
-def _record(line: bytes) -> Json | None:
-    if line.lstrip()[:1] != b"{":
-        return None
+def _records(text: bytes) -> list[Json]:
+    """An object; or a list of them, as claude and qwen print it where all is wanted at the end."""
+    if text.lstrip()[:1] not in (b"{", b"["):
+        return []
     try:
-        record = loads(line)
+        found = loads(text)
     except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
+        return []
+    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
 
 
 def rendered(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
