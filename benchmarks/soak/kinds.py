@@ -4,7 +4,7 @@ import glob
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.bench import write
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
     lines: tuple[str, ...]  # files whose every line must be, but for a torn last one
 
 
-def furnish(folder: str, agent: str) -> None:
+def furnish(folder: str, agent: str, env: Mapping[str, str]) -> None:
     """Whatever any of the four wants to find; a repository with a commit."""
     write(os.path.join(folder, "rooda.toml"), SETTINGS % json.dumps(agent) + "".join(f'{p} = "{p}"\n' for p in PHASES))
     write(os.path.join(folder, "rules.json"), json.dumps(rules(1)))
@@ -68,7 +68,7 @@ def furnish(folder: str, agent: str) -> None:
     for number in range(200):
         write(os.path.join(folder, f"file-{number}"), f"{number}\n" * 20)
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
-        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["git", *words], cwd=folder, env=env, check=True, capture_output=True)
 
 
 def _state(path: str, which: str, count: str = "iteration") -> Callable[[str], tuple[str, int]]:

@@ -53,7 +53,7 @@ class Loop:
         keep = ("PATH", "LANG")
         git = {"GIT_CONFIG_NOSYSTEM": "1", "HOME": root, "TMPDIR": os.path.join(root, "tmp")}
         self.env = {**{k: os.environ[k] for k in keep if k in os.environ}, **git, "SOAK": self.folder}
-        furnish(self.folder, f"{python} -IS {script} {self.folder} {moods}")
+        furnish(self.folder, f"{python} -IS {script} {self.folder} {moods}", self.env)
 
     # what it does
 

@@ -150,12 +150,17 @@ def _end(child: "subprocess.Popen[bytes]", name: str) -> bool:
     return False
 
 
+def _until(done: Callable[[], bool]) -> None:
+    """For a while."""
+    deadline = time.monotonic() + 4
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def _settle(place: Place) -> int:
     """Let what is left behind end by itself for a while, then end it; gives the number that did not."""
-    deadline = time.monotonic() + 4
-    while (left := marked(place.mark)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    for pid in left:
+    _until(lambda: not marked(place.mark))
+    for pid in (left := marked(place.mark)):
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
     return len(left)
@@ -192,6 +197,8 @@ def record(cli: str, name: str, into: str = GOLDEN, patience: float = 0.0) -> di
 
             words = argv(cli, case)
             ended = run(words, env, place, case, asked, agent(cli, "")[1].get("stop", "TERM"))
+            if ended.returncode == 0:  # the server may note an answer a moment after it was heard
+                _until(lambda: all("seconds" in request for request in server.requests))
             with open(place.out, "rb") as file:
                 raw = clean(file.read(), place, cli, server.url)
             facts = {

@@ -18,7 +18,7 @@ COUNTS = {
     "mkdir": 1,
     "openat": 14,
     "flock": 1,
-    "pwrite64": 4,
+    "pwrite64": 5,
     "fdatasync": 3,
     "write": 3,
     "fsync": 6,
