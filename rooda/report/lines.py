@@ -22,12 +22,13 @@ class Line(NamedTuple):
 def lines(record: Json) -> list[Line]:
     """What an event says on the screen; most events say nothing."""
     maker = _of_kind(record.get("loop", "ooda")).get(record["event"]) or _MAKERS.get(record["event"])
-    return [*(maker(record) if maker else ()), *_stopped(record)]
+    said = maker(record) if maker else []
+    return [*said, *_stopped(record)] if "stopped_because" in record else said
 
 
 def _stopped(record: Json) -> list[Line]:
     """The reason that a person gave to `rooda stop`."""
-    why = " ".join(str(record.get("stopped_because") or "").split())
+    why = " ".join(str(record["stopped_because"] or "").split())
     return [Line("warn", f"Stopped by a person: {why}", aside=True)] if why else []
 
 

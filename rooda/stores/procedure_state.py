@@ -99,7 +99,8 @@ class ProcedureStore:
             self._durations.clear()
         for duration in new:
             self._durations += f', "{duration}"'.encode() if self._durations else f'"{duration}"'.encode()
-        lines = [f'  "{key}": {_json(value)}' for key, value in zip(state._fields[:-1], state[:-1], strict=True)]
+        pairs = zip(state._fields[:-1], state[:-1], strict=True)
+        lines = [f'  "{key}": {value if type(value) is int else _json(value)}' for key, value in pairs]
         head = ",\n".join(["{\n" + lines[0], *lines[1:], f'  "{state._fields[-1]}": ['])
         return b"".join((head.encode(), self._durations, b"]\n}\n"))
 
