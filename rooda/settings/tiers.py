@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rooda.errors import ConfigProblem
-from rooda.settings import sources, toml_faults
+from rooda.settings import sources
 from rooda.settings.check import dotted, faults_of, modernised
 from rooda.settings.environment import environment
 from rooda.settings.kinds import Fault
@@ -142,6 +142,8 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
         line = data.count(b"\n", 0, problem.start) + 1
         return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
     except ValueError as problem:
+        from rooda.settings import toml_faults
+
         return None, [f"{source.path}{toml_faults.sentence(problem, data)}"], []
     notices, faults = modernised(tree, lines), faults_of(tree)
     for fault in faults:
