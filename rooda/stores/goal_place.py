@@ -15,7 +15,7 @@ IGNORED = b"""/.gitignore
 /evidence/
 """
 NAME = "goal"
-TEMPORARY = ("state.json.", "run.json.", "summary.md.", ".gitignore.")
+TEMPORARY = ("state.json.", "run.json.", "iterations.jsonl.", "summary.md.", ".gitignore.")
 
 
 class Place(NamedTuple):

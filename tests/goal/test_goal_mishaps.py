@@ -50,6 +50,19 @@ def test_C_071_kill_9_in_every_kind_of_call(g: Goals, kind: str) -> None:
     assert "🟡 MONITOR" in ran.out and len(g.journal) == g.public["iteration"] + 1
 
 
+def test_what_a_killed_writer_left_goes_with_the_next_start(g: Goals) -> None:
+    """Of each file that is replaced whole; a file of that kind that is nobody's of ours stays."""
+    names = ("state.json", "run.json", "iterations.jsonl", "summary.md", ".gitignore")
+    ours = [f".loop/{name}.4711.tmp" for name in names]
+    g.planned()
+    g.side("step", "touch a.ok b.ok")
+    g.claims(True)
+    for name in (*ours, ".loop/notes.tmp"):
+        g.write(name, "half")
+    assert g.run().code == 0
+    assert [name for name in ours if g.exists(name)] == [] and g.exists(".loop/notes.tmp")
+
+
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signal_in_every_kind_of_call(g: Goals, kind: str, number: signal.Signals, code: int) -> None:
