@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from benchmarks.measure import Failed, until
@@ -45,6 +46,7 @@ class Loop:
         self._python, self._dice, self._watch = python, dice, watch
         self._last = ""  # what was done to it
         self._before = ("", 0)
+        self._detached = False
         self._leftover: set[int] = set()  # alive when the present run began
         self._made = 0  # calls before it
         self.turns = 0
@@ -69,7 +71,8 @@ class Loop:
         self._leftover, self._made = set(self._watch.living(self.folder)), len(self.calls())
         self.starts += 1
         self._last = f"start {self.starts}"
-        self._process = self._rooda(*words, *(["--detach"] if self._dice.random() < 0.4 else []))
+        self._detached = self._dice.random() < 0.4
+        self._process = self._rooda(*words, *(["--detach"] if self._detached else []))
 
     def open(self) -> bool:
         """Is there a run to go on with? What `rooda status --json` says."""
@@ -95,6 +98,8 @@ class Loop:
     def strike(self) -> None:
         """End it one way or another, wait, and look at what it leaves."""
         how = self._dice.choice(STRIKES)
+        if self._detached:
+            self._away()  # who kills the command that starts it has not hit the loop
         pids = self._watch.loops(self.folder)
         if not pids:
             return
@@ -216,11 +221,7 @@ class Loop:
         if how == "kill all":
             pids = [*pids, *self._watch.living(self.folder)]
         chosen = {"kill loop": pids[1:2] or pids, "kill both": pids[:2], "kill all": pids}.get(how, pids[:1])
-        for pid in chosen:
-            try:
-                os.kill(pid, SOFT.get(how, signal.SIGKILL))
-            except ProcessLookupError:
-                continue
+        _kill(chosen, SOFT.get(how, signal.SIGKILL))
 
     def _pause(self) -> None:
         self._rooda("pause").wait()
@@ -233,8 +234,7 @@ class Loop:
             return True
         except Failed:
             self._wrong("hung", f"after {how}: {self._watch.living(self.folder)}")
-            for pid in self._watch.living(self.folder):
-                os.kill(pid, signal.SIGKILL)
+            _kill(self._watch.living(self.folder))
             return False
 
     def _files(self, patterns: tuple[str, ...]) -> list[str]:
@@ -243,6 +243,14 @@ class Loop:
     def _wrong(self, what: str, text: str, count: int = 1) -> None:
         self.tally = self.tally.plus(**{what: count})
         self.notes.append(f"{time.strftime('%H:%M:%S')} {self.kind.name} {what}: {text}")
+
+
+def _kill(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
 
 
 def _whole(path: str) -> bool:
