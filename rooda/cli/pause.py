@@ -68,7 +68,8 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
     if not done_to(loop, act) and lock.is_held(loop.lock):
         click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    if not _comes_to(loop, bool(order)):
+    woken = not order and (paused or still)  # which is true also if it came to its end right after
+    if not _comes_to(loop, bool(order)) and not woken:
         click.echo(f"{named(loop, True)} has ended meanwhile.")
         return OK
     if not order and not paused and not still:  # told all the same: a pause may be on its way
