@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def main() -> int:
     asked = parser.parse_args()
     if not sys.platform.startswith("linux"):
         raise Failed("A soak reads /proc: Linux only.")
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup its loops would ignore a hang-up, as they should
     with tempfile.TemporaryDirectory(prefix="rooda-soak-", ignore_cleanup_errors=True) as root:
         found = soak(asked.minutes, asked.seed, os.path.realpath(root), os.path.abspath(asked.python), asked.life)
     os.makedirs(asked.results, exist_ok=True)
