@@ -73,7 +73,7 @@ def ready(place: Place) -> None:
     files.folder(place.folder)
     for path in (place.state, place.run, place.journal):
         if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
-            files.move(path, f"{path}.agent")
+            files.rename(path, f"{path}.agent", settled=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
         files.swap(path, IGNORED)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
-from rooda.loops.ooda import COMPLETED, STATUSES, OodaState
+from rooda.loops.ooda import COMPLETED, RUNNING, STATUSES, OodaState
 from rooda.model import Tell
 from rooda.policy.durations import seconds
 from rooda.world import clock, files
@@ -84,8 +84,9 @@ class ProcedureStore:
             files.remove(self._place.state)
             return
         data = self._encoded(state)
+        settled = self._written is None or state.status != RUNNING  # else when the next agent is being loaded
         try:
-            files.replace(self._place.state, data)
+            files.replace(self._place.state, data, settled=settled)
         except FileNotFoundError:
             make_room(self._place)
             files.replace(self._place.state, data)

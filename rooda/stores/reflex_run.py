@@ -87,7 +87,7 @@ class ReflexStore:
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
             folders.make_way(place.artifact)
-            files.move(waiting, place.artifact)
+            files.rename(waiting, place.artifact, settled=False)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.point_at(place, state)

@@ -120,8 +120,8 @@ def append(descriptor: int, data: bytes) -> None:
         raise
 
 
-def replace(path: str, data: bytes, mode: int = 0o666) -> None:
-    """A reader sees the old bytes or the new ones, also after a power cut."""
+def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> None:
+    """A reader sees the old bytes or the new ones, also after a power cut: then maybe the old ones until `settle`."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         descriptor = _fresh(temporary, 0, mode)
@@ -135,20 +135,31 @@ def replace(path: str, data: bytes, mode: int = 0o666) -> None:
     except OSError as problem:
         remove(temporary)
         raise _about(path, problem) from None
-    sync_folder(os.path.dirname(path) or ".")
+    replaced.unsettled.add(path)
+    if settled:
+        settle()
+
+
+def settle() -> None:
+    """No power cut undoes a replacing from now on. OSError about a file of which that can't be had."""
+    while replaced.unsettled:
+        sync_name(replaced.unsettled.pop())
+
+
+def sync_name(path: str) -> None:
+    """Whichever file has this name now, and that none has it, is on the disk afterwards."""
+    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as problem:
+        raise _about(path, problem) from None
+    finally:
+        os.close(descriptor)
 
 
 def _about(path: str, problem: OSError) -> OSError:
     """The same, told of the file that is meant, not of a temporary one or of none."""
     return OSError(problem.errno, problem.strerror, path)
-
-
-def sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def create(path: str, data: bytes, mode: int = 0o666) -> None:
@@ -224,14 +235,11 @@ def remove(path: str) -> None:
             raise
 
 
-def move(old: str, new: str) -> None:
-    """A new name, for files that nothing relies on after a crash."""
+def rename(old: str, new: str, settled: bool = True) -> None:
+    """Not settled: for files that nothing relies on after a power cut."""
     os.rename(old, new)
-
-
-def rename(old: str, new: str) -> None:
-    os.rename(old, new)
-    sync_folder(os.path.dirname(new) or ".")
+    if settled:
+        sync_name(new)
 
 
 def date(path: str, like: os.stat_result) -> None:

@@ -66,17 +66,14 @@ def together(
     specs: Sequence[Spec],
     signals: Ears,
     tick: Tick | None = None,
-    at_once: Callable[[], None] | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[Done]:
     """Run all of them at once, each within its own limits, until the last has ended. What they left is ended then.
 
-    `at_once` is done when they have begun, `meanwhile` when they have settled to work: never, if none lives that long.
+    `meanwhile` is done when they have settled to work: never, if none lives that long.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
-    if at_once:
-        at_once()
     if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
         meanwhile()
     _watch(started, signals, tick)

@@ -3,6 +3,7 @@
 import os
 
 MOST_HELD = 8
+unsettled: set[str] = set()  # files whose new name a power cut may still undo
 _outdated: list[int] = []  # files without a name, not yet freed
 
 

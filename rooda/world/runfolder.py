@@ -73,7 +73,7 @@ class RunFolder:
             spare = os.path.join(self._path, SPARE)
             facts = os.fstat(descriptor)
             if facts.st_size == 0 and os.path.samestat(facts, os.lstat(spare)):
-                files.move(spare, path)
+                files.rename(spare, path, settled=False)
                 return descriptor
         except OSError:
             pass

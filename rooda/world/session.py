@@ -9,7 +9,7 @@ from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
 from rooda.policy import secrets
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
-from rooda.world import background, clock, hooks, kinship, memory, origin, process, replaced, workspaces
+from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, replaced, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.ground import Ground
@@ -170,9 +170,9 @@ class Session:
             self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
         self._keep_the_lock()
         self._ledger.turn()
-        agents, checks = ask.ready(calls, self.ground, self._ledger.enter), self._checker.ready(commands)
+        agents, checks = ask.ready(calls, self.ground, self._begun), self._checker.ready(commands)
         specs, signals = [*agents.specs, *checks], self.ground.signals
-        ended = process.together(specs, signals, agents.tick, self._ahead, self._sync)
+        ended = process.together(specs, signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
@@ -215,6 +215,7 @@ class Session:
         self._rest(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), who)
 
     def _rest(self, moment: float, how_long: Callable[[], float], who: str = "") -> None:
+        self._settle()
         self.tell("resting", seconds=round(max(how_long(), 0.0), 1), until=clock.rfc3339(moment), account=who)
         tick = self.ground.tick
         while (left := how_long()) > 0 and not self.signalled():
@@ -228,6 +229,7 @@ class Session:
         """Nobody lives on, and the ledger says so."""
         for problem in self._hooks.finish() if self._hooks else ():
             self._warn(problem)
+        self._settle()
         process.end_leftovers(self._signals, self._manner.grace)
         self._journal.sync()
         self._journal.close()
@@ -247,10 +249,26 @@ class Session:
         if not self._ledger.renew():
             raise Interrupted(TERMINATED - 128)
 
+    def _begun(self, pid: int, command: str) -> None:
+        """Into the ledger: at once if after a crash we knew it by nothing else; else there is time while it loads."""
+        if self.ground.marked:
+            self._ahead()
+        self._ledger.enter(pid, command)
+        if not self.ground.marked:
+            self._ahead()
+
     def _ahead(self) -> None:
         """What would make the time between two calls longer, done while one is made."""
+        self._settle()
         self.folder.make_spare()
         replaced.let_go()
+
+    def _settle(self) -> None:
+        """No power cut takes the last state from us now."""
+        try:
+            files.settle()
+        except OSError as problem:
+            self.tell("state.unsaved", path=problem.filename, why=problem.strerror)
 
     def _sync(self) -> None:
         """While agents work it costs nothing: the loop has to wait anyway."""

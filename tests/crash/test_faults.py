@@ -111,23 +111,23 @@ def test_O_020_a_kill_at_a_call_loses_nothing(ws: Workspace, call: str, place: i
     one_kill(ws, call, place)
 
 
-def straced(ws: Workspace, *options: str) -> Ran:
-    """`rooda build -n 1` with an agent that stays, under strace with these options; the log is strace.log."""
-    ws.procedure("build", loop={"ai_cmd": "sleep 1000"})
+def straced(ws: Workspace, *options: str, turns: int = 1, **loop: object) -> Ran:
+    """`rooda build`, with an agent that stays if none is given, under strace; the log is strace.log."""
+    ws.procedure("build", loop=loop or {"ai_cmd": "sleep 1000"})
     head = ["strace", "-D", "-f", "-qq", "-s", "1000", "-o", os.path.join(ws.root, "strace.log"), *options]
     real = ws.command
     ws.command = lambda *words: [*head, *real(*words)]  # type: ignore[method-assign]
     try:
-        return ws.rooda("build", "-n", "1", "--fresh")
+        return ws.rooda("build", "-n", str(turns), "--fresh")
     finally:
         ws.command = real  # type: ignore[method-assign]
 
 
-def loop_calls(ws: Workspace) -> list[str]:
-    """What the loop process called, one line each: the one that opened the lock."""
-    lines = Path(ws.root, "strace.log").read_text().splitlines()
-    loop = next(line.split()[0] for line in lines if "build.lock" in line)
-    return [line.split(maxsplit=1)[1] for line in lines if line.split()[0] == loop]
+def loop_calls(ws: Workspace, also: str = "") -> list[str]:
+    """What the loop process called, one line each: the one that opened the lock. `also` by others, if one is named."""
+    lines = [line.split(maxsplit=1) for line in Path(ws.root, "strace.log").read_text().splitlines()]
+    loop = next(pid for pid, call in lines if "build.lock" in call)
+    return [call for pid, call in lines if pid == loop or (also and call.startswith(also))]
 
 
 def test_a_signal_between_the_last_look_and_the_start(ws: Workspace) -> None:
@@ -156,6 +156,38 @@ def test_the_run_is_on_disk_before_its_agent_begins(ws: Workspace) -> None:
     assert marked < begun
     named = next(n for n in noted if f'{{\\"pid\\": {agent}, ' in texts[n])
     assert named < synced[1]
+
+
+DONE = '{"type":"result","is_error":false,"result":"done","session_id":"s","num_turns":1}'
+BUSY = '{"type":"result","is_error":true,"api_error_status":529,"result":"Overloaded","session_id":"s","num_turns":1}'
+FIRST = ["saved", "settled", "begins", "noted"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "then"),
+    [
+        (DONE, 0, ["saved", "begins", "settled", "noted", "saved", "gone", "ends", "settled"]),
+        (BUSY, 1, ["saved", "settled", "rests", "begins", "noted", "saved", "saved", "settled", "ends"]),
+    ],
+)
+def test_a_saved_state_is_soon_safe_from_a_power_cut(ws: Workspace, answer: str, code: int, then: list[str]) -> None:
+    """Its new name is synced: the first before an agent starts, others while the next is loaded, or before a rest."""
+    ws.write("answer", answer)
+    ws.sections["agents"] = '\n[agents.tired]\ncommand = "/bin/cat answer"\noutput = "claude"\n'
+    loop = {"ai_cmd": None, "agent": "tired", "retry_wait": 0.01, "failure_threshold": 2}
+    ran = straced(ws, "-e", "trace=execve,openat,rename,unlink,write,pwrite64", turns=2, **loop)
+    assert ran.code == code, ran.both
+    says = {
+        "saved": r'rename\(.*/build\.json"',
+        "settled": r'openat\(.*/state", O_RDONLY\|O_CLOEXEC(?!\|)',
+        "begins": r'execve\("/bin/cat"',
+        "noted": r"pwrite64\(.*/bin/cat answer",
+        "rests": r'write\(.*\\"event\\": \\"resting\\"',
+        "gone": r'unlink\(.*/build\.json"',
+        "ends": r'write\(.*\\"event\\": \\"run.ended\\"',
+    }
+    seen = [what for call in loop_calls(ws, "execve(") for what, text in says.items() if re.match(text, call)]
+    assert seen == [*FIRST, *then]
 
 
 @pytest.mark.long
