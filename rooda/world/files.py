@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader
 
 from rooda.world import digest, replaced
@@ -135,19 +136,19 @@ def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> 
     except OSError as problem:
         remove(temporary)
         raise _about(path, problem) from None
-    replaced.unsettled.add(path)
-    if settled:
-        settle()
+    sync_name(path) if settled else replaced.unsettled.add(path)
 
 
 def settle() -> None:
     """No power cut undoes a replacing from now on. OSError about a file of which that can't be had."""
-    while replaced.unsettled:
-        sync_name(replaced.unsettled.pop())
+    for path in (*replaced.unsettled,):
+        with suppress(FileNotFoundError, NotADirectoryError):  # the folder is gone, and what was in it: no news of ours
+            sync_name(path)
 
 
 def sync_name(path: str) -> None:
     """Whichever file has this name now, and that none has it, is on the disk afterwards."""
+    replaced.unsettled.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -218,10 +219,8 @@ def overwrite(descriptor: int, data: bytes) -> None:
 
 def empty(path: str) -> None:
     """Nothing in it any more; whoever appends goes on at its beginning."""
-    try:
+    with suppress(OSError):
         os.truncate(path, 0)
-    except OSError:
-        pass
 
 
 def remove(path: str) -> None:

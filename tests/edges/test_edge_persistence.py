@@ -54,6 +54,13 @@ def test_O_082_state_that_cannot_be_written_is_an_error_line(ws: Workspace) -> N
     assert ws.read(".rooda/state") == "in the way\n"
 
 
+def test_O_114_an_agent_that_removes_the_folder_of_the_state(ws: Workspace) -> None:
+    """The folder goes as soon as the agent is there: the next state is written anew, and no word is lost about it."""
+    ran = ws.rooda("build", "--max-iterations", "25", "--ai-cmd", "/bin/rm -rf .rooda/state")
+    assert whole_run(ran, 25)
+    assert ran.err == ""
+
+
 def test_O_082_an_interruption_says_that_nothing_was_saved(ws: Workspace) -> None:
     """Ctrl+C without a state on disk: the last line does not promise a resume."""
     ws.write(".rooda/state", "in the way\n")

@@ -1,6 +1,7 @@
 """A file that was replaced: its space is freed while an agent works, and never much of it is held."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,29 @@ def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
     replaced.let_go()
     assert (other.read_text(), (tmp_path / "state").read_text()) == ("kept", "new")
     assert not (tmp_path / "state").is_symlink()
+
+
+def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> None:
+    """The folder was taken away after the replacing: that is no fault, and the others are settled all the same."""
+    for name in ("away", "stays", "other"):
+        (tmp_path / name).mkdir()
+        files.replace(f"{tmp_path}/{name}/state", b"1", settled=False)
+    shutil.rmtree(tmp_path / "away")
+    shutil.rmtree(tmp_path / "other")
+    (tmp_path / "other").write_text("no folder")
+    files.settle()
+    assert not replaced.unsettled
+
+
+def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
+    """Of another, whose folder is gone meanwhile, it says nothing; of its own it does."""
+    (tmp_path / "away").mkdir()
+    files.replace(f"{tmp_path}/away/state", b"1", settled=False)
+    shutil.rmtree(tmp_path / "away")
+    files.replace(f"{tmp_path}/here", b"2")
+    with pytest.raises(FileNotFoundError):
+        files.replace(f"{tmp_path}/away/state", b"3")
+    files.settle()
 
 
 def _gone(folder: Path) -> int:
