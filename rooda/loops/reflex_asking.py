@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rooda.loops.reflex_state import RUNNING, State, ended
+from rooda.loops.reflex_state import RUNNING, WRITERS, State, ended
 from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
@@ -51,7 +51,7 @@ def _broken(state: State, world: World, broken: Sequence[tuple[Job, Breach, str]
     over = []
     for job, problem, text in broken if state.status == RUNNING else ():
         attempt, error = world.tries(state, job.phase) + 1, world.told(str(problem))
-        secret = job.phase in ("PRODUCE", "REFINE")  # the artifact's text stays in the artifact
+        secret = job.phase in WRITERS  # the artifact's text stays in the artifact
         world.breach(state, job.phase, attempt, error, "" if secret else world.told(text)[:200])
         world.say("reflex.breach", step=job.phase, attempt=attempt, error=error, last=attempt >= TRIES)
         if attempt >= TRIES:

@@ -14,6 +14,7 @@ PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
 NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step works on
+WRITERS = ("PRODUCE", "REFINE")  # phases whose answer is the artifact
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
 

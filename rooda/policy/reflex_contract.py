@@ -13,7 +13,7 @@ STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
 VERDICTS = ("pass", "fail", "warn")
 PLACEHOLDER = re.compile(r"<(?:task[-_ ]?)?alias>|<artifact[-_ ]path>", re.IGNORECASE)
-HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|\$\(pwd\)"?/)?"""  # how a command may say "in this folder"
+HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|(?:\$\(pwd\)|`pwd`)"?/)?"""  # how a command may say "in this folder"
 
 
 class Breach(ValueError):

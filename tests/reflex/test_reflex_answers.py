@@ -1,6 +1,8 @@
 """R-125, R-051, R-052, R-144, R-157: what an agent answers is used as it is, whatever looks like a key in it."""
 
+import hashlib
 import json
+from pathlib import Path
 
 import pytest
 from reflex_kit import ALIAS, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, command, content, issue, issues, words
@@ -37,6 +39,18 @@ def test_R_051_R_125_R_145_the_artifact_is_the_agents(keyed: Kit) -> None:
     assert ran.code == 0 and keyed.artifact == words("ENAD", f"\nuses {KEY}\n")
     assert keyed.run["plan"][0] == f"Name {KEY}" and f"Name {KEY}" in keyed.prompt("PRODUCE")
     assert "uses ***" in ran.out and "Plan: Name ***" in ran.out and KEY not in ran.both
+
+
+def test_R_125_R_157_bytes_that_are_no_text(kit: Kit) -> None:
+    """An answer that is not UTF-8 is the artifact byte by byte, on disk, in the next prompt and in its hash."""
+    first, refined, last = (text.encode() + b"caf\xe9 \xff\xed\xa0\x80\n" for text in map(words, ("N", "E", "ENAD")))
+    for name, data in (("PRODUCE.1", first), ("REFINE.1", refined), ("PRODUCE.2", last)):
+        Path(kit.answers, name).write_bytes(data)
+    ran = kit.new(2)
+    assert ran.code == 0 and kit.path("artifact.md").read_bytes() == last, ran.both
+    assert refined in kit.prompt("PRODUCE", 2).encode("utf-8", "surrogateescape")
+    told = [event["payload"]["artifact_hash"] for event in kit.history if "artifact_hash" in event["payload"]]
+    assert list(dict.fromkeys(told)) == [hashlib.sha256(data).hexdigest() for data in (first, refined, last)]
 
 
 def test_R_052_R_157_so_are_critique_and_refinement(keyed: Kit) -> None:

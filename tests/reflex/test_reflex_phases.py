@@ -302,6 +302,7 @@ GOOD = {
     "NAMED": [
         checks(command(ENDPOINTS, text))
         for text in (
+            *(f"test -s `pwd`/{PATH}", f'test -s "`pwd`"/{PATH}', f'test -s "$(pwd)/{PATH}"'),
             *(f"test -s ./{PATH}", f'test -s "$PWD/{PATH}"', f"test -s ${{PWD}}/{PATH}", f'grep -q x "$PWD"/{PATH}'),
             *(f"grep -q '<html>' '{PATH}'", f"wc -l<{PATH}|grep 3", f"A={PATH};test -s $A", f"test -s /my/work/{PATH}"),
             *(f"test -s $(pwd)/{PATH}", f"test -s {PATH}\ntrue", f"python3 -c \"open('{PATH}')\"", f"(cat {PATH})"),

@@ -8,7 +8,7 @@ from rooda.cli.reflex.commands import Commands
 from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted
 from rooda.loops import reflex_events
-from rooda.loops.reflex_state import State
+from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.model import Call, Command, Reply
 from rooda.policy.patience import backoff
@@ -80,7 +80,7 @@ class Effects:
             self._end_if_signalled()
         replies = self._asked(queries, beside)
         self._retryable = any(reply.retryable for reply in replies)
-        return [_answer(reply) for reply in replies]
+        return [_answer(reply, query.phase in WRITERS) for query, reply in zip(queries, replies, strict=True)]
 
     def _asked(self, queries: Sequence[Query], beside: Beside | None) -> list[Reply]:
         guard = Guarded(self._place.artifact)
@@ -189,11 +189,12 @@ def compose(phase: str, values: Mapping[str, str]) -> str:
     return prompting.text(phase, template, values)
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: Reply, exact: bool) -> Answer:
+    """`exact`: an artifact, which is kept byte by byte."""
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        said = final.whole(reply.output, reply.transcript)
+        said = final.whole(reply.output, reply.transcript, exact)
         return Answer(problem="the answer is too long to be read as a whole") if said is None else Answer(said)
     if reply.ended in ("timeout", "idle"):
         silent = " without output" if reply.ended == "idle" else ""
