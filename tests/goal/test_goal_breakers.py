@@ -217,6 +217,30 @@ def test_a_changed_shape_file_pauses(g: Goals) -> None:
     assert "extra" in g.public["criteria"]
 
 
+def test_C_020_C_022_CU_28_a_shape_file_that_is_read_again_counts_before_anything_is_done(g: Goals) -> None:
+    """Types are the file's at once; what must not be and is costs no call, one that was put right holds nobody up."""
+    text = f"criteria:\n- {A}\n- seen\nmustNot:\n- no bad (violated_if: `test -f %s`)\nverification:\n  seen: %s\n"
+    g.write(".loop/shape/SHAPE.md", text % ("bad", "observation"))
+    g.run("-n", "1")
+    assert g.public["criteriaStatus"]["seen"]["verification"] == "observation"
+    g.write(".loop/shape/SHAPE.md", text % ("rooda.toml", "`test -f s`"))
+    assert paused(g.go_on("--reload-shape"), "mustNot: no bad") and g.kinds == ["plan", "step"]
+    assert g.public["criteriaStatus"]["seen"]["verification"] == "execution output"
+    g.write(".loop/shape/SHAPE.md", text % ("bad", "`test -f s`"))
+    assert paused(g.go_on("--reload-shape"), "iteration limit: 2") and g.kinds == ["plan", "step", "step"]
+
+
+def test_C_020_CU_28_what_was_shown_in_another_way_is_to_be_shown_again(g: Goals) -> None:
+    """A criterion that was met by a command is open once the file has it observed."""
+    g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\n")
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "1")
+    assert g.public["criteriaStatus"][A] == {"met": True, "verification": "execution output"}
+    g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\nverification:\n  {A}: observation\n")
+    g.go_on("--reload-shape", "-n", "1")
+    assert g.public["criteriaStatus"][A] == {"met": False, "verification": "observation"}
+
+
 def test_an_agent_that_cannot_be_started_any_more_fails_the_goal(g: Goals) -> None:
     """Its program is gone after the first call: status failed, exit 1."""
     agent = g.write("agent.sh", f'#!/bin/sh\n"{FAKE_AI}"\n', mode=0o755)
