@@ -14,7 +14,7 @@ from rooda.errors import FAILED, OK, UsageProblem
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened
-from rooda.loops.goal_rules import paid
+from rooda.loops.goal_rules import paid, with_step
 from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
@@ -52,7 +52,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     place = Place(where.workspace)
     found = require(place)
     limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
-    made = made._replace(setup=made.setup._replace(budget=limits))
+    made = made._replace(setup=made.setup._replace(budget=limits), headless=made.headless or found.brief.headless)
     spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         entrance.warn(made.screen, doubt)
@@ -133,7 +133,7 @@ def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
         total=len(state.steps),
         iterations=state.iteration,
         unmet=list(state.unmet),
-        next=state.step,
+        next=with_step(state).step,
         notes=notes,
     )
 
