@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from kit import SPEC, A, Goals, blocks, claim, plan
+from kit import SPEC, A, B, Goals, blocks, claim, plan
 
 from harness import FAKE_AI
 from rooda.world.watch import Polling
@@ -239,6 +239,15 @@ def test_C_020_CU_28_what_was_shown_in_another_way_is_to_be_shown_again(g: Goals
     g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\nverification:\n  {A}: observation\n")
     g.go_on("--reload-shape", "-n", "1")
     assert g.public["criteriaStatus"][A] == {"met": False, "verification": "observation"}
+
+
+def test_CU_11_CA_34_the_resume_names_the_step_that_comes(g: Goals) -> None:
+    """All steps are done and a criterion is open: the step for it, not the confirmation."""
+    g.planned(steps=["step1"])
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "1")
+    ran = g.go_on()
+    assert f"Next: Satisfy: {B}" in ran.lines and f"Step: Satisfy: {B}" in ran.out
 
 
 def test_an_agent_that_cannot_be_started_any_more_fails_the_goal(g: Goals) -> None:
