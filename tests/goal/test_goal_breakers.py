@@ -250,6 +250,15 @@ def test_CU_11_CA_34_the_resume_names_the_step_that_comes(g: Goals) -> None:
     assert f"Next: Satisfy: {B}" in ran.lines and f"Step: Satisfy: {B}" in ran.out
 
 
+def test_CA_34_C_073_names_that_look_like_ours_are_what_the_plan_says(g: Goals) -> None:
+    """A second step for `a` is not one for the criterion `a (2)`, and a planned step is prompted by its own name."""
+    criteria = [{"name": "a", "command": "test -f a"}, {"name": "a (2)", "command": "true"}]
+    g.planned(criteria=criteria, steps=["Satisfy: a", {"name": "Confirm completion", "criteria": ["a (2)"]}])
+    ran = g.run("-n", "3")
+    assert "[LOOP] ✗ Satisfy: a (3) not complete | Progress: 2/3 | Next: Satisfy: a (3)" in ran.lines, ran.out
+    assert "\nConfirm completion\n" in g.calls[2].prompt.decode()
+
+
 def test_an_agent_that_cannot_be_started_any_more_fails_the_goal(g: Goals) -> None:
     """Its program is gone after the first call: status failed, exit 1."""
     agent = g.write("agent.sh", f'#!/bin/sh\n"{FAKE_AI}"\n', mode=0o755)
