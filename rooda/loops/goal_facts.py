@@ -142,7 +142,7 @@ def step_prompt(state: GoalState, world: GoalWorld) -> str:
 
 def step_words(state: GoalState, seen: set[str]) -> str:
     """The step's name; what is kept from the agent is not named."""
-    if state.step == CONFIRM:
+    if state.done >= len(state.steps):
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
     hidden = [each.name for each in state.brief.criteria if each.name not in seen]
     if state.step.startswith(SATISFY) and any(name in state.step for name in hidden):

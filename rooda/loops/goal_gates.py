@@ -41,7 +41,7 @@ def question(state: GoalState) -> Question:
 
 def offered(run: Run, state: GoalState, ending: Ending, world: GoalWorld) -> GoalState | None:
     """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
-    if ending.kind not in OFFERED or state.brief.headless or not world.attended():
+    if ending.kind not in OFFERED or not world.attended():
         return None
     further = raised(state, ending.kind)
     if further is None:

@@ -15,7 +15,8 @@ def with_step(state: GoalState) -> GoalState:
         return state
     name = fresh = f"{SATISFY}{state.unmet[0]}"
     count = 1
-    while fresh in state.steps:
+    taken = {*state.steps, *(f"{SATISFY}{each.name}" for each in state.brief.criteria if each.name != state.unmet[0])}
+    while fresh in taken:
         count += 1
         fresh = f"{name} ({count})"
     return state._replace(steps=(*state.steps, fresh))

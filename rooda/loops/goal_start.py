@@ -203,7 +203,7 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
 
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
-    if state.keep or state.brief.headless or not world.attended():
+    if state.keep or not world.attended():
         world.tell("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
     else:
         answer = world.question(Question("keep", DISCLOSURE))

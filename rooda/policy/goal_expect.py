@@ -5,8 +5,10 @@ import re
 import warnings
 from collections.abc import Callable
 
-_BOUND = re.compile(r"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?\d+(?:\.\d+)?)\s*[a-zA-Z%µ]*\s*$")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+# As `bc` writes it (`.25`), too; a part of a version is no number, and what joins two of them (`3-9`) no sign.
+_PLAIN = r"(?:\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?:[eE][+-]?\d+)?"
+_BOUND = re.compile(rf"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?{_PLAIN})\s*[a-zA-Z%µ/]*\s*$")
+_NUMBER = re.compile(rf"(?:(?<!\w)-)?{_PLAIN}")
 _COMPARE = {
     "<": operator.lt, "<=": operator.le, "≤": operator.le, ">": operator.gt, ">=": operator.ge, "≥": operator.ge,
     "==": operator.eq, "=": operator.eq, "!=": operator.ne,

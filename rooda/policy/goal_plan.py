@@ -97,7 +97,7 @@ def _criteria(value: Any, faults: list[str]) -> tuple[Criterion, ...]:
         found.append(criterion(text_of(given.get("name")), given))
         if found[-1].expect and (fault := goal_expect.fault(found[-1].expect)):
             faults.append(f"criteria ({fault})")
-    _check_names("criteria", [each.name for each in found], faults)
+    check_names("criteria", [each.name for each in found], faults)
     return tuple(found)
 
 
@@ -109,13 +109,14 @@ def _steps(value: Any, faults: list[str]) -> tuple[Step, ...]:
         names = tuple(filter(None, map(text_of, tied))) if isinstance(tied, list) else ()
         kind = goal_words.class_of(given.get("reversibility"))
         found.append(Step(text_of(given.get("name")), names, kind))
-    _check_names("steps", [each.name for each in found], faults)
+    check_names("steps", [each.name for each in found], faults)
     if not found:
         faults.append("steps")
     return tuple(found)
 
 
-def _check_names(what: str, names: list[str], faults: list[str]) -> None:
+def check_names(what: str, names: list[str], faults: list[str]) -> None:
+    """Nothing without a name, and no name twice."""
     if not all(name and name.isprintable() for name in names):
         faults.append(f"{what} (one has no name)")
     if twice := {name for name in names if names.count(name) > 1}:

@@ -6,10 +6,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from rooda.policy import goal_words
-from rooda.policy.goal_plan import Plan, Step
+from rooda.policy.goal_plan import Plan, Step, check_names
 from rooda.policy.goal_types import ASSUMPTION, EXECUTION, Criterion
 
-_HEAD = re.compile(r"^#{2,4}[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
+_HEAD = re.compile(r"^(#{2,4})[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]", re.MULTILINE)
 _BLOCKED = re.compile(r"blocked[_ ]?by[\"']?\s*[:=]\s*(\[[^\]]*\]|[^,;]*(?:,\s*[A-Za-z]+-\d+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z]+-\d+")
 _BOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][ \t]++(\S.*)$", re.MULTILINE)
@@ -33,28 +34,50 @@ def read(text: str) -> Plan:
     written = _tasks(text)
     tasks = _ordered(written)
     there = set(tasks)
-    criteria = {each.name: each for task in tasks for each in task.criteria}
-    faults = [f"steps ({', '.join(lost)}: blocked by a task that is not there, or by each other)"] if (
-        lost := [task.name for task in written if task not in there]) else []  # fmt: skip
+    faults: list[str] = []
+    if lost := [task.name for task in written if task not in there]:
+        faults.append(f"steps ({', '.join(lost)}: blocked by a task that is not there, or by each other)")
+    check_names("steps", [task.name for task in written], faults)
+    criteria = _boxes(tasks, faults)
     return Plan(
         scores_fault="a list of tasks has no scores",
         reversibility=goal_words.stricter(goal_words.floor(text)),
-        criteria=tuple(criteria.values()),
+        criteria=criteria,
         steps=tuple(Step(f"{task.name}: {task.title}", tuple(each.name for each in task.criteria)) for task in tasks),
         unclear=tuple(faults),
     )
 
 
 def _tasks(text: str) -> list[Task]:
-    parts = _HEAD.split(text)
-    return [_task(*part) for part in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)]
+    text = text.replace("\r\n", "\n")
+    return [_task(found[2], found[3], _below(text, found)) for found in _HEAD.finditer(text)]
+
+
+def _below(text: str, head: "re.Match[str]") -> str:
+    """What belongs to a heading: up to the next one of its rank, or the next task."""
+    for found in _HEADING.finditer(text, head.end()):
+        if len(found[1]) <= len(head[1]) or _HEAD.match(text, found.start()):
+            return text[head.end() : found.start()]
+    return text[head.end() :]
+
+
+def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
+    """Each name once: a box may stand in several tasks, but it has one command."""
+    written = [each for task in tasks for each in task.criteria]
+    commands = {(each.name, each.command) for each in written if each.command}
+    check_names("criteria", [name for name, _ in commands], faults)
+    found: dict[str, Criterion] = {}
+    for each in written:
+        if each.command or each.name not in found:
+            found[each.name] = each
+    return tuple(found.values())
 
 
 def _task(name: str, title: str, body: str) -> Task:
     blocked = _BLOCKED.search(" ".join(_comments(body)))
     return Task(
         name,
-        title.rstrip(" \t"),
+        " ".join(title.split()),
         tuple(_NAME.findall(blocked[1])) if blocked else (),
         tuple(_criterion(words.rstrip(" \t")) for words in _BOX.findall(body)),
     )

@@ -139,8 +139,8 @@ def _word(kind: str) -> str:
 
 def _command(method: str) -> tuple[str, str]:
     """What stands in backticks is a command, a comparison behind it the expectation; other text is for a person."""
-    found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\d[\w.%]*)?", method)
-    return (found[1].strip(), (found[2] or "").strip()) if found else ("", "")
+    found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
+    return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 
 
 def _must_not(item: _Item) -> MustNot:

@@ -12,11 +12,17 @@ ASK_AGAIN = "Please answer y or n. "
 class Asker:
     """Understands y, n and what else a question allows."""
 
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
+    def __init__(self, signals: Signals, headless: bool = False) -> None:
+        self._signals, self._headless = signals, headless
+
+    def attended(self) -> bool:
+        """Is a person at a terminal, who may be asked?"""
+        return person.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
         """y, n, or words that `accepts` takes; without a hint any line. None: nobody answers."""
+        if self._headless:
+            return None
         terminal = person.at_terminal()
         prompt = f"{question} {hint} " if hint else f"{question} "
         while True:

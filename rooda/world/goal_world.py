@@ -12,7 +12,7 @@ from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 from rooda.terms import Agent, Setup
-from rooda.world import clock, files, foothold, goal_prints, goal_reply, person, refs
+from rooda.world import clock, files, foothold, goal_prints, goal_reply, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.prompt_file import Measure
 from rooda.world.search import finds
@@ -144,7 +144,7 @@ class Effects:
             "lines": list(question.lines),
             "hint": question.hint,
         }
-        facts["attended"] = person.at_terminal()
+        facts["attended"] = self._asker.attended()
         if self._yes and question.gate in ("G1", "G2", "G3", "tests"):
             self._yes = "" if self._yes == "one" else self._yes
             self.tell("question.asked", **facts, answer="--yes")
@@ -208,7 +208,7 @@ class Effects:
             ask=self.ask,
             rest=session.rest,
             question=self.question,
-            attended=person.at_terminal,
+            attended=self._asker.attended,
             verify=self.verify,
             violated=self.violated,
             template=self.template,

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from kit import SPEC, A, Goals, blocks, claim, plan
+from kit import SPEC, A, B, Goals, blocks, claim, plan
 
 from harness import FAKE_AI
 from rooda.world.watch import Polling
@@ -215,6 +215,48 @@ def test_a_changed_shape_file_pauses(g: Goals) -> None:
     assert paused(ran, "SHAPE.md changed") and "Resume: rooda goal continue --reload-shape" in ran.lines
     g.go_on("--reload-shape", "-n", "1")
     assert "extra" in g.public["criteria"]
+
+
+def test_C_020_C_022_CU_28_a_shape_file_that_is_read_again_counts_before_anything_is_done(g: Goals) -> None:
+    """Types are the file's at once; what must not be and is costs no call, one that was put right holds nobody up."""
+    text = f"criteria:\n- {A}\n- seen\nmustNot:\n- no bad (violated_if: `test -f %s`)\nverification:\n  seen: %s\n"
+    g.write(".loop/shape/SHAPE.md", text % ("bad", "observation"))
+    g.run("-n", "1")
+    assert g.public["criteriaStatus"]["seen"]["verification"] == "observation"
+    g.write(".loop/shape/SHAPE.md", text % ("rooda.toml", "`test -f s`"))
+    assert paused(g.go_on("--reload-shape"), "mustNot: no bad") and g.kinds == ["plan", "step"]
+    assert g.public["criteriaStatus"]["seen"]["verification"] == "execution output"
+    g.write(".loop/shape/SHAPE.md", text % ("bad", "`test -f s`"))
+    assert paused(g.go_on("--reload-shape"), "iteration limit: 2") and g.kinds == ["plan", "step", "step"]
+
+
+def test_C_020_CU_28_what_was_shown_in_another_way_is_to_be_shown_again(g: Goals) -> None:
+    """A criterion that was met by a command is open once the file has it observed."""
+    g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\n")
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "1")
+    assert g.public["criteriaStatus"][A] == {"met": True, "verification": "execution output"}
+    g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\nverification:\n  {A}: observation\n")
+    g.go_on("--reload-shape", "-n", "1")
+    assert g.public["criteriaStatus"][A] == {"met": False, "verification": "observation"}
+
+
+def test_CU_11_CA_34_the_resume_names_the_step_that_comes(g: Goals) -> None:
+    """All steps are done and a criterion is open: the step for it, not the confirmation."""
+    g.planned(steps=["step1"])
+    g.side("step-1", "touch a.ok")
+    g.run("-n", "1")
+    ran = g.go_on()
+    assert f"Next: Satisfy: {B}" in ran.lines and f"Step: Satisfy: {B}" in ran.out
+
+
+def test_CA_34_C_073_names_that_look_like_ours_are_what_the_plan_says(g: Goals) -> None:
+    """A second step for `a` is not one for the criterion `a (2)`, and a planned step is prompted by its own name."""
+    criteria = [{"name": "a", "command": "test -f a"}, {"name": "a (2)", "command": "true"}]
+    g.planned(criteria=criteria, steps=["Satisfy: a", {"name": "Confirm completion", "criteria": ["a (2)"]}])
+    ran = g.run("-n", "3")
+    assert "[LOOP] ✗ Satisfy: a (3) not complete | Progress: 2/3 | Next: Satisfy: a (3)" in ran.lines, ran.out
+    assert "\nConfirm completion\n" in g.calls[2].prompt.decode()
 
 
 def test_an_agent_that_cannot_be_started_any_more_fails_the_goal(g: Goals) -> None:

@@ -212,6 +212,9 @@ def test_verify_gives_a_criterion_a_command(g: Goals) -> None:
     assert "needs observation: good" in g.run().out
     assert g.rooda("goal", "verify", "nothing", "--judge").code == 2
     assert g.rooda("goal", "verify", "good", "--judge", "--command", "true").code == 2
+    for way in ("--command", "--observed"):
+        assert g.rooda("goal", "verify", "good", way, " ").code == 2
+    assert g.rooda("goal", "verify", "good", "--observed", "").code == 2
     shown = g.rooda("goal", "verify", "good", "--command", "echo 5", "--expect", "< 9")
     assert shown.code == 0 and "measurement" in shown.out
     assert g.go_on().code == 0 and len(g.calls) == 4

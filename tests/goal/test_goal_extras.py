@@ -103,6 +103,32 @@ def test_CU_36_tasks_that_wait_for_ever_are_unclear(g: Goals) -> None:
     assert goal_prd.read(TASKS).criteria[-1] == Criterion("looks well", "assumption")
 
 
+def test_CU_36_a_list_of_tasks_as_people_write_it(g: Goals) -> None:
+    """Lines that end as in Windows, a box in two tasks, and sections that follow the last task."""
+    text = TASKS.replace("- [x] looks well", "- [ ] configured") + "#### Notes\n- [ ] noted `test -f n`\n"
+    g.write("tasks.md", (text + "\n## Out of scope\n- [ ] a second page\n").replace("\n", "\r\n"))
+    ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that", "-n", "1")
+    assert ran.code == 4 and g.public["steps"] == ["T-002: Set up", "T-010: Show the page"], ran.both
+    commands = {each["name"]: each["command"] for each in g.private["criteria"]}
+    assert commands == {"configured": "test -f conf", "noted": "test -f n", "page is there": "test -f page"}
+
+
+@pytest.mark.parametrize(
+    "before, after, unclear",
+    [
+        ("T-002: Set up", "T-010: Set up", "steps (twice: T-010)"),
+        ("- [x] looks well", "- [ ] configured `false`", "criteria (twice: configured)"),
+    ],
+)
+def test_C_010_C_006_tasks_and_boxes_that_are_there_twice_are_unclear(
+    g: Goals, before: str, after: str, unclear: str
+) -> None:
+    """Two tasks of one name, or two commands for one box: named, and nothing is started."""
+    g.write("tasks.md", TASKS.replace("[T-002]", "[]").replace(before, after))
+    ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that")
+    assert ran.code == 3 and unclear in ran.err and not g.calls, ran.both
+
+
 def test_the_reasons_of_a_goal(g: Goals) -> None:
     """Which criterion failed and where its output is, what the agent claimed, and why it ended."""
     g.claims(True)
@@ -134,6 +160,9 @@ def test_evidence_of_two_criteria_never_shares_a_file(g: Goals) -> None:
         ("'Execution Output (`./t -x`)'", ("execution output", "./t -x", "")),
         ("measurement: `./t` < 0.1", ("measurement", "./t", "< 0.1")),
         ("`./t` < 0.1s", ("measurement", "./t", "< 0.1s")),
+        ("`./t` < 0.1s.", ("measurement", "./t", "< 0.1s")),
+        ("`./t` < 1e-3", ("measurement", "./t", "< 1e-3")),
+        ("`./t` > .5 of all", ("measurement", "./t", "> .5")),
         ("observation — look", ("observation — look", "", "")),
         ('"code review"', ("code review", "", "")),
     ],

@@ -144,6 +144,33 @@ def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
     assert "Shape: Tool (6/10)" in g.run("--headless", "--shape", "colleague").out
 
 
+@pytest.mark.parametrize(
+    "criterion, words",
+    [
+        ({"name": "UI", "verification": "observation"}, "Paused: needs observation: UI"),
+        ({"name": "UI", "command": "true"}, "Paused: tests changed: tests/t"),
+    ],
+)
+def test_CU_16_CA_16_headless_asks_nobody_at_a_terminal(g: Goals, criterion: dict[str, str], words: str) -> None:
+    """What only a person can answer pauses it, now and when it goes on; a second start is refused."""
+    g.write("tests/t", "1")
+    g.planned(9, steps=["one"], criteria=[criterion])
+    g.side("step-1", "echo 2 >tests/t")
+    g.claims(True)
+    terminal = g.on_terminal("--headless")
+    assert terminal.finish() == 4 and words in terminal.out, terminal.out
+    again = g.terminal("goal", "continue", columns=160)
+    assert again.finish() == 4 and words in again.out, again.out
+    assert g.on_terminal("--headless").finish() == 3 and len(g.calls) == 2
+
+
+def test_CU_16_C_033_headless_has_no_intent_dialogue(g: Goals) -> None:
+    """At a terminal, too, the template is written and nothing starts."""
+    g.planned(4)
+    terminal = g.on_terminal("--headless")
+    assert terminal.finish() == 3 and g.exists(".loop/intent.md") and g.kinds == ["plan"]
+
+
 @pytest.mark.parametrize("answer, kept", [("y", False), ("", False), ("n", True)])
 def test_C_051_the_answer_about_the_state_is_honoured(g: Goals, answer: str, kept: bool) -> None:
     """Deleted at completion if the person said so, kept if not."""

@@ -14,7 +14,7 @@ from rooda.errors import FAILED, OK, UsageProblem
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened
-from rooda.loops.goal_rules import paid
+from rooda.loops.goal_rules import paid, with_step
 from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
@@ -52,7 +52,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     place = Place(where.workspace)
     found = require(place)
     limits = made.setup.budget if any(made.setup.budget) else found.brief.limits
-    made = made._replace(setup=made.setup._replace(budget=limits))
+    made = made._replace(setup=made.setup._replace(budget=limits), headless=made.headless or found.brief.headless)
     spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         entrance.warn(made.screen, doubt)
@@ -62,11 +62,10 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
         found = _cut_off(made, place, found)
 
     def begin(open_: Opened, run: Run) -> GoalState:
-        state, notes = granted(open_.world, found, typed)
+        known = reshaped(open_.world, found) if typed.get("reload_shape") else found
+        state, notes = granted(open_.world, known, typed)
         if typed.get("no_gates"):
             state = state._replace(gates_off=True)
-        if typed.get("reload_shape"):
-            state = reshaped(open_.world, state)
         _announce(
             open_.world, state, [*notes, *(["The last call was cut off; its step is repeated."] if crashed else [])]
         )
@@ -115,9 +114,9 @@ def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
     text, sha = world.shape()
     shape = goal_shape.read(text)
     brief = state.brief
-    known = {each.name: mark for each, mark in zip(brief.criteria, state.marks, strict=True)}
+    known = dict(zip(brief.criteria, state.marks, strict=True))
     criteria = goal_plan.merged(brief.criteria, *shape.criteria)
-    marks = [known.get(each.name, Mark(False, each.verification)) for each in criteria]
+    marks = [known.get(each, Mark(False, each.verification)) for each in criteria]  # shown in another way: not yet
     brief = brief._replace(
         criteria=criteria,
         mustNot=goal_plan.unique(brief.mustNot, shape.must_not),
@@ -134,7 +133,7 @@ def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
         total=len(state.steps),
         iterations=state.iteration,
         unmet=list(state.unmet),
-        next=state.step,
+        next=with_step(state).step,
         notes=notes,
     )
 

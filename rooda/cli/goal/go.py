@@ -61,7 +61,7 @@ def opened(
             cost_per_call=ready.number("cost_per_call"),
             yes=yes,
         )
-        world = Effects(session, ways, Asker(signals), seen).world()
+        world = Effects(session, ways, Asker(signals, ready.headless), seen).world()
         stream = ready.agent.output in ("claude", "codex")
         source = f"the agent's event stream, else {seen.source}" if stream else seen.source
         try:

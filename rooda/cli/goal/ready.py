@@ -29,6 +29,7 @@ class Ready(NamedTuple):
     agent: Agent
     screen: GoalScreen
     asked: Asked
+    headless: bool = False  # nobody is to be asked, terminal or not
 
     def number(self, key: str) -> float:
         return float(self.look.value(key, 0))
@@ -43,7 +44,7 @@ def ready(where: Where, typed: Json) -> Ready:
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen, asked.kept)
-    return Ready(made, look, made.agent, screen, asked)
+    return Ready(made, look, made.agent, screen, asked, headless(typed))
 
 
 def _look(made: Setup, look: Lookup, asked: Asked) -> Look:

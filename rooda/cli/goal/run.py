@@ -13,7 +13,6 @@ from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
 from rooda.model import Json
 from rooda.policy.visible import visible
-from rooda.report.goal_screen import GoalScreen
 from rooda.report.goal_table import facts, lines
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
@@ -36,7 +35,7 @@ def act(where: Where, typed: Json) -> int:
 def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     place = Place(where.workspace)
     held = entrance.locked(place.lock, "a goal", NAME, made.screen)
-    if _goes_on(place, typed, made.screen):
+    if _goes_on(place, typed, made):
         from rooda.cli.goal.cont import require, resumed
 
         there, merged = taken_over(where, typed, NAME, NAME, require(place).brief.run)
@@ -71,17 +70,17 @@ def _unplanned(problem: Interrupted | RoodaError) -> Json:
     return {"reason": reason, "note": problem.what, "exit_code": problem.code}
 
 
-def _goes_on(place: Place, typed: Json, screen: GoalScreen) -> bool:
+def _goes_on(place: Place, typed: Json, made: Ready) -> bool:
     """Is it the unfinished goal that is meant? Undecided if nobody says."""
     try:
         state = unfinished(place)
     except StateDamaged as problem:
-        entrance.warn(screen, f"{problem.what}; starting fresh")
+        entrance.warn(made.screen, f"{problem.what}; starting fresh")
         return False
     if state is None or typed["fresh"]:
         return False
     found = f"An unfinished goal is here: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
-    while person.at_terminal():
+    while person.at_terminal() and not made.headless:
         answer = person.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
         word = (answer or "").strip().lower()[:1]
         if answer is None:

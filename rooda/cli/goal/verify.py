@@ -36,7 +36,9 @@ def act(where: Where, typed: Json) -> int:
     if name is not None and name not in [each.name for each in state.brief.criteria]:
         known = ", ".join(each.name for each in state.brief.criteria)
         raise UsageProblem(f"There is no criterion {name!r} (there are: {known}).")
-    ways = [way for way in ("command", "observed", "judge") if typed[way]]
+    ways = [way for way in ("command", "observed", "judge") if typed[way] not in (None, False)]
+    if blank := [way for way in ways if not str(typed[way]).strip()]:
+        raise UsageProblem(f"--{blank[0]} says nothing.")
     if len(ways) > 1 or (ways and name is None) or (typed["expect"] and ways != ["command"]):
         raise UsageProblem(
             "Name one criterion, and one of --command, --observed, --judge (--expect goes with --command)."

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from rooda.cli.goal.ready import Ready, blind, budget, headless, iterations, variable
+from rooda.cli.goal.ready import Ready, blind, budget, iterations, variable
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.kernel.loads import loads
@@ -52,7 +52,7 @@ def wish(ready: Ready, where: Where, typed: Json) -> Wish:
         offline=typed["offline"],
         criteria=(*criteria(typed["criterion"], False), *criteria(typed["holdout"], True)),
         gates_off=typed["no_gates"],
-        headless=headless(typed),
+        headless=ready.headless,
         high_stakes=typed["high_stakes"],
         keep="keep" if typed["keep_state"] else "delete" if typed["delete_state"] else "",
         iterations=iterations(ready, typed),
