@@ -97,7 +97,8 @@ class Guard:
         if not os.path.exists(self._index):
             present.copy(os.path.join(repo.folder, "index"), self._index)
         before = self._mark()
-        words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
+        where = (":/", f":(top,exclude,literal){repo.inside(self._run)}")
+        words = [*present.adding(repo), "--ignore-errors", "--", *where]
         added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
         self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read

@@ -35,7 +35,7 @@ def _added(repo: Repo, index: str) -> tuple[str, str, bytes]:
             files.remove(index)
         elif attempt or not os.path.exists(index):
             copy(os.path.join(repo.folder, "index"), index)  # then nothing that is committed must be read
-        added = repo.ask(*_adding(repo), index=index)
+        added = repo.ask(*adding(repo), "-v", "--ignore-errors", index=index)
         partly = added.code == 1
         made = repo.ask("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
@@ -43,12 +43,11 @@ def _added(repo: Repo, index: str) -> tuple[str, str, bytes]:
     raise GitProblem(f"the work tree can't be read: {git.said(made)}")
 
 
-def _adding(repo: Repo) -> list[str]:
+def adding(repo: Repo) -> list[str]:
     """In a sparse checkout what is there is looked at, inside its patterns or not, also when it was switched off."""
-    words = ["add", "-A", "-v", "--ignore-errors"]
     if not os.path.exists(os.path.join(repo.folder, "info", "sparse-checkout")):
-        return words
-    return ["-c", "core.sparseCheckout=true", *words, "--sparse"]
+        return ["add", "-A"]
+    return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
 def _drop_ignored(repo: Repo, index: str) -> bool:
