@@ -14,6 +14,11 @@ def differing(repo: Repo, before: str, now: str) -> list[str]:
     return _names(repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
 
 
+def rules(paths: list[str]) -> list[str]:
+    """Those that say which other files are there for git, and what is in them: they are put back first."""
+    return [path for path in paths if os.path.basename(path) in (".gitignore", ".gitattributes")]
+
+
 def put_back(repo: Repo, tree: str, paths: list[str]) -> None:
     """What the tree does not have goes, with the folders that become empty by that, as git does it."""
     if not paths:

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
 def seen(repo: Repo, index: str, wary: bool = True) -> Seen:
     """`wary`: other files may be ignored than when the index was used last, also if no .gitignore has changed."""
     found, trouble, changed = _added(repo, index)
-    if (wary or b".gitignore'\n" in changed) and _drop_ignored(repo, index):
+    if (wary or b".gitignore'\n" in changed) and drop_ignored(repo, index):
         found = repo.text("write-tree", index=index)
     return Seen(found, trouble)
 
@@ -50,7 +50,7 @@ def adding(repo: Repo) -> list[str]:
     return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
-def _drop_ignored(repo: Repo, index: str) -> bool:
+def drop_ignored(repo: Repo, index: str) -> bool:
     """What our index has from before it was ignored goes. What the person's own index has is tracked."""
     question = ("ls-files", "-z", "-i", "-c", "--exclude-standard")
     if not (ignored := repo.text(*question, index=index)):
