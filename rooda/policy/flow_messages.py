@@ -47,7 +47,7 @@ def message(boundary: Boundary) -> str:
 def read(text: str) -> Boundary | None:
     """The boundary that a commit message tells of; None for a commit of somebody else's."""
     subject, _, body = text.strip("\n").partition("\n")
-    found = _SUBJECT.fullmatch(subject.strip())
+    found = _SUBJECT.search(subject.strip())  # a hook may have put words of its own around it
     fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
     if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
         return None

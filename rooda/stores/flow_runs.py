@@ -39,6 +39,11 @@ class Known(NamedTuple):
     def branch(self) -> str:
         return str(self.state.get("branch", ""))
 
+    @property
+    def tip(self) -> str:
+        """Where its commits end."""
+        return "HEAD" if self.here else flow_repo.head_of(self.branch)
+
 
 def known(repo: Repo) -> list[Known]:
     """Every run of this project, newest first. A run's own branch knows best how it stands."""
@@ -47,8 +52,9 @@ def known(repo: Repo) -> list[Known]:
     there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
     found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
     for branch in branches:
-        for name in _ids(flow_commits.runs_at(repo, branch)):
-            if name not in found and (state := _of_commit(repo, branch, name)).get("branch") == branch:
+        tip = flow_repo.head_of(branch)
+        for name in _ids(flow_commits.runs_at(repo, tip)):
+            if name not in found and (state := _of_commit(repo, tip, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
     for aside in flow_aside.all_of(repo):
@@ -115,7 +121,8 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     flow_repo.back_from(repo, {run.branch for run in runs})
     base = position(repo)
     branches = flow_repo.branches(repo)
-    names = {*_folders(repo), *(name for branch in branches for name in flow_commits.runs_at(repo, branch))}
+    tips = [flow_repo.head_of(branch) for branch in branches]
+    names = {*_folders(repo), *(name for tip in tips for name in flow_commits.runs_at(repo, tip))}
     names |= {aside.run for aside in flow_aside.all_of(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):

@@ -10,6 +10,7 @@ from rooda.policy.flow_records import NodeFailed
 from rooda.world import files, git
 from rooda.world.flow_repo import marks, unstage
 from rooda.world.helper import Captured
+from rooda.world.present import adding
 from rooda.world.repo import PATIENCE, Repo
 
 PAGE = 500  # commits asked for at once
@@ -63,19 +64,23 @@ class Boundaries(NamedTuple):
         """Everything that changed: these paths, or where nobody knows them whatever differs. NodeFailed if refused."""
         whole = changed is None or not self._add([*changed, self.repo.inside(self.always)])
         if whole:
-            _must_add(self.repo.ask("add", "-A"))
-            _must_add(self.repo.ask("add", "-A", "-f", "--", self.repo.inside(self.always)))
+            _must_add(self.repo.ask(*adding(self.repo)))
+            _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, self.verify)
 
     def commit_own(self, message: str) -> None:
         """Only the folder, past the hooks: what they refused stays uncommitted."""
         unstage(self.repo)
-        _must_add(self.repo.ask("add", "-A", "-f", "--", self.repo.inside(self.always)))
+        _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, verify=False)
 
     def _add(self, paths: Sequence[str]) -> bool:
         """Not through stdin: a git that is left alone with an empty list would add all there is, ignored or not."""
-        return len(paths) <= FEW and self.repo.ask("add", "-A", "-f", "--", *paths).code == 0
+        return len(paths) <= FEW and self._forced(paths).code == 0
+
+    def _forced(self, paths: Sequence[str]) -> Captured:
+        """Ignored or not."""
+        return self.repo.ask(*adding(self.repo), "-f", "--", *paths)
 
     def _commit(self, message: str, verify: bool) -> None:
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]

@@ -68,9 +68,15 @@ class Guard:
         more += self.inner.put_back(before.inner, may_edit)
         bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
-        touched = [*self._differing(base, now), *sorted(self._bare - bare)]
-        bad = [path for path in touched if not (may_edit and self._is_free(path))]
-        strays = sorted({*self._differing(before.tree, now)} - {*touched}) if base != before.tree else []
+        touched, bad, strays = self._changes(before.tree, base, now, may_edit)
+        if rules := flow_paths.rules([*bad, *strays]):
+            links += [path for path in rules if path in bad]
+            flow_paths.put_back(self._repo, before.tree, rules)
+            present.drop_ignored(self._repo, self._index)
+            now = self._snapshot()
+            touched, bad, strays = self._changes(before.tree, base, now, may_edit)
+        made = sorted(self._bare - bare)
+        touched, bad = [*touched, *made], [*bad, *(path for path in made if not (may_edit and self._is_free(path)))]
         flow_paths.put_back(self._repo, before.tree, [*bad, *strays])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
         more += self.inner.made(touched) if may_edit else []
@@ -80,6 +86,12 @@ class Guard:
         if bad or changed or links:
             more.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
         return breaches + more
+
+    def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
+        """What the call has changed, what of it it may not, and what came or went with the commit that it left for."""
+        touched = self._differing(base, now)
+        bad = [path for path in touched if not (may_edit and self._is_free(path))]
+        return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
 
     def _real_folders(self) -> list[str]:
         """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
@@ -97,7 +109,8 @@ class Guard:
         if not os.path.exists(self._index):
             present.copy(os.path.join(repo.folder, "index"), self._index)
         before = self._mark()
-        words = ["add", "-A", "--ignore-errors", "--", ":/", f":(top,exclude,literal){repo.inside(self._run)}"]
+        where = (":/", f":(top,exclude,literal){repo.inside(self._run)}")
+        words = [*present.adding(repo), "--ignore-errors", "--", *where]
         added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
         self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read

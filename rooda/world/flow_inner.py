@@ -38,6 +38,9 @@ class Inner:
         for path, old in before.items():
             repo, now = self._all[path], _state(self._all[path])
             bad, source = flow_paths.differing(repo, old.tree, now.tree), old.tree
+            if now.head == old.head and (rules := flow_paths.rules(bad)):
+                flow_paths.put_back(repo, old.tree, rules)
+                bad = sorted({*rules, *flow_paths.differing(repo, old.tree, _state(repo).tree)})
             if now.head != old.head and may_edit:
                 source = repo.text("rev-parse", "HEAD^{tree}")
                 bad = sorted({*bad} & {*flow_paths.differing(repo, source, now.tree)})

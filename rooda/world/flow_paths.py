@@ -3,6 +3,7 @@
 import os
 
 from rooda.world import files, folders
+from rooda.world.present import adding
 from rooda.world.repo import Repo, listing
 
 
@@ -11,6 +12,11 @@ def differing(repo: Repo, before: str, now: str) -> list[str]:
     if before == now:
         return []
     return _names(repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
+
+
+def rules(paths: list[str]) -> list[str]:
+    """Those that say which other files are there for git, and what is in them: they are put back first."""
+    return [path for path in paths if os.path.basename(path) in (".gitignore", ".gitattributes")]
 
 
 def put_back(repo: Repo, tree: str, paths: list[str]) -> None:
@@ -22,8 +28,10 @@ def put_back(repo: Repo, tree: str, paths: list[str]) -> None:
         if path not in there:
             _remove(repo, path)
     if names := listing(path for path in paths if path in there):
-        how = ("--worktree", "--ignore-unmerged", "--pathspec-from-file=-", "--pathspec-file-nul")
-        repo.must("restore", f"--source={tree}", *how, stdin=names)
+        listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        repo.must("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
+        # git takes a file for changed whose length is another than in the index, as translated line ends make it
+        repo.ask(*adding(repo), "-f", *listed, stdin=names)
 
 
 def _remove(repo: Repo, path: str) -> None:

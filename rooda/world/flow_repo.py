@@ -71,6 +71,11 @@ def dirty(repo: Repo) -> list[tuple[str, str]]:
     return [(files.to_text(entry[:2]), files.to_text(entry[3:])) for entry in entries if entry]
 
 
+def head_of(branch: str) -> str:
+    """Its whole name, which no tag has."""
+    return f"refs/heads/{branch}"
+
+
 def branches(repo: Repo) -> list[str]:
     """The local branches of flows, by the time of their last commit, newest first."""
     how = ("--sort=-committerdate", "--format=%(refname:lstrip=2)")

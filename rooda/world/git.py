@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ADVICE": "0",
 }
+PATHSPECS = ("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")  # git takes no literal ones with them
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 NOBODY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
 NOBODY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in NOBODY.items()}
@@ -46,7 +47,8 @@ def run(
     Interrupted if a person sends a second signal; with hooks, which may take any time, at the first.
     """
     inherited = os.environ if env is None else env
-    mine = {key: value for key, value in inherited.items() if key not in OF_A_HOOK}
+    away = OF_A_HOOK if hooks else (*OF_A_HOOK, *PATHSPECS)
+    mine = {key: value for key, value in inherited.items() if key not in away}
     mine |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
     if index:
         mine["GIT_INDEX_FILE"] = index

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
 def seen(repo: Repo, index: str, wary: bool = True) -> Seen:
     """`wary`: other files may be ignored than when the index was used last, also if no .gitignore has changed."""
     found, trouble, changed = _added(repo, index)
-    if (wary or b".gitignore'\n" in changed) and _drop_ignored(repo, index):
+    if (wary or b".gitignore'\n" in changed) and drop_ignored(repo, index):
         found = repo.text("write-tree", index=index)
     return Seen(found, trouble)
 
@@ -35,7 +35,7 @@ def _added(repo: Repo, index: str) -> tuple[str, str, bytes]:
             files.remove(index)
         elif attempt or not os.path.exists(index):
             copy(os.path.join(repo.folder, "index"), index)  # then nothing that is committed must be read
-        added = repo.ask(*_adding(repo), index=index)
+        added = repo.ask(*adding(repo), "-v", "--ignore-errors", index=index)
         partly = added.code == 1
         made = repo.ask("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
@@ -43,15 +43,14 @@ def _added(repo: Repo, index: str) -> tuple[str, str, bytes]:
     raise GitProblem(f"the work tree can't be read: {git.said(made)}")
 
 
-def _adding(repo: Repo) -> list[str]:
+def adding(repo: Repo) -> list[str]:
     """In a sparse checkout what is there is looked at, inside its patterns or not, also when it was switched off."""
-    words = ["add", "-A", "-v", "--ignore-errors"]
     if not os.path.exists(os.path.join(repo.folder, "info", "sparse-checkout")):
-        return words
-    return ["-c", "core.sparseCheckout=true", *words, "--sparse"]
+        return ["add", "-A"]
+    return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
-def _drop_ignored(repo: Repo, index: str) -> bool:
+def drop_ignored(repo: Repo, index: str) -> bool:
     """What our index has from before it was ignored goes. What the person's own index has is tracked."""
     question = ("ls-files", "-z", "-i", "-c", "--exclude-standard")
     if not (ignored := repo.text(*question, index=index)):

@@ -368,6 +368,50 @@ def test_called_from_a_hook(flow: Flow) -> None:
     assert flow.labels() == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("name", ["GIT_ICASE_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"])
+def test_a_persons_way_of_reading_paths(flow: Flow, name: str) -> None:
+    """It changes no commit of a run."""
+    flow.scenario("S1")
+    ran = flow.run(env={name: "1"})
+    assert ran.code == 0, ran.both
+    assert flow.labels() == ["0", "1", "2"] and flow.clean()
+
+
+@pytest.mark.parametrize("how", ["--cone", "--no-cone"])
+def test_F_122_F_196_in_a_sparse_checkout(flow: Flow, how: str) -> None:
+    """What an actuator makes outside of its patterns is committed, what a sensor makes there goes; it stays sparse."""
+    flow.scenario("S1")
+    flow.ws.write("out/o.txt", "o\n")
+    flow.commit("out")
+    shown = ["/*", "!/out/"] if how == "--no-cone" else [".ai-loop", ".claude"]
+    flow.ws.git("sparse-checkout", "set", how, *shown)
+    assert not flow.ws.exists("out")
+    said = Path(flow.ws.fake, "sensor-unit.1")
+    said.write_text(f"!edit out/bad.txt x\n{said.read_text()}")
+    flow.say("actuator-main", "!edit out/new.txt x\n## What Was Done\n\nmade\n")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: out/bad.txt" in ran.err
+    names = flow.ws.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    assert {"out/o.txt", "out/new.txt"} <= {*names} and "out/bad.txt" not in names
+    assert flow.labels() == ["0", "1", "2"] and flow.clean() and not flow.ws.exists("out/o.txt")
+
+
+@pytest.mark.parametrize(("settings", "begun"), [("input", "a\r\nb\r\n"), ("true", "a\nb\n")])
+def test_F_196_where_line_ends_are_translated(flow: Flow, settings: str, begun: str) -> None:
+    """What a sensor changed is put back so that git sees no change in it."""
+    flow.scenario("S1")
+    flow.ws.git("config", "core.autocrlf", settings)
+    Path(flow.ws.path, "lines.txt").write_bytes(begun.encode())
+    flow.commit("lines")
+    said = Path(flow.ws.fake, "sensor-unit.2")
+    said.write_text(f"!edit lines.txt bad\n{said.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: lines.txt" in ran.err
+    assert flow.labels() == ["0", "1", "2"] and flow.clean()
+
+
 def test_a_submodule(flow: Flow, tmp_path: Path) -> None:
     """A repository inside: its commit is recorded when it moves."""
     flow.scenario("S1")

@@ -287,3 +287,55 @@ def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
     key.write_text(f"!sh mkdir -p kept/a/b new/c; touch kept/a/b/f new/c/f\n{key.read_text()}")
     assert flow.run().code == 0
     assert flow.ws.exists("kept/x") and not flow.ws.exists("kept/a") and not flow.ws.exists("new")
+
+
+@pytest.mark.parametrize(
+    "shell",
+    ["rm .gitignore", "echo '*.none' > .gitignore", "git checkout -q --detach HEAD~1; rm -f .gitignore"],
+    ids=["removed", "changed", "switched"],
+)
+@pytest.mark.parametrize("role", ["sensor-unit", "actuator-main"])
+def test_FQ_06_what_is_ignored_stays_when_the_rules_are_put_back(flow: Flow, shell: str, role: str) -> None:
+    """Files that git ignored before the call are neither removed nor committed."""
+    flow.scenario("S1")
+    flow.ws.write(".gitignore", "*.env\nbuilt/\n")
+    flow.commit("rules")
+    flow.ws.write("my.env", "secret\n")
+    flow.ws.write("built/a", "a\n")
+    key = Path(flow.ws.fake, f"{role}.1")
+    key.write_text(f"!sh {shell}\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert (flow.ws.read("my.env"), flow.ws.read("built/a")) == ("secret\n", "a\n")
+    names = flow.ws.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    if role == "sensor-unit":
+        assert flow.ws.read(".gitignore") == "*.env\nbuilt/\n"
+        assert "my.env" not in names and "built/a" not in names and flow.clean()
+
+
+def test_FQ_06_a_new_file_is_not_hidden_by_rules_that_are_put_back(flow: Flow) -> None:
+    """A sensor ignores what it makes: both are put back, and said."""
+    flow.scenario("S1")
+    key = Path(flow.ws.fake, "sensor-unit.2")
+    key.write_text(f"!sh echo stray > stray.txt; echo 'stray*' > .gitignore\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: .gitignore, stray.txt" in ran.err
+    assert not flow.ws.exists("stray.txt") and flow.clean()
+    assert "stray.txt" not in flow.ws.git("ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_FQ_06_what_a_submodule_ignores_stays_when_its_rules_are_put_back(flow: Flow) -> None:
+    """A sensor removes the rules of a repository inside: they come back, and what they ignore has not gone."""
+    flow.scenario("S1")
+    flow.ws.write("sm/.gitignore", "*.env\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "inside")):
+        flow.ws.git("-C", "sm", *words)
+    flow.commit("with a repository inside")
+    flow.ws.write("sm/my.env", "secret\n")
+    key = Path(flow.ws.fake, "sensor-unit.1")
+    key.write_text(f"!sh rm sm/.gitignore\n{key.read_text()}")
+    ran = flow.run()
+    assert ran.code == 0, ran.both
+    assert "put back: sm/.gitignore" in ran.err
+    assert (flow.ws.read("sm/.gitignore"), flow.ws.read("sm/my.env")) == ("*.env\n", "secret\n")

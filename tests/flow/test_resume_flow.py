@@ -229,6 +229,36 @@ def test_F_177_a_run_folder_that_was_deleted(flow: Flow, whole_s2: Any) -> None:
     assert outcome(flow) == whole_s2
 
 
+def test_F_178_a_tag_with_the_name_of_the_runs_branch_hides_no_run(flow: Flow, whole_s2: Any) -> None:
+    """Back on the base branch, the run is found, told and gone on with by its branch, never by such a tag."""
+    flow.scenario("S2")
+    flow.ws.git("tag", "ai-loop/do-it")
+    kill_at(flow, "sensor-types.1")
+    flow.ws.git("checkout", "-q", "-f", "main")
+    shown = flow.ws.rooda("flow", "status")
+    assert "iteration 1.0 — initial entry" in shown.out and "branch: ai-loop/do-it" in shown.out
+    assert "impl 1.0 — initial entry" in flow.ws.rooda("flow", "log").out
+    calls = Path(flow.ws.fake, "flow-calls.jsonl")
+    rows = [row for row in calls.read_text().splitlines(keepends=True) if '"impl"' not in row]
+    calls.write_text("".join(rows))
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert outcome(flow) == whole_s2
+
+
+def test_F_177_F_190_a_hook_that_puts_its_words_before_the_subject(flow: Flow, whole_s2: Any) -> None:
+    """The commits are the run's all the same: it goes on behind the last one, and they are counted and shown."""
+    flow.scenario("S2")
+    hook = '#!/bin/sh\n{ printf "JIRA-1 "; cat "$1"; echo "Change-Id: I1"; } >"$1.new" && mv "$1.new" "$1"\n'
+    os.chmod(flow.ws.write(".git/hooks/commit-msg", hook), 0o755)
+    kill_at(flow, "sensor-types.1")
+    ran = flow.resume()
+    assert ran.code == 0, ran.both
+    assert [commit.subject for commit in flow.log()] == [f"JIRA-1 {row.partition(chr(10))[0]}" for row in whole_s2[0]]
+    assert "Commits: 6" in ran.out
+    assert flow.ws.rooda("flow", "status").out.count(" ai-loop[") == 6
+
+
 def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
     """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
     flow.scenario("S2")

@@ -20,8 +20,7 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     if run is None:
         click.echo("[]" if as_json else NONE)
         return OK
-    tip = "HEAD" if run.here else run.branch
-    logged = flow_commits.history(repo, run.root, run.id, tip)
+    logged = flow_commits.history(repo, run.root, run.id, run.tip)
     if as_json:
         import json
 

@@ -55,8 +55,7 @@ def asked_for(ctx: click.Context, name: str | None) -> tuple[Repo, Known | None]
 
 def of_run(repo: Repo, run: Known, pid: int | None) -> Json:
     """Everything that is to be told of a run."""
-    tip = "HEAD" if run.here else run.branch
-    logged = [each for each in flow_commits.history(repo, run.root, run.id, tip) if each.boundary]
+    logged = [each for each in flow_commits.history(repo, run.root, run.id, run.tip) if each.boundary]
     latest = {each.boundary.path: each.boundary for each in logged if each.boundary}
     stack = [str(path) for path in run.state["execution-stack"]]
     paths = sorted({*latest, *stack, *_folders(repo, run)}, key=lambda path: path.count("/"))
@@ -109,7 +108,7 @@ def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
 def _file(repo: Repo, run: Known, path: str, name: str) -> str:
     if project := _project(repo, run):
         return flow_artifacts.text(Files(project, run.id).of_node(path, name)) or ""
-    data = flow_commits.committed(repo, run.branch, f"{artifacts(run.id, path)}/{name}")
+    data = flow_commits.committed(repo, run.tip, f"{artifacts(run.id, path)}/{name}")
     return files.to_text(data or b"")
 
 
