@@ -1,7 +1,6 @@
 """`rooda resume --all`: at boot or login, every run that was cut off goes on in the background, in every workspace."""
 
 import os
-import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.policy.cut_off import cut_off
-from rooda.world import accounts, files, helper, journal, lock, orders, origin, workspaces
+from rooda.world import accounts, files, helper, journal, lock, orders, origin, ourselves, workspaces
 from rooda.world.agents.environment import MANAGER
 from rooda.world.pulse import RECENT, parsed
 from rooda.world.signals import Haste
@@ -88,7 +87,7 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER}
-    done = helper.capture([sys.executable, "-m", "rooda", *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    done = helper.capture([*ourselves.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
     if done.code == OK:
         click.echo(f"Resumed {who}")

@@ -10,7 +10,7 @@ from rooda.cli.group import DASH_H
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.policy import service_text
 from rooda.policy.service_text import LABEL, Facts
-from rooda.world import files, helper
+from rooda.world import files, helper, ourselves
 
 UNIT = "rooda.service"
 PLACES = (
@@ -94,7 +94,7 @@ def status() -> int:
 def _manager() -> Manager:
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
     log = os.path.join(_home(), "Library", "Logs", "rooda.log")
-    command = (sys.executable, "-m", "rooda", "resume", "--all", "--wait")
+    command = (*ourselves.command(), "resume", "--all", "--wait")
     settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
     facts = Facts(command, _variables(), os.path.abspath(settings), log)
     if sys.platform == "darwin":

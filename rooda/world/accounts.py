@@ -33,8 +33,24 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
 
 def of_run(workspace: str, name: str, loop: str, prices: Pricing) -> Iterator[Used]:
     """Every call of a loop since it was last begun afresh."""
-    found = sessions(workspace, name, loop) if newest(workspace, name, loop) else []
+    found = _of_this_run(workspace, name, loop)
     return (call for session in found for call in of_session(session, prices) if call.loop == loop)
+
+
+def run_time(workspace: str, name: str, loop: str) -> float:
+    """Seconds that its sessions ran, as they tell: no time of the clock is compared."""
+    return sum(_ran(session, loop) for session in _of_this_run(workspace, name, loop))
+
+
+def _ran(path: str, loop: str) -> float:
+    """Up to its end, or to that of its last call if it was killed; what no call tells of, its calls alone."""
+    told = [each.get("ran") for each in records(path, "agent.ended", "run.ended") if each.get("loop") == loop]
+    known = [float(ran) for ran in told if isinstance(ran, int | float) and 0 <= ran < MOST]
+    return max(known) if known else sum(call.seconds for call in of_session(path, dict) if call.loop == loop)
+
+
+def _of_this_run(workspace: str, name: str, loop: str) -> list[str]:
+    return sessions(workspace, name, loop) if newest(workspace, name, loop) else []
 
 
 def sessions(workspace: str, name: str, loop: str) -> list[str]:

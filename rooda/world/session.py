@@ -64,8 +64,7 @@ class Session:
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
         self._show, self._signals, self._manner = show, signals, manner_of(tenant.setup)
-        self._refused = ""
-        self._iteration = 0
+        self._refused, self._iteration = "", 0
         self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
@@ -104,7 +103,7 @@ class Session:
         self._iteration = facts.get("iteration", self._iteration)
         turn = {} if event.startswith("run.") else {"iteration": self._iteration, "display": self._iteration + 1}
         if event == "run.ended":
-            facts |= self._ordered() | ({"refused": self._refused} if self._refused else {})
+            facts |= self._at_the_end()
         record = self._journal.record(event, {**turn, **facts})
         self._journal.append(record, durable=event in DURABLE)
         self._show(record)
@@ -178,7 +177,8 @@ class Session:
         self._keep_the_lock()
         self._refused = next(filter(None, map(refusal, replies)), "")
         for call, reply in zip(calls, replies, strict=True):
-            self.tell("agent.ended", phase="execute", **evidence.of(call, reply, self._journal.hidden))
+            ran = {"phase": "execute", "ran": self._turnstile.ran()}
+            self.tell("agent.ended", **ran, **evidence.of(call, reply, self._journal.hidden))
             if reply.truncated:
                 self.tell("output.truncated", size=reply.size, limit=call.bounds.max_output_buffer)
         self._say_problem()
@@ -218,7 +218,7 @@ class Session:
         self._settle()
         self.tell("resting", seconds=round(max(how_long(), 0.0), 1), until=clock.rfc3339(moment), account=who)
         tick = self.ground.tick
-        while (left := how_long()) > 0 and not self.signalled():
+        while (left := min(how_long(), self._turnstile.left())) > 0 and not self.signalled():
             self._signals.suspend_if_asked()
             if tick:
                 tick.work()
@@ -236,13 +236,14 @@ class Session:
         self.folder.close()
         self._ledger.close()
 
-    def _ordered(self) -> Json:
-        """Why a person ended it from another terminal, if one did."""
+    def _at_the_end(self) -> Json:
+        """How long it ran, what refused its last call, and why a person ended it from another terminal, if one did."""
         from rooda.world import orders
 
+        told: Json = {"ran": self._turnstile.ran()} | ({"refused": self._refused} if self._refused else {})
         order = orders.of(self.folder.ready())
         stopped = order.get("order") == orders.STOP
-        return {"stopped_by": "person", "stopped_because": order["reason"]} if stopped else {}
+        return told | ({"stopped_by": "person", "stopped_because": order["reason"]} if stopped else {})
 
     def _keep_the_lock(self) -> None:
         """Interrupted when another run has taken our place; whatever state is on disk is its own."""

@@ -1,6 +1,7 @@
 """What every agent call passes: is there money left, may its account be asked? Waits, or takes another agent."""
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from rooda.errors import LimitReached
@@ -31,11 +32,23 @@ class Turnstile:
         """What the run used before this session; what a crash cut off at this agent's prices."""
         if any(self._budget):
             self._spent = total(accounts.of_run(workspace, name, loop, lambda: agent.prices if agent else {}))
-            self._earlier = self._spent.seconds
+        if self._budget.seconds:
+            self._earlier = accounts.run_time(workspace, name, loop)
+
+    def ran(self) -> float:
+        """Seconds that this session has run, without those in which it stood still."""
+        return round(clock.working() - self._began, 3)
+
+    def left(self) -> float:
+        """Seconds until no further call may be made."""
+        return self._budget.seconds - self._run_time() if self._budget.seconds else inf
+
+    def _run_time(self) -> float:
+        return self._earlier + clock.working() - self._began
 
     def enough(self) -> str:
         """Why no further call may be made; "" while one may."""
-        return enough(self._budget, self._spent, self._earlier + clock.working() - self._began)
+        return enough(self._budget, self._spent, self._run_time())
 
     def passed(self, call: Call) -> Call:
         """The call as it can be made now. LimitReached if it can't."""

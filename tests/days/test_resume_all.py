@@ -122,6 +122,17 @@ def test_it_goes_on_as_it_was_started(ws: Workspace) -> None:
     assert ws.rooda("stop").code == 0
 
 
+def test_a_project_with_modules_of_known_names(ws: Workspace) -> None:
+    """What goes on is rooda, whatever Python files lie in the workspace."""
+    detached(ws)
+    kill_all(ws)
+    for name in ("signal", "click", "secrets"):
+        ws.write(f"{name}.py", f"raise SystemExit('the project: {name}')\n")
+    ran = ws.rooda("resume", "--all", cwd=ws.home)
+    assert (ran.code, ran.err) == (0, "") and ran.out.startswith("Resumed build"), ran.both
+    assert ws.rooda("stop", "-C", ws.path, cwd=ws.home).code == 0
+
+
 def test_one_that_cannot_go_on(ws: Workspace) -> None:
     """It has a line with the reason, exit 1, and the others go on."""
     ws.procedure("review")

@@ -38,7 +38,7 @@ def test_written_and_enabled(ws: Workspace, control: Path) -> None:
     assert ran.code == 0 and f"Wrote {unit(ws)}" in ran.out and "loginctl enable-linger" in ran.out
     assert control.read_text().splitlines() == ["--user daemon-reload", "--user enable rooda.service"]
     text = unit(ws).read_text()
-    assert f'ExecStart="{sys.executable}" "-m" "rooda" "resume" "--all" "--wait"\n' in text
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "rooda" "resume" "--all" "--wait"\n' in text
     assert f'Environment="PATH={ws.env["PATH"]}"\n' in text
     assert {"Type=notify", "KillMode=mixed", "WantedBy=default.target"} <= set(text.splitlines())
     assert f"EnvironmentFile=-{ws.home}/.config/rooda/environment" in text
@@ -130,7 +130,7 @@ def test_the_service_looks_where_the_person_did(ws: Workspace, control: Path) ->
     assert f"EnvironmentFile=-{ws.root}/config/environment\n" in unit(ws).read_text()
     assert "XDG_CACHE_HOME" not in found and found["XDG_STATE_HOME"] == ws.env["XDG_STATE_HOME"]
     login = {"HOME": ws.home, "LANG": "C.UTF-8", "FAKE": ws.fake, "HARNESS_MARK": ws.root, "TMPDIR": ws.env["TMPDIR"]}
-    words = [sys.executable, "-m", "rooda", "resume", "--all", "--wait"]
+    words = [sys.executable, "-P", "-m", "rooda", "resume", "--all", "--wait"]
     ran = subprocess.run(words, env=login | found, cwd=ws.home, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout.splitlines()[:1]) == (0, [f"Resumed build in {os.path.realpath(ws.path)}"]), ran
     assert ws.state() is None
@@ -171,7 +171,8 @@ def test_launchd(ws: Workspace, control: Path) -> None:
     assert darwin(ws, "service", "install").code == 0
     path = Path(ws.home, "Library", "LaunchAgents", "dev.rooda.resume.plist")
     found = plistlib.loads(path.read_bytes())
-    assert found["ProgramArguments"][1:] == ["-m", "rooda", "resume", "--all", "--wait"] and found["RunAtLoad"] is True
+    assert found["ProgramArguments"][1:] == ["-P", "-m", "rooda", "resume", "--all", "--wait"]
+    assert found["RunAtLoad"] is True
     places = {name: value for name, value in ws.env.items() if name.endswith("_HOME")}
     assert found["EnvironmentVariables"] == {"PATH": ws.env["PATH"], **places}
     path.write_text(path.read_text().replace("<true/>", "<false/>"))

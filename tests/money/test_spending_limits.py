@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,12 @@ def usage(ws: Workspace, *words: str) -> dict[str, object]:
 def calls(ws: Workspace) -> int:
     logs = Path(ws.file(".rooda/runs")).glob("*/events.jsonl")
     return sum(log.read_text().count('"event": "agent.ended"') for log in logs)
+
+
+def every_event(ws: Workspace) -> list[dict[str, Any]]:
+    """Those of all sessions, as they came."""
+    logs = sorted(Path(ws.file(".rooda/runs")).glob("*/events.jsonl"))
+    return [json.loads(line) for log in logs for line in log.read_text().splitlines()]
 
 
 def test_a_cost_limit_stops_before_the_next_call(ws: Workspace) -> None:
@@ -71,6 +78,19 @@ def test_a_time_limit(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "9", "--max-duration", "0m3s")
     assert ran.code == 4 and calls(ws) == 1
     assert "Time limit reached" in ran.lines[-1]
+
+
+def test_a_time_limit_counts_what_gates_took_before_a_resume(ws: Workspace) -> None:
+    """A run at its time limit makes no further call when it is resumed under that limit, whatever its time went to."""
+    paid(ws, quality_gates=["sleep 0.6"])
+    assert ws.rooda("build", "-n", "9", "--max-duration", "1").code == 4
+    made = calls(ws)
+    again = ws.rooda("resume", "build")
+    assert again.code == 4 and calls(ws) == made, again.both
+    assert "Time limit reached" in again.lines[-1]
+    ends = [event["ran"] for event in every_event(ws) if event["event"] == "run.ended"]
+    assert ends[0] > 1 and ends[1] < ends[0]
+    assert ws.rooda("resume", "build", "--max-duration", str(sum(ends) + 0.5)).code == 4 and calls(ws) == made + 1
 
 
 def test_failed_calls_cost_too(ws: Workspace) -> None:

@@ -64,6 +64,15 @@ def test_switch(ws: Workspace) -> None:
     assert ws.rooda("build", "-n", "1").code == 0 and calls(ws)[-1] == "second"
 
 
+def test_a_time_limit_ends_the_wait(ws: Workspace) -> None:
+    """A usage limit that lasts longer than the run may is not waited out: the run pauses at its own limit."""
+    agents(ws, FAR)
+    ran = ws.rooda("build", "-n", "3", "--max-duration", "1")
+    assert ran.code == 4 and calls(ws) == ["first"]
+    assert "Time limit reached" in ran.lines[-1], ran.both
+    assert (ws.state()["iteration"], ws.state()["consecutive_failures"]) == (0, 0)
+
+
 def test_wait_outlives_a_restart(ws: Workspace) -> None:
     """on_limit = "wait": after TERM and resume the run still waits and asks nobody."""
     agents(ws, FAR)

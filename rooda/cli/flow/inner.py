@@ -1,7 +1,6 @@
 """A composite actuator that is a loop of another kind: rooda runs it, with the controller's plan as its task."""
 
 import shlex
-import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -9,7 +8,7 @@ from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.model import Command
 from rooda.policy.flow_records import Action, Job, NodeFailed
 from rooda.terms import Agent
-from rooda.world import files
+from rooda.world import files, ourselves
 from rooda.world.session import Session
 
 Keys: TypeAlias = dict[str, object]
@@ -23,7 +22,7 @@ def loop_of(agent: Agent) -> Callable[[Session, Job, int, str], Action]:
         kind = str(keys.get("loop", "ooda"))
         name = str(keys.get("procedure", "build")) if kind == "ooda" else kind
         path = session.folder.write(f"{number:04d}-plan.md", files.to_bytes(plan))
-        text = "; ".join(shlex.join([sys.executable, "-m", "rooda", *words]) for words in _WORDS[kind](keys, path))
+        text = "; ".join(shlex.join([*ourselves.command(), *words]) for words in _WORDS[kind](keys, path))
         whose = {"ROODA_LOOP_AGENT": agent.name} if agent.name else {"ROODA_LOOP_AI_CMD": agent.command}
         ran = session.run((Command(text, f"loop-{name}", number=number, env=whose),))[0]
         if ran.ended == "interrupted":

@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rooda.errors import RoodaError
 from rooda.model import Json
-from rooda.world import clock, descent, files, journal, process, runfolder, tree
+from rooda.world import clock, descent, files, journal, ourselves, process, runfolder, tree
 from rooda.world.process import Done, Spec, Tick
 from rooda.world.signals import Signals
 
@@ -49,7 +48,7 @@ class Bench:
                 tree.signal_all((pids.pop(),), signal.SIGTERM)
 
         spec = Spec(
-            argv=[sys.executable, "-m", "rooda", "-C", self.work, "check", "-n", "1"],
+            argv=[*ourselves.command(), "-C", self.work, "check", "-n", "1"],
             cwd=self.work,
             env=self._environment(),
             output=os.path.join(self._folder, "rooda.out"),
@@ -64,7 +63,7 @@ class Bench:
         """Start the server; how the CLI is pointed at it."""
         script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
         files.write(script, json.dumps(scenario).encode())
-        argv = [sys.executable, "-m", "rooda.modelserver", script, "--for", self._name, "--told", told]
+        argv = [*ourselves.command("rooda.modelserver"), script, "--for", self._name, "--told", told]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
         self.server = process.begin(Spec(argv, self._folder, self._environment(), output))
