@@ -109,6 +109,11 @@ class Flow:
         for number, text in enumerate(texts, 1):
             Path(self.ws.fake, f"{key}.{number}").write_text(text, encoding="utf-8")
 
+    def also(self, call: str, line: str) -> None:
+        """What `role-name.number` does before it says what it was given to say."""
+        script = Path(self.ws.fake, call)
+        script.write_text(f"{line}\n{script.read_text()}")
+
     def sensor(self, name: str, *states: str, more: str = "") -> None:
         head = f"---\nsensor: {name}\nstatus: %s\n---\n# Sensor Output: {name}\n"
         self.say(f"sensor-{name}", *(head % state + more for state in states))

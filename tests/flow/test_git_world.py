@@ -386,8 +386,7 @@ def test_F_122_F_196_in_a_sparse_checkout(flow: Flow, how: str) -> None:
     shown = ["/*", "!/out/"] if how == "--no-cone" else [".ai-loop", ".claude"]
     flow.ws.git("sparse-checkout", "set", how, *shown)
     assert not flow.ws.exists("out")
-    said = Path(flow.ws.fake, "sensor-unit.1")
-    said.write_text(f"!edit out/bad.txt x\n{said.read_text()}")
+    flow.also("sensor-unit.1", "!edit out/bad.txt x")
     flow.say("actuator-main", "!edit out/new.txt x\n## What Was Done\n\nmade\n")
     ran = flow.run()
     assert ran.code == 0, ran.both
@@ -404,8 +403,7 @@ def test_F_196_where_line_ends_are_translated(flow: Flow, settings: str, begun: 
     flow.ws.git("config", "core.autocrlf", settings)
     Path(flow.ws.path, "lines.txt").write_bytes(begun.encode())
     flow.commit("lines")
-    said = Path(flow.ws.fake, "sensor-unit.2")
-    said.write_text(f"!edit lines.txt bad\n{said.read_text()}")
+    flow.also("sensor-unit.2", "!edit lines.txt bad")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back: lines.txt" in ran.err
@@ -542,11 +540,11 @@ def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> Non
         "another runs files": "mkdir -p .ai-loop/runs/run_20000101_001; echo bad > .ai-loop/runs/run_20000101_001/x",
     }[what]
     flow.scenario("S1")
-    key, once = Path(flow.ws.fake, f"{READERS[role]}.1"), f"{flow.ws.fake}/once"
-    key.write_text(f"!sh mkdir {once} && {{ {shell}; }}\n{key.read_text()}")
+    once = f"{flow.ws.fake}/once"
+    flow.also(f"{READERS[role]}.1", f"!sh mkdir {once} && {{ {shell}; }}")
     if what == "link":  # its own file goes with it, so it is asked once more
         Path(flow.ws.fake, f"{READERS[role]}.2").rename(f"{flow.ws.fake}/{READERS[role]}.3")
-        Path(flow.ws.fake, f"{READERS[role]}.2").write_text(key.read_text())
+        Path(flow.ws.fake, f"{READERS[role]}.2").write_text(Path(flow.ws.fake, f"{READERS[role]}.1").read_text())
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back" in ran.err

@@ -39,8 +39,7 @@ def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, rol
     flow.scenario("S1")
     flow.ws.git("tag", "-a", "-m", "x", "v1")
     flow.ws.git("branch", "old")
-    key = Path(flow.ws.fake, f"{role}.1")
-    key.write_text(f"!sh {shell}\n{key.read_text()}")
+    flow.also(f"{role}.1", f"!sh {shell}")
     before = refs(flow)
     ran = flow.run()
     assert ran.code == 0, ran.both
@@ -55,8 +54,7 @@ def test_F_033_names_of_branches_may_have_signs_that_end_a_line_elsewhere(flow: 
     flow.scenario("S1")
     name = "old\u2028x\x85y"
     flow.ws.git("branch", name)
-    key = Path(flow.ws.fake, "sensor-unit.1")
-    key.write_text(f"!sh git branch -D old*\n{key.read_text()}".replace("old*", name))
+    flow.also("sensor-unit.1", f"!sh git branch -D {name}")
     before = refs(flow)
     ran = flow.run()
     assert ran.code == 0, ran.both
@@ -94,8 +92,7 @@ def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flo
     hook = Path(flow.ws.write(".git/hooks/post-commit", "#!/bin/sh\ntrue\n", 0o755))
     flow.ws.write(".git/info/exclude", "none\n")
     place, made = OTHER_KINDS[name]
-    key = Path(flow.ws.fake, f"{role}.1")
-    key.write_text(f"!sh {place}; rm -rf $T; {made}\n{key.read_text()}")
+    flow.also(f"{role}.1", f"!sh {place}; rm -rf $T; {made}")
     kept = {path: flow.ws.read(path) for path in (".git/config", ".git/info/exclude")}
     ran = flow.run()
     assert (ran.code, flow.labels(), flow.clean()) == (0, ["0", "1", "2"], True), ran.both
@@ -109,8 +106,7 @@ def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flo
 def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
     """Nothing of the run goes through a link to elsewhere, and the node inside has its folder."""
     flow.scenario("S2")
-    key = Path(flow.ws.fake, "sensor-full.2")
-    key.write_text(f"!sh T=$(echo {RUN}/nodes/delivery/impl); rm -rf $T; {made}\n{key.read_text()}")
+    flow.also("sensor-full.2", f"!sh T=$(echo {RUN}/nodes/delivery/impl); rm -rf $T; {made}")
     ran = flow.run()
     assert (ran.code, flow.clean()) == (0, True), ran.both
     assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
@@ -125,8 +121,7 @@ def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
         ("sensor-full.1", "rmdir $T/impl"),
         ("controller-delivery.1", "mkdir $T/notes; test -d $T/impl || touch bad"),
     ):
-        key = Path(flow.ws.fake, name)
-        key.write_text(f"!sh T=$(echo {RUN}/nodes/delivery); {shell}\n{key.read_text()}")
+        flow.also(name, f"!sh T=$(echo {RUN}/nodes/delivery); {shell}")
     ran = flow.run()
     assert (ran.code, "put back" in ran.err) == (0, False), ran.both
 
@@ -200,8 +195,7 @@ def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow
     """That the commit which it went to has a file of that name too makes the new one no foreign change."""
     flow.scenario("S3")
     flow.sensor("unit", "fail", "fail", "pass")
-    key = Path(flow.ws.fake, "sensor-unit.3")
-    key.write_text(f"!sh git reset -q --hard HEAD~1\n{key.read_text()}")
+    flow.also("sensor-unit.3", "!sh git reset -q --hard HEAD~1")
     ran = flow.run()
     assert "moved the branch's tip off the run's commits; it is put back" in ran.err
     assert "once more" not in ran.err
@@ -236,8 +230,7 @@ def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: s
     flow.scenario("S1")
     with_submodule(flow)
     head = flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-    key = Path(flow.ws.fake, "sensor-unit.1")
-    key.write_text(f"!sh {INSIDE[name]}\n{key.read_text()}")
+    flow.also("sensor-unit.1", f"!sh {INSIDE[name]}")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "sensors of main changed files of a repository inside; put back: lib/" in ran.err
@@ -271,8 +264,7 @@ def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: 
 def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
     """git can't put it into a tree, and it goes all the same, with the folder that it lay in."""
     flow.scenario("S1")
-    key = Path(flow.ws.fake, "sensor-unit.1")
-    key.write_text(f"!sh git init -q a/in; echo x > a/in/f\n{key.read_text()}")
+    flow.also("sensor-unit.1", "!sh git init -q a/in; echo x > a/in/f")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back: a/in" in ran.err and not flow.ws.exists("a") and flow.clean()
@@ -283,8 +275,7 @@ def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
     flow.scenario("S1")
     flow.ws.write("kept/x", "x\n")
     flow.commit("kept")
-    key = Path(flow.ws.fake, "sensor-unit.1")
-    key.write_text(f"!sh mkdir -p kept/a/b new/c; touch kept/a/b/f new/c/f\n{key.read_text()}")
+    flow.also("sensor-unit.1", "!sh mkdir -p kept/a/b new/c; touch kept/a/b/f new/c/f")
     assert flow.run().code == 0
     assert flow.ws.exists("kept/x") and not flow.ws.exists("kept/a") and not flow.ws.exists("new")
 
@@ -302,8 +293,7 @@ def test_FQ_06_what_is_ignored_stays_when_the_rules_are_put_back(flow: Flow, she
     flow.commit("rules")
     flow.ws.write("my.env", "secret\n")
     flow.ws.write("built/a", "a\n")
-    key = Path(flow.ws.fake, f"{role}.1")
-    key.write_text(f"!sh {shell}\n{key.read_text()}")
+    flow.also(f"{role}.1", f"!sh {shell}")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert (flow.ws.read("my.env"), flow.ws.read("built/a")) == ("secret\n", "a\n")
@@ -316,8 +306,7 @@ def test_FQ_06_what_is_ignored_stays_when_the_rules_are_put_back(flow: Flow, she
 def test_FQ_06_a_new_file_is_not_hidden_by_rules_that_are_put_back(flow: Flow) -> None:
     """A sensor ignores what it makes: both are put back, and said."""
     flow.scenario("S1")
-    key = Path(flow.ws.fake, "sensor-unit.2")
-    key.write_text(f"!sh echo stray > stray.txt; echo 'stray*' > .gitignore\n{key.read_text()}")
+    flow.also("sensor-unit.2", "!sh echo stray > stray.txt; echo 'stray*' > .gitignore")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back: .gitignore, stray.txt" in ran.err
@@ -333,8 +322,7 @@ def test_FQ_06_what_a_submodule_ignores_stays_when_its_rules_are_put_back(flow: 
         flow.ws.git("-C", "sm", *words)
     flow.commit("with a repository inside")
     flow.ws.write("sm/my.env", "secret\n")
-    key = Path(flow.ws.fake, "sensor-unit.1")
-    key.write_text(f"!sh rm sm/.gitignore\n{key.read_text()}")
+    flow.also("sensor-unit.1", "!sh rm sm/.gitignore")
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back: sm/.gitignore" in ran.err

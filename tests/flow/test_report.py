@@ -246,8 +246,7 @@ def test_a_live_tree_on_a_terminal(flow: Flow) -> None:
     from harness import until
 
     flow.scenario("S2")
-    text = Path(flow.ws.fake, "actuator-impl.1").read_text()
-    Path(flow.ws.fake, "actuator-impl.1").write_text(f"!wait {flow.ws.fake}/gate\n{text}")
+    flow.also("actuator-impl.1", f"!wait {flow.ws.fake}/gate")
     terminal = flow.ws.terminal("flow", "run", "do it")
     until(lambda: any("└ impl" in row and "actuator" in row for row in terminal.screen), 30, "the tree")
     rows = [row for row in terminal.screen if "full: fail, cover: fail" in row and "Iteration" not in row]
