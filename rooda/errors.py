@@ -1,4 +1,6 @@
-"""The catalogue of errors: what, where, what to do next; and the exit codes. Imports nothing."""
+"""The catalogue of errors: what, where, what to do next; and the exit codes. Imports nothing of ours."""
+
+from typing import NamedTuple
 
 OK = 0
 FAILED = 1
@@ -49,10 +51,25 @@ class PromptProblem(RoodaError):
     code = USAGE
 
 
+class Cause(NamedTuple):
+    """What ended a run, where its reason has several kinds; the fields that don't belong to `kind` stay empty."""
+
+    kind: str  # a limit: account | cost | tokens | time; a request from another terminal: cancel | pause
+    used: float = 0.0  # dollars, tokens or seconds
+    limit: float = 0.0  # of the same unit
+    unknown: int = 0  # calls whose cost nobody knows
+    account: str = ""
+    until: str = ""  # when the account may be asked again, local time
+
+
 class LimitReached(RoodaError):
-    """A limit of cost, tokens or time: no further agent is started. The state is kept."""
+    """A limit of cost, tokens, time or an account: no further agent is started. The state is kept."""
 
     code = UNFINISHED
+
+    def __init__(self, what: str, hint: str, cause: Cause) -> None:
+        super().__init__(what, hint)
+        self.cause = cause
 
 
 class AgentMissing(RoodaError):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from rooda.errors import Cause
 from rooda.terms import Agent, Bounds, Gate, Procedure
 
 
@@ -149,7 +150,8 @@ class Ending(NamedTuple):
     kind: str
     code: int
     signal: int = 0
-    note: str = ""
+    note: str = ""  # for people; nothing reads it
+    cause: Cause | None = None
 
 
 Tell: TypeAlias = Callable[..., None]  # tell("event.name", **facts)
@@ -161,7 +163,7 @@ class World(NamedTuple):
     now: Callable[[], str]  # UTC, the form of the state files
     elapsed: Callable[[], float]  # seconds since this session began
     signalled: Callable[[], int]  # the first signal received, 0 for none
-    enough: Callable[[], str]  # why no further call may be made: a limit of cost, tokens or time
+    enough: Callable[[], Cause | None]  # the limit of cost, tokens or time that is reached
     tell: Tell
     compose: Callable[[Procedure, int], Prompt]
     ask: Callable[[Call], Reply]

@@ -51,7 +51,7 @@ def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
     ending = signalled(ending, world.signalled())
     status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
     kind = ending.kind if status == PAUSED else ""
-    last = state._replace(status=status, pause=kind, reason=ending.note)
+    last = state._replace(status=status, pause=kind, reason=ending.note, cause=ending.cause)
     state = run.carry(state if last == state else last._replace(updated_at=world.now()))
     world.tell("run.ended", **closing_facts(state, ending))
     return ending
@@ -63,7 +63,7 @@ def until_stopped(run: Run, state: GoalState, world: GoalWorld) -> tuple[GoalSta
         try:
             state = asked(run, state, world) if state.gate else iterate(run, state, world)
         except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
-            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what)
+            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
 
 
@@ -86,7 +86,7 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     try:
         after, trial = tried(run, paid(before, told), told, world)
     except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
-        return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what)
+        return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
     after = run.carry(settled(before, after, trial, world.now()))

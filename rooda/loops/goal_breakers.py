@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rooda.errors import FAILED as EXIT_FAILED
-from rooda.errors import OK, UNFINISHED, code_of_signal
+from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal_state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
 from rooda.model import Ending
 from rooda.policy.goal_hook import STUCK
@@ -32,11 +32,11 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
         return Ending("failed", EXIT_FAILED, note=state.reason)
     if signal:
         return Ending(Pause.SIGNAL, code_of_signal(signal), signal, "interrupted")
-    found = (state.pause, state.reason) if state.pause else None
-    if not found and requested:
-        found = (Pause.ASKED, f"{requested} requested")
-    if not found and state.gate != "close":  # to close it takes no further iteration
-        found = spent_up(state)
+    if state.pause:
+        return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
+    if requested:
+        return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
+    found = None if state.gate == "close" else spent_up(state)  # to close it takes no further iteration
     return Ending(found[0], UNFINISHED, note=found[1]) if found else None
 
 

@@ -8,6 +8,7 @@ from rooda.model import Ending
 from rooda.policy import goal_types
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_words import WORKFLOW_NAMES
+from rooda.policy.spending import cause_facts
 from rooda.prompting import goal as prompts
 
 
@@ -68,6 +69,7 @@ def closing_facts(state: GoalState, ending: Ending) -> dict[str, Any]:
     return {
         "reason": ending.kind,
         "note": ending.note,
+        **cause_facts(ending.cause),
         "status": state.status,
         "exit_code": ending.code,
         "signal": ending.signal,

@@ -60,4 +60,4 @@ def reopened(state: GoalState) -> GoalState:
     """A goal that goes on: what waited waits again, the breaker that fired begins anew, everything else stays."""
     gate = WAITING.get(state.pause, state.gate)
     opened = forgiven(state, state.pause)
-    return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", gate=gate)
+    return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from rooda.errors import Cause
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Print
 from rooda.policy.goal_fit import Fit
@@ -97,7 +98,8 @@ class GoalState(NamedTuple):
     untold: tuple[str, ...] = ()  # mustNot entries of which nobody can tell whether they have come true
     shape_sha256: str = ""
     pause: str = ""
-    reason: str = ""
+    reason: str = ""  # the same for people
+    cause: Cause | None = None  # of a pause at a shared limit, or that was asked for
     elapsed: float = 0.0
     updated_at: str = ""
 

@@ -3,12 +3,13 @@
 from functools import partial
 from typing import NamedTuple
 
-from rooda.errors import FAILED, OK, UNFINISHED, LimitReached, PromptProblem, code_of_signal
+from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.model import Call, Ending, Gates, Prompt, Reply, World
 from rooda.policy.durations import seconds, tenths
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
+from rooda.policy.spending import cause_facts, in_words
 from rooda.policy.statistics import timing
 from rooda.terms import Procedure
 
@@ -70,7 +71,7 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
             ending = Ending("prompt", FAILED, note=str(problem))
             break
         except LimitReached as limit:
-            ending = Ending("limit", UNFINISHED, note=limit.what)
+            ending = Ending("limit", UNFINISHED, note=limit.what, cause=limit.cause)
             break
         if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
             state = run.carry(state)
@@ -116,9 +117,9 @@ def why_stop(state: OodaState, signal: int) -> Ending | None:
     return None
 
 
-def at_limit(reached: str) -> Ending | None:
+def at_limit(reached: Cause | None) -> Ending | None:
     """No further call may be made: the state waits for a resume with a higher limit."""
-    return Ending("limit", UNFINISHED, note=reached) if reached else None
+    return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
 def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
@@ -179,6 +180,7 @@ def ending_facts(state: OodaState, ending: Ending, start: OodaState, session: fl
         "exit_code": ending.code,
         "signal": ending.signal,
         "note": ending.note,
+        **cause_facts(ending.cause),
         "iterations": state.iteration,
         "max_iterations": state.max_iterations,
         "consecutive_failures": state.consecutive_failures,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from rooda.errors import TERMINATED
 from rooda.model import Json
+from rooda.policy.spending import cause_of, in_words
 
 CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
 _LIMITS = ("limit", "shared limit")
@@ -37,9 +38,12 @@ def standing(ended: Json | None, stopped: bool) -> str:
 
 
 def at_limit(ended: Json | None) -> str:
-    """The limit of money, tokens, time or an account that it ended at, "" for none."""
+    """The limit that it ended at, as `status` shows it; "" for none. A log without its cause has the note alone."""
     found = ended or {}
-    return str(found.get("note", "")).partition(". ")[0] if found.get("reason") in _LIMITS else ""
+    if found.get("reason") not in _LIMITS:
+        return ""
+    cause = cause_of(found)
+    return (in_words(cause) if cause else "") or str(found.get("note", ""))
 
 
 def _from_outside(ended: Json) -> bool:

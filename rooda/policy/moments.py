@@ -2,9 +2,10 @@
 
 from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
 from rooda.model import Json
+from rooda.policy.spending import cause_of
 
-OF_ACCOUNT = "Usage limit of "  # how the note begins when an account's limit ended a run
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
+_AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "time": ["budget"]}  # by kind of cause
 _STUCK = {  # ends without progress, by kind of loop
     "ooda": ("failures",),
     "reflex": ("stagnation", "phase_error"),
@@ -29,16 +30,10 @@ def moments(record: Json) -> list[str]:
     if event != "run.ended":
         return []
     found = [_OF_CODE.get(record.get("exit_code", OK), "stopped")]
-    note = str(record.get("note", ""))
     found += ["stuck"] if reason in _STUCK.get(loop, ()) else []
-    if reason in ("limit", "shared limit") and (loop, reason) != ("goal", "limit"):
-        found.append("limit" if of_account(note) else "budget")
+    if cause := cause_of(record):
+        found += _AT_LIMIT.get(cause.kind, [])
     found += ["budget"] if (loop, reason) == ("goal", "budget") else []
     wanted = reason in _WANTED.get(loop, ()) or (reason == "error" and record.get("status") == "running")
     wanted |= bool(record.get("refused")) and record.get("exit_code") == FAILED
     return [*found, "needs_person"] if wanted else found
-
-
-def of_account(note: str) -> bool:
-    """Is it the usage limit of an account, none that a person has set?"""
-    return note.startswith(OF_ACCOUNT)

@@ -1,9 +1,11 @@
-"""What agent calls have used, and when it is enough."""
+"""What agent calls have used, and which limit that reaches."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rooda.model import Reply, Usage
+from rooda.errors import Cause
+from rooda.kernel import codec
+from rooda.model import Json, Reply, Usage
 from rooda.policy.durations import short
 from rooda.terms import Budget
 
@@ -66,15 +68,40 @@ def _plus(spent: Spent, cost: float | None, usage: Usage | None, seconds: float)
     return Spent(spent.calls + 1, spent.cost + (cost or 0.0), unknown, spent.tokens + tokens, spent.seconds + seconds)
 
 
-def enough(budget: Budget, spent: Spent, seconds: float) -> str:
-    """Why no further call may be made, as a sentence's beginning; "" while one may. `seconds`: run time so far."""
+def enough(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
+    """The limit that forbids a further call; None while one may be made. `seconds`: run time so far."""
     if 0 < budget.cost <= round(spent.cost, 9):  # ten times $0.10 is $1
-        return f"Cost limit reached: {dollars(spent.cost)} of {dollars(budget.cost)}{_doubt(spent)}"
+        return Cause("cost", spent.cost, budget.cost, spent.unknown)
     if 0 < budget.tokens <= spent.tokens:
-        return f"Token limit reached: {spent.tokens:,} of {budget.tokens:,}"
+        return Cause("tokens", spent.tokens, budget.tokens)
     if 0 < budget.seconds <= seconds:
-        return f"Time limit reached: {short(seconds)} of {short(budget.seconds)}"
-    return ""
+        return Cause("time", seconds, budget.seconds)
+    return None
+
+
+def in_words(cause: Cause) -> str:
+    """A limit as people read it, the beginning of a sentence; "" for a cause that is no limit."""
+    if cause.kind == "cost":
+        doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
+        return f"Cost limit reached: {dollars(cause.used)} of {dollars(cause.limit)}{doubt}"
+    if cause.kind == "tokens":
+        return f"Token limit reached: {cause.used:,.0f} of {cause.limit:,.0f}"
+    if cause.kind == "time":
+        return f"Time limit reached: {short(cause.used)} of {short(cause.limit)}"
+    return f"Usage limit of {cause.account} until {cause.until}" if cause.kind == "account" else ""
+
+
+def cause_facts(cause: Cause | None) -> Json:
+    """The field `cause` of `run.ended`, without what does not belong to its kind."""
+    return {"cause": {key: value for key, value in cause._asdict().items() if value}} if cause else {}
+
+
+def cause_of(record: Json) -> Cause | None:
+    """Read the field `cause`; None in a log without it, or where somebody changed the file."""
+    try:
+        return codec.decode(Cause, record["cause"])
+    except (KeyError, TypeError, codec.Mismatch):
+        return None
 
 
 def uncounted(budget: Budget, reply: Reply) -> str:
@@ -88,7 +115,3 @@ def uncounted(budget: Budget, reply: Reply) -> str:
 def dollars(amount: float) -> str:
     """$1.25; small amounts with what is needed to tell them from nothing."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
-
-
-def _doubt(spent: Spent) -> str:
-    return f" (the cost of {spent.unknown} calls is unknown)" if spent.unknown else ""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable
 
 from rooda.model import Json
+from rooda.policy.spending import cause_of
 from rooda.report.goal_box import box
 from rooda.report.lines import Line
 
 _CRITERIA = "CRITERIA: "
-CANCELLING = "cancel requested"  # by another terminal, which waits for this end
 
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
@@ -118,9 +118,15 @@ def _ended(record: Json) -> list[Line]:
         rows = [
             f"[LOOP] ⏸ Paused: {record['note']}",
             f"Progress: {record['done']} steps complete, {record['remaining']} remaining",
-            "rooda goal cancel ends it now" if record["note"] == CANCELLING else f"Resume: {resume(record)}",
+            "rooda goal cancel ends it now" if _is_cancelled(record) else f"Resume: {resume(record)}",
         ]
     return _rows("result", *rows, *box(record))
+
+
+def _is_cancelled(record: Json) -> bool:
+    """True if another terminal cancels the goal and waits for this end."""
+    cause = cause_of(record)
+    return cause is not None and cause.kind == "cancel"
 
 
 def resume(record: Json) -> str:

@@ -144,7 +144,7 @@ def _run_ended(record: Json) -> list[Line]:
 
 def _cure(record: Json) -> list[Line]:
     """What a person can do about a fault that would only repeat."""
-    cure = _CURES.get(record["note"].partition(":")[0])
+    cure = _CURES.get(record.get("refused", ""))
     go_on = f"then: rooda resume {record['procedure']}"
     return [Line("warn", f"{cure}; {go_on}", aside=True)] if cure else []
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from rooda.model import Json
 from rooda.policy.durations import plain
-from rooda.policy.moments import of_account
+from rooda.policy.spending import cause_of
 from rooda.report.lines import LEVELS, OWN_WORDS, faults, lines
 
 PROMISE = "<promise>SUCCESS</promise>"
@@ -160,17 +160,21 @@ def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
     text = "; ".join(part for part in (said[0].text if said else "", stopped(record), rule) if part)
     transcript, words = seen.transcript()
     words = PROMISE if reason == "success-signal" else words
-    shown = reason in ("success-signal", "failures", "agent") or of_account(record.get("note", ""))
+    shown = reason in ("success-signal", "failures", "agent") or _of_account(record)
     if reason == "failures" and seen.red:
         transcript, words = seen.red[0].get("output", ""), ""
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", transcript if shown else "", words)
 
 
 def limits(record: Json) -> str:
-    """The rule behind an end at a limit of money, tokens or time, or at one of the agent's account."""
-    if of_account(record["note"]):
-        return 'a usage limit is not waited for with on_limit = "stop"'
-    return "money, tokens and time are counted over all sessions of a run, and tested before each call"
+    """The rule behind an end at a limit of money, tokens, time or an account; "" in a log without its cause."""
+    cause = cause_of(record)
+    return _LIMITS.get(cause.kind, "") if cause else ""
+
+
+def _of_account(record: Json) -> bool:
+    cause = cause_of(record)
+    return cause is not None and cause.kind == "account"
 
 
 def stopped(record: Json) -> str:
@@ -192,6 +196,11 @@ def told(record: Json, seen: Seen) -> Iterator[Reason]:
             yield Reason(record["ts"], record.get("display", 0), "told", text)
 
 
+_OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
+_LIMITS = {  # by kind of cause
+    "account": 'a usage limit is not waited for with on_limit = "stop"',
+    **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
+}
 _RULES = {
     "max-iterations": "the limit is tested after the failures, before each iteration",
     "failures": "the failures in a row reached the threshold",

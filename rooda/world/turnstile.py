@@ -4,12 +4,11 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-from rooda.errors import LimitReached
+from rooda.errors import Cause, LimitReached
 from rooda.model import Call, Reply
-from rooda.policy.moments import OF_ACCOUNT
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
-from rooda.policy.spending import Spent, enough, total, uncounted, with_reply
+from rooda.policy.spending import Spent, enough, in_words, total, uncounted, with_reply
 from rooda.terms import Agent, Budget
 from rooda.world import accounts, clock, quota
 
@@ -46,15 +45,15 @@ class Turnstile:
     def _run_time(self) -> float:
         return self._earlier + clock.working() - self._began
 
-    def enough(self) -> str:
-        """Why no further call may be made; "" while one may."""
+    def enough(self) -> Cause | None:
+        """The limit of the run that forbids a further call; None while one may be made."""
         return enough(self._budget, self._spent, self._run_time())
 
     def passed(self, call: Call) -> Call:
         """The call as it can be made now. LimitReached if it can't."""
         while not self._signalled():
-            if reason := self.enough():
-                raise LimitReached(reason, "No further agent is started. Resume with a higher limit.")
+            if cause := self.enough():
+                raise _stopped(cause, "No further agent is started. Resume with a higher limit.")
             if not call.agent.name:  # nothing is known of a raw command's limits
                 break
             choices = [self._choice(agent) for agent in call.agent.choices]
@@ -63,7 +62,8 @@ class Turnstile:
                 self._say_switch(choices[0], first)
                 return call._replace(agent=first.agent)
             if call.agent.on_limit == "stop":
-                raise _stopped(first.who, first.free_at)
+                cause = Cause("account", account=first.who, until=clock.rfc3339_local(first.free_at))
+                raise _stopped(cause, "No further agent is started. Resume then, or with another --agent.")
             self._rest(first.free_at, first.who)
         return call
 
@@ -105,8 +105,5 @@ class Choice(NamedTuple):
     free_at: float
 
 
-def _stopped(who: str, free_at: float) -> LimitReached:
-    return LimitReached(
-        f"{OF_ACCOUNT}{who} until {clock.rfc3339_local(free_at)}",
-        "No further agent is started. Resume then, or with another --agent.",
-    )
+def _stopped(cause: Cause, hint: str) -> LimitReached:
+    return LimitReached(in_words(cause), hint, cause)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from days_kit import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
@@ -275,6 +276,12 @@ def test_usage_says_how_each_cost_is_known(ws: Workspace) -> None:
     assert ws.rooda("usage", "biuld").code == 2 and ws.rooda("usage", "--by", "run").lines[-1].startswith("total")
 
 
+def last_rule(ws: Workspace) -> str:
+    """Behind the words of the run's end."""
+    found = json.loads(ws.rooda("why", "--json").out)[-1]["rule"]
+    return str(found).rpartition("; ")[2]
+
+
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "flow", "goal"])
 def test_a_run_paused_at_a_limit_is_not_cut_off(ws: Workspace, kind: str) -> None:
     """Table and detail say that it paused and at which limit, and `resume --all` leaves it alone."""
@@ -285,6 +292,28 @@ def test_a_run_paused_at_a_limit_is_not_cut_off(ws: Workspace, kind: str) -> Non
     assert f"{row['reason']}: rooda " in row["waits_for"] and row["reason"].endswith("s of 1s")
     detail = ws.rooda("status").out
     assert f"paused: {row['reason']}\n" in detail and ": running" not in detail
+    assert ws.rooda("resume", "--all").out.startswith("No run was cut off")
+    assert last_rule(ws).endswith("over all sessions of a run, and tested before each call (exit 4)")
+
+
+@pytest.mark.parametrize("kind", ["ooda", "reflex", "flow"])
+def test_a_note_is_for_people_only(ws: Workspace, kind: str) -> None:
+    """A log with the same end in other words gives the same status and the same rule; a goal has a file for it.
+
+    One without the cause, of an earlier rooda, shows its note, and is not resumed by itself.
+    """
+    words = prepare(ws, kind, "sleep 1.2")
+    assert ws.rooda(*words, "--max-duration", "1").code == 4
+    before, rule = rows(ws, "--all"), last_rule(ws)
+    (log,) = Path(ws.path).glob(".rooda/runs/*/events.jsonl")
+    *lines, end = log.read_text().splitlines(keepends=True)
+    changed = json.loads(end) | {"note": "Usage limit of nobody. Time is up"}
+    log.write_text("".join(lines) + json.dumps(changed) + "\n")
+    assert rows(ws, "--all") == before and last_rule(ws) == rule
+    del changed["cause"]
+    log.write_text("".join(lines) + json.dumps(changed) + "\n")
+    (row,) = rows(ws, "--all")
+    assert (row["status"], row["reason"]) == ("paused", "Usage limit of nobody. Time is up")
     assert ws.rooda("resume", "--all").out.startswith("No run was cut off")
 
 

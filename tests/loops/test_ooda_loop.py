@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rooda.errors import PromptProblem
+from rooda.errors import Cause, PromptProblem
 from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
@@ -15,6 +15,7 @@ from rooda.terms import Agent, Gate, Procedure, Setup
 
 PROCEDURE = Procedure("ship", (), Setup(Agent("", "true")), max_iterations=3, gates=(Gate("tests", "make test"),))
 PROMPT = Prompt("/p", "0", 1, 1, True, 0)
+SPENT = Cause("cost", 2.25, 2.0)
 RED = Gates((GateResult("tests", 0.1, "exit 1"),))
 GREEN = Gates((GateResult("tests", 0.1, ""),))
 
@@ -41,7 +42,7 @@ class Script:
             now=lambda: "2026-02-06T10:00:00Z",
             elapsed=lambda: 7.0,
             signalled=lambda: self.signal,
-            enough=lambda: "Cost limit reached" if len(self.replies) == self.poor else "",
+            enough=lambda: SPENT if len(self.replies) == self.poor else None,
             tell=lambda event, **facts: self.told.append((event, facts)),
             compose=self.compose,
             ask=self.ask,
@@ -211,10 +212,11 @@ def test_a_limit_pauses_before_the_next_turn() -> None:
     """The turn that passed it is closed, no other is begun, and the state waits as interrupted."""
     script = Script([good(), good(), good()])
     script.poor = 1
-    assert play(script) == Ending("limit", 4, note="Cost limit reached")
+    assert play(script) == Ending("limit", 4, note="Cost limit reached: $2.25 of $2.00", cause=SPENT)
     assert [step for step in script.trace if step.startswith("ask")] == ["ask 1", "ask 2"]
     assert (script.states[-1].status, script.states[-1].iteration) == ("interrupted", 2)
-    assert script.told[-1][0] == "run.ended"
+    event, facts = script.told[-1]
+    assert event == "run.ended" and facts["cause"] == {"kind": "cost", "used": 2.25, "limit": 2.0}
 
 
 @pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow"])

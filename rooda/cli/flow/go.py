@@ -3,13 +3,14 @@
 from typing import Any
 
 from rooda.cli.flow.ready import Ready
-from rooda.errors import FAILED, OK, UNFINISHED, Interrupted, LimitReached, RoodaError, code_of_signal
+from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
 from rooda.model import Json
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState, listed
+from rooda.policy.spending import cause_facts
 from rooda.stores.flow_run import STEP, FlowStore, Place
 from rooda.world import flow_commits, lock
 from rooda.world.flow_artifacts import Files
@@ -45,7 +46,7 @@ def go(
         except Interrupted as cut:
             return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
         except LimitReached as limit:
-            return _open(session, state, "limit", limit.code, limit.what, hint=limit.hint)
+            return _open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
         except (NodeFailed, RoodaError, OSError) as mishap:  # not even the error could be committed
             return _open(session, state, "error", FAILED, _said(mishap))
         finally:
@@ -55,11 +56,19 @@ def go(
 
 
 def _open(
-    session: Session, state: Json, reason: str, code: int, note: str, silent: bool = False, hint: str = ""
+    session: Session,
+    state: Json,
+    reason: str,
+    code: int,
+    note: str,
+    silent: bool = False,
+    hint: str = "",
+    cause: Cause | None = None,
 ) -> int:
     """The run is not over: it can be resumed."""
     if not silent:
         facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}
+        facts |= cause_facts(cause)
         session.tell("run.ended", **facts, hint=hint, elapsed=round(session.elapsed(), 3))
     return code
 

@@ -94,7 +94,8 @@ def carried_out(
             open_.session.tell("run.ended", reason="files", note=note, status="in_progress", exit_code=FAILED)
             raise
         except LimitReached as limit:  # met while it was planned; the loop itself pauses
-            raise LimitReached(limit.what, "Nothing was started. Run it again with a higher limit, or later.") from None
+            hint = "Nothing was started. Run it again with a higher limit, or later."
+            raise LimitReached(limit.what, hint, limit.cause) from None
     if state := open_.store.last:
         summarized(place, state)
         _forgotten(place, state)
@@ -118,7 +119,7 @@ def _forgotten(place: Place, state: GoalState) -> None:
 
 def summarized(place: Place, state: GoalState) -> None:
     """`summary.md`, at every end and pause."""
-    facts = closing_facts(state, Ending(state.pause, 0, note=state.reason))
+    facts = closing_facts(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
     try:
         goal_place.ready(place)
         files.swap(place.summary, summary(state, box(facts)).encode("utf-8", "replace"))

@@ -12,6 +12,7 @@ from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
 from rooda.model import Json
+from rooda.policy.spending import cause_facts
 from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, lines
 from rooda.stores import goal_place
@@ -66,8 +67,10 @@ def _unplanned(problem: Interrupted | RoodaError) -> Json:
     """An end before there is a goal: for its log, for hooks, and for `why`."""
     if isinstance(problem, Interrupted):
         return {"reason": "interrupted", "note": CUT_SHORT, "exit_code": code_of_signal(problem.number)}
-    reason = "shared limit" if isinstance(problem, LimitReached) else "unplanned"
-    return {"reason": reason, "note": problem.what, "exit_code": problem.code}
+    facts = {"reason": "unplanned", "note": problem.what, "exit_code": problem.code}
+    if isinstance(problem, LimitReached):
+        facts |= {"reason": "shared limit"} | cause_facts(problem.cause)
+    return facts
 
 
 def _goes_on(place: Place, typed: Json, made: Ready) -> bool:

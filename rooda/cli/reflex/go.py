@@ -13,6 +13,7 @@ from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
 from rooda.loops.reflex_state import RUNNING, State
 from rooda.loops.reflex_world import How
+from rooda.policy.spending import cause_facts
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
@@ -47,7 +48,9 @@ def go(
             reason, note, code = _why_open(problem, place)
             if not signals.abandoned:
                 facts = summary(place, left)
-                facts |= {"reason": reason, "note": note} if left.status == RUNNING else {}
+                if left.status == RUNNING:
+                    cause = problem.cause if isinstance(problem, LimitReached) else None
+                    facts |= {"reason": reason, "note": note, **cause_facts(cause)}
                 session.tell("run.ended", **facts, exit_code=code)
             return code
         finally:

@@ -1,0 +1,131 @@
+"""What ended a run is read from fields: the English of a note changes no hook, no reason of `why` and no status."""
+
+from typing import Any
+
+import pytest
+
+from rooda.errors import Cause
+from rooda.model import Json
+from rooda.policy.cut_off import PAUSED, at_limit, cut_off, standing
+from rooda.policy.moments import moments
+from rooda.policy.spending import cause_facts, cause_of, in_words
+from rooda.report import why
+from rooda.report.lines import lines
+
+CAUSES = {
+    "cost": Cause("cost", 2.25, 2.0, 1),
+    "tokens": Cause("tokens", 2300, 2000),
+    "time": Cause("time", 3.2, 3.0),
+    "account": Cause("account", account="mine", until="2096-10-02T09:06:40+02:00"),
+}
+WORDS = {
+    "cost": "Cost limit reached: $2.25 of $2.00 (the cost of 1 calls is unknown)",
+    "tokens": "Token limit reached: 2,300 of 2,000",
+    "time": "Time limit reached: 3.2s of 3s",
+    "account": "Usage limit of mine until 2096-10-02T09:06:40+02:00",
+}
+NOTES = ["", "cancel requested", "auth: log in", "error: x", *(words + ". And more" for words in WORDS.values())]
+REASON_AT_LIMIT = {"ooda": "limit", "reflex": "limit", "flow": "limit", "goal": "shared limit"}
+RULES = {
+    **dict.fromkeys(("cost", "tokens", "time"), "tested before each call"),
+    "account": 'a usage limit is not waited for with on_limit = "stop"',
+}
+KIND = pytest.mark.parametrize("kind", CAUSES)
+LOOP = pytest.mark.parametrize("loop", REASON_AT_LIMIT)
+
+
+def ended(loop: str = "ooda", reason: str = "signal", code: int = 130, cause: Cause | None = None, **more: Any) -> Json:
+    """`run.ended` of any kind of loop, as a log has it."""
+    facts = {"iterations": 1, "max_iterations": 9, "consecutive_failures": 0, "elapsed": 1.0, "timing": {}}
+    facts |= {"status": "running", "procedure": "build", "name": "x", "branch": "b", "hint": "", "note": ""}
+    facts |= {"artifact": "a.md", "stop_reason": None, "number": 1, "level": "A", "error": "", "elsewhere": False}
+    facts |= {"final_score": None, "last_evaluated_score": None}
+    facts |= {"event": "run.ended", "ts": "2026-02-06T10:00:45.213Z", "ran": 1.0, "signal": 0}
+    return facts | {"loop": loop, "reason": reason, "exit_code": code} | cause_facts(cause) | more
+
+
+def same(read: Any, **facts: Any) -> Any:
+    """What is read of this end, which must be the same under every note."""
+    found = [read(ended(**facts, note=note)) for note in NOTES]
+    assert all(each == found[0] for each in found), found
+    return found[0]
+
+
+def rule_of(record: Json) -> str:
+    (reason,) = why.reasons([record])
+    return reason.rule.replace(record["note"], "NOTE") if record["note"] else reason.rule
+
+
+@KIND
+def test_a_limit_in_fields_and_in_words(kind: str) -> None:
+    """The fields of the log give back the limit, and its words."""
+    cause = CAUSES[kind]
+    assert cause_of({"event": "run.ended", **cause_facts(cause)}) == cause
+    assert in_words(cause) == WORDS[kind]
+
+
+@LOOP
+@KIND
+def test_a_limit_under_any_note(loop: str, kind: str) -> None:
+    """Hook, rule and status come from the cause alone."""
+    end: Json = {"loop": loop, "reason": REASON_AT_LIMIT[loop], "code": 4, "cause": CAUSES[kind]}
+    assert same(moments, **end) == ["paused", "limit" if kind == "account" else "budget"]
+    assert same(at_limit, **end) == WORDS[kind]
+    assert same(lambda record: standing(record, False), **end) == PAUSED
+    assert same(why.limits, **end).endswith(RULES[kind])
+    for note in NOTES:
+        assert RULES[kind] in rule_of(ended(**end, note=note))
+    assert not same(lambda record: cut_off([record], ""), **end)
+
+
+@LOOP
+@pytest.mark.parametrize("cause", ["none", "a text", "a list", "no kind", "a wrong type"])
+def test_a_log_without_a_cause(loop: str, cause: str) -> None:
+    """From before, or changed by somebody: no hook, the note as it is, never resumed by itself, and no traceback."""
+    facts = {"a text": "cost", "a list": [], "no kind": {}, "a wrong type": {"kind": "cost", "used": "much"}}
+    more = {"cause": facts[cause]} if cause in facts else {}
+    record = ended(loop, REASON_AT_LIMIT[loop], 4, note=WORDS["account"]) | more
+    assert moments(record) == ["paused"] and at_limit(record) == WORDS["account"]
+    assert why.limits(record) == "" and rule_of(record)
+    assert standing(record, False) == PAUSED and not cut_off([record], "")
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason", "code", "expected"),
+    [
+        ("ooda", "success-signal", 0, ["done"]),
+        ("ooda", "failures", 1, ["failed", "stuck"]),
+        ("ooda", "agent", 1, ["failed", "needs_person"]),
+        ("ooda", "signal", 143, ["stopped"]),
+        ("reflex", "stagnation", 4, ["paused", "stuck"]),
+        ("reflex", "gone", 1, ["failed", "needs_person"]),
+        ("flow", "error", 1, ["failed", "stuck", "needs_person"]),
+        ("goal", "budget", 4, ["paused", "budget"]),
+        ("goal", "limit", 4, ["paused"]),
+        ("goal", "G2", 4, ["paused", "needs_person"]),
+        ("goal", "asked", 4, ["paused"]),
+    ],
+)
+def test_all_other_ends_under_any_note(loop: str, reason: str, code: int, expected: list[str]) -> None:
+    """No moment of a hook is read from a note."""
+    assert same(moments, loop=loop, reason=reason, code=code) == expected
+
+
+@pytest.mark.parametrize(("cause", "last"), [("cancel", "rooda goal cancel ends it now"), ("pause", "Resume: ")])
+def test_a_request_under_any_note(cause: str, last: str) -> None:
+    """Who cancels a goal from another terminal is not told how to resume it."""
+    goal = {"verdict": "SHIP", "done": 1, "remaining": 1, "allowance": "$5", "status": "paused", "criteria": {}}
+    goal |= {"cost": "$1", "budget": "$5", "points": 0, "type": "2A", "verified": [], "confidence": "", "alt": ""}
+    goal |= {"risk": "", "claimed": [], "tests_changed": []}
+    for note in NOTES:
+        said = lines(ended("goal", "asked", 4, Cause(cause), **goal, note=note))
+        assert said[2].text.startswith(last)
+
+
+@pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow", "not-started", ""])
+def test_a_cure_under_any_note(outcome: str) -> None:
+    """What a person can do about a refusal comes from `refused`."""
+    curable = outcome in ("auth", "config", "context_overflow")
+    for note in filter(None, NOTES):
+        said = lines(ended("ooda", "agent", 1, refused=outcome, note=note))
+        assert any("rooda resume build" in line.text for line in said) == curable
