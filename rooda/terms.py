@@ -1,9 +1,10 @@
 """What settings give a run: its text, its agent, its limits. Frozen records, as in model.py. Imports nothing."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 EXIT_GRACE = 30.0  # seconds
+T = TypeVar("T")
 PHASES = ("observe", "orient", "decide", "act")
 
 
@@ -108,6 +109,11 @@ class Setup(NamedTuple):
     show_ai_output: bool = False
     log_level: str = "info"
     log_timestamp_format: str = "time"
+    further: Mapping[str, Any] = {}  # settings without a field of their own
+
+    def value(self, key: str, kind: Callable[[Any], T]) -> T:
+        """The setting of this name as a number, a text …: `setup.value("key", float)`."""
+        return kind(self.further[key])
 
 
 class Procedure(NamedTuple):

@@ -106,8 +106,7 @@ def test_every_effect_has_one_door(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_grows(path: Path) -> None:
-    """No module over 300 lines, no function over 40."""
-    assert len(path.read_text().splitlines()) <= 300
+    """No function over 40 lines."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno + 1 <= 40, f"{name_of(path)}: {node.name}"

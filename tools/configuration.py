@@ -5,24 +5,19 @@ With --print it writes the page to standard output instead; a test compares that
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 
 from making import made
 
-from rooda.cli import options
 from rooda.settings.hooks import HOOKS
-from rooda.settings.loop_kinds import KINDS, SHARED
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, flag_of, variable_of
+from rooda.settings.loop_kinds import OWN
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, variable_of
 from rooda.settings.shapes import FRAGMENT, GATE, Key
 from rooda.settings.toml_text import toml_value
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "configuration.md")
-SPECIAL = {
-    "promise_signals": "on for the built-in procedures, off for yours",
-    "quality_gates": "those of AGENTS.md",
-}
+GROUPS = ("agent", "budget", "call", "way", "screen")  # in the order of the sentence about shared keys
 
 HEAD = """\
 <!-- Made from rooda/settings/schema.py. To make it again: python tools/configuration.py -->
@@ -133,7 +128,7 @@ These names are commands or are kept for commands, and can't be procedures:
 
 
 def page() -> str:
-    rows = [(f"`{key}`", _kind(row), _default(key), _flag(key), _what(row)) for key, row in LOOP.items()]
+    rows = [(f"`{key}`", _kind(row), _default(row), _flag(row, key), _what(row)) for key, row in LOOP.items()]
     own = {key: row for key, row in PROCEDURE.items() if key not in LOOP}
     agent = {key: row for key, row in AGENT.items() if row.what}
     older = ", ".join(f"`{old}` for `{new}`" for old, new in OLDER.items())
@@ -154,7 +149,7 @@ def page() -> str:
         + _keys(PRICE)
         + REST.format(
             kinds=_kinds(),
-            shared=", ".join(f"`{key}`" for key in SHARED),
+            shared=", ".join(f"`{key}`" for key in sorted(SHARED, key=lambda key: GROUPS.index(SHARED[key].group))),
             older=older,
             hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
@@ -163,7 +158,7 @@ def page() -> str:
 
 
 def _kinds() -> str:
-    own = {kind: {key: row for key, row in keys.items() if key not in SHARED} for kind, keys in KINDS.items()}
+    own = {kind: {key: row for key, row in keys.items() if key not in SHARED} for kind, keys in OWN.items()}
     return "\n".join(f"`[{kind}]`\n\n{_keys(keys)}" for kind, keys in own.items())
 
 
@@ -182,27 +177,23 @@ def _with_rule(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[t
 
 
 def _kind(row: Key) -> str:
-    text = row.kind.expected.removeprefix("must be ")
-    words = text.removeprefix("one of ")
-    return " ".join(f"`{word}`" for word in words.split(", ")) if words != text else text
+    return " ".join(f"`{word}`" for word in row.kind.choices) or row.kind.expected.removeprefix("must be ")
 
 
 def _what(row: Key) -> str:
     return row.what.replace("<", "&lt;").replace("|", "\\|")
 
 
-def _default(key: str) -> str:
-    with open(os.path.join(ROOT, "config", "rooda.toml"), "rb") as file:
-        loop = tomllib.load(file)["loop"]
-    return f"`{toml_value(loop[key])}`" if key in loop else SPECIAL.get(key, "none")
+def _default(row: Key) -> str:
+    return row.unset if row.default is None else f"`{toml_value(row.default)}`"
 
 
-def _flag(key: str) -> str:
+def _flag(row: Key, key: str) -> str:
     """The option's words, where it has an option that people are told of."""
-    for option in options.for_start():
-        if flag_of(key) in option.opts and not getattr(option, "hidden", False):
-            return " ".join(f"`{word}`" for word in sorted(option.opts, key=len, reverse=True))
-    return "`--no-gates`" if key == "quality_gates" else ""
+    if row.flag is None or row.flag.hidden:
+        return ""
+    words = [word.partition("/")[0] for word in row.flag.named(key) if word.startswith("-")]
+    return " ".join(f"`{word}`" for word in sorted(words, key=len, reverse=True))
 
 
 if __name__ == "__main__":

@@ -7,20 +7,42 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.cli import kinds
+from rooda.cli.options import is_untyped
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.model import Json
 from rooda.policy.references import filled, starred
 from rooda.policy.secrets import HIDDEN
-from rooda.terms import PHASES
+from rooda.settings.loop_kinds import OWN
+from rooda.settings.schema import PROCEDURE
+from rooda.settings.shapes import PHASE, TEXTS
 from rooda.world import accounts, origin
 
-AGENT = ("agent", "ai_cmd_alias", "ai_cmd")  # each replaces the others
-FILES = (*PHASES, "context")  # which may be texts as well
-KEPT = (  # limits and counts are in the run's own files; how it is shown is decided anew each time
-    *(*AGENT, "model", *FILES, "param", "preamble", "no_gates", "safety", "log_level", "config"),
-    *("token_budget", "iteration_timeout", "idle_timeout", "sequential", "exec_checks", "check_timeout"),
-)
+AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
+
+
+GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # in the order in which they are shown
+
+
+def _kept() -> tuple[str, ...]:
+    """The options that go on: those of the settings' rows that are kept, and --config.
+
+    Limits and counts are in the run's own files; how it is shown is decided anew each time.
+    """
+    rows = [item for keys in (PROCEDURE, *OWN.values()) for item in keys.items()]
+    kept = [(row.group, row.flag.parameter(key)) for key, row in rows if row.flag and row.kept]
+    kept.append(("config", "config"))
+    kept.sort(key=lambda each: GROUPS.index(each[0]) if each[0] in GROUPS else len(GROUPS))
+    return tuple(dict.fromkeys(name for _, name in kept))
+
+
+def _files() -> tuple[str, ...]:
+    """The options whose texts may be files as well."""
+    rows = PROCEDURE.items()
+    return tuple(row.flag.parameter(key) for key, row in rows if row.flag and row.kind in (PHASE, TEXTS))
+
+
+KEPT, FILES = _kept(), _files()
 
 
 class Option(NamedTuple):
@@ -115,7 +137,7 @@ def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[
     if name in ("config", "param"):
         return name == "config" and here.config is not None
     value = typed.get(name)
-    return not (value is None or value == () or (value is False and name != "preamble"))
+    return not is_untyped(value, bool(before[name].parameter.secondary_opts))
 
 
 def _with_keys(option: Option) -> Option:

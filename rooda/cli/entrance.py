@@ -8,7 +8,8 @@ from rooda.errors import Undecided
 from rooda.model import Json
 from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
-from rooda.terms import Agent, Budget, Setup
+from rooda.settings.schema import LOOP
+from rooda.terms import Agent, Setup
 from rooda.world import accounts, identity, lock, orders, survivors
 from rooda.world.agents import preflight
 from rooda.world.runfolder import make_home
@@ -73,13 +74,10 @@ def _introduced(held: lock.Lock) -> None:
 
 def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    now, before = setup.budget, accounts.last_limits(workspace, name, kind)
-    budget = Budget(
-        now.cost if "max_cost" in typed or not before.cost else before.cost,
-        now.tokens if "max_tokens" in typed or not before.tokens else before.tokens,
-        now.seconds if "max_duration" in typed or not before.seconds else before.seconds,
-    )
-    return setup._replace(budget=budget)
+    before = accounts.last_limits(workspace, name, kind)._asdict()
+    fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
+    going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
+    return setup._replace(budget=setup.budget._replace(**going_on))
 
 
 def warn(screen: Screen, text: str) -> None:

@@ -82,5 +82,4 @@ def _others(defaults: dict[str, Any]) -> str:
 
 
 def _choices(row: Key) -> str:
-    words = row.kind.expected.removeprefix("must be one of ")
-    return "" if words == row.kind.expected else f": {words}"
+    return f": {', '.join(row.kind.choices)}" if row.kind.choices else ""

@@ -1,15 +1,16 @@
 """The options of a run, said once: for `rooda P`, `rooda run P` and `rooda resume P`."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
 
 from rooda.errors import UsageProblem
 from rooda.model import Json
-from rooda.settings.kinds import shown
-from rooda.settings.schema import LOOP
-from rooda.terms import PHASES
+from rooda.settings.kinds import FLAG, Kind, shown
+from rooda.settings.schema import PROCEDURE, SHARED
+from rooda.settings.shapes import PARAMETERS, Key, Option
 
 
 class Asked(NamedTuple):
@@ -28,78 +29,50 @@ class Asked(NamedTuple):
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """A number of [loop], judged and refused in the words of the settings."""
+class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """A setting's value, judged and refused in the words of the settings."""
 
-    name = "number"
+    name = "value"
 
-    def __init__(self, key: str) -> None:
-        self._kind = LOOP[key].kind
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            number = self._kind.read(value)
+            read = self._kind.read(value)
         except ValueError:
             self.fail(f"{self._kind.expected}, got {shown(value)}.", param, ctx)
-        for fault in self._kind.faults(number):
+        for fault in self._kind.faults(read):
             self.fail(f"{fault.text}.", param, ctx)
-        return number
+        return read
 
 
-def _limit() -> list[click.Parameter]:
+def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[click.Parameter]:  # type: ignore[type-arg]
+    """The options of the keys of one group. `types`: values that are judged in other words than the settings'."""
+    return [_option(key, row.flag, row, types.get(key)) for key, row in keys.items() if row.flag and row.group == group]
+
+
+def _option(key: str, flag: Option, row: Key, own: click.ParamType | None) -> click.Option:  # type: ignore[type-arg]
+    option = partial(click.Option, flag.named(key), help=flag.help, hidden=flag.hidden)
+    if flag.switch or row.kind is FLAG:
+        return option(is_flag=True, default=None if flag.both else False)
+    if row.kind.choices:
+        return option(type=click.Choice(row.kind.choices))
+    if flag.many or row.kind.read is str:
+        return option(multiple=flag.many, metavar=flag.metavar or None)
+    return option(type=own or Value(row.kind), metavar=flag.metavar or "N")
+
+
+def _limit(keys: Mapping[str, Key]) -> list[click.Parameter]:
+    return [*of(keys, "call"), *of(keys, "budget")]
+
+
+def _way(keys: Mapping[str, Key]) -> list[click.Parameter]:
     return [
-        _number("-n", "--max-iterations", key="default_iterations", help="Stop after N iterations; 0 = unlimited."),
-        click.Option(["-u", "--unlimited"], is_flag=True, help="The same as --max-iterations 0."),
-        _number("--failure-threshold", help="Abort after N failures in a row."),
-        _number("--token-budget", help="Warn of a prompt above N tokens; 0 = never."),
-        _number("--iteration-timeout", help="End an agent call after N seconds; 0 = never."),
-        _number("--idle-timeout", help="End it after N seconds without output."),
-        *_limits(),
-    ]
-
-
-def _limits() -> list[click.Parameter]:
-    return [
-        _number("--max-cost", help="Start no further agent after N dollars, resumes counted."),
-        _number("--max-tokens", help="… after N tokens."),
-        _number("--max-duration", help="… after N seconds, or a time such as 2h30m."),
-    ]
-
-
-def _number(*names: str, key: str = "", help: str) -> click.Option:
-    setting = key or names[0].strip("-").replace("-", "_")
-    return click.Option(names, type=Number(setting), metavar="N", help=help)
-
-
-def _agent() -> list[click.Parameter]:
-    return [
-        click.Option(["--agent"], metavar="NAME", help="An agent of the settings: claude, codex, demo, …"),
-        click.Option(["--ai-cmd-alias"], metavar="NAME", help="Older word for --agent.", hidden=True),
-        click.Option(["--ai-cmd"], metavar="COMMAND", help="Any command that reads a prompt on stdin."),
-        click.Option(["--model"], metavar="NAME", help="Model, as [models] of the settings maps it."),
-    ]
-
-
-def _prompt() -> list[click.Parameter]:
-    phases: list[click.Parameter] = [
-        click.Option([f"--{phase}"], multiple=True, metavar="TEXT|FILE", help=f"Replace the {phase} phase.")
-        for phase in PHASES
-    ]
-    return [
-        *phases,
-        click.Option(["-c", "--context"], multiple=True, metavar="TEXT|FILE", help="Add to the prompt; repeatable."),
-        click.Option(["--param"], multiple=True, metavar="NAME=VALUE", help="Value of a {{NAME}} placeholder."),
-        click.Option(["--preamble/--no-preamble"], default=None, help="Say before the prompt what rooda is."),
-    ]
-
-
-def _way() -> list[click.Parameter]:
-    return [
-        click.Option(["--no-gates"], is_flag=True, help="Run no quality gates."),
-        click.Option(["--safety"], type=click.Choice(["snapshot", "off"]), help="Save the work tree or not."),
+        *of(keys, "way"),
         click.Option(["-v", "--verbose"], is_flag=True, help="Show the agent's output and details."),
         click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
-        click.Option(["--log-level"], type=click.Choice(["debug", "info", "warn", "error"]), help="How much is said."),
+        *of(keys, "screen"),
         click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
         click.Option(["--detach"], is_flag=True, help="Run in the background; see status, logs -f, stop."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
@@ -109,15 +82,21 @@ def _way() -> list[click.Parameter]:
 
 def for_start() -> list[click.Parameter]:
     return [
-        *_limit(),
-        *_agent(),
-        *_prompt(),
+        *_numbers(),
+        *of(PROCEDURE, "agent"),
+        *of(PROCEDURE, "prompt"),
         click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
         click.Option(["--resume"], is_flag=True, help="Go on with an earlier run if there is one."),
         click.Option(["--fresh"], is_flag=True, help="Start over whatever was there."),
         worktree(),
-        *_way(),
+        *_way(PROCEDURE),
     ]
+
+
+def _numbers() -> list[click.Parameter]:
+    iterations, *others = _limit(PROCEDURE)
+    unlimited = click.Option(["-u", "--unlimited"], is_flag=True, help="The same as --max-iterations 0.")
+    return [iterations, unlimited, *others]
 
 
 def worktree() -> click.Option:
@@ -125,13 +104,12 @@ def worktree() -> click.Option:
 
 
 def for_resume() -> list[click.Parameter]:
-    return [*_limit(), *_agent(), *_prompt(), *_way()]
+    return [*_numbers(), *of(PROCEDURE, "agent"), *of(PROCEDURE, "prompt"), *_way(PROCEDURE)]
 
 
 def for_kind() -> list[click.Parameter]:
     """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
-    times = [option for option in _limit() if option.name in ("iteration_timeout", "idle_timeout", "token_budget")]
-    return [*_agent(), *times, *_limits(), *(option for option in _way() if option.name != "no_gates")]
+    return [*of(SHARED, "agent"), *_limit(SHARED), *_way(SHARED)]
 
 
 def asked(typed: Json) -> Asked:
@@ -144,15 +122,33 @@ def asked(typed: Json) -> Asked:
         raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
     if typed.get("unlimited") and typed["max_iterations"] is not None:
         raise UsageProblem("--unlimited and --max-iterations are mutually exclusive.")
-    flags: Json = {}
-    for name, take in _FLAGS.items():
-        value = typed.get(name)
-        untyped = value is None or value == () or (value is False and name != "preamble")  # 0 is typed
-        if not untyped:
-            flags[take[0]] = take[1](value)
+    flags = flags_of(PROCEDURE, typed)
+    if typed.get("unlimited"):
+        flags["default_iterations"] = 0
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
     return Asked(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
+
+
+def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
+    """What was typed of these keys."""
+    flags: Json = {}
+    for key, row in keys.items():
+        value = typed.get(row.flag.parameter(key)) if row.flag else None
+        if row.flag and not is_untyped(value, row.flag.both):
+            flags.setdefault(row.flag.sets or key, _read(row, value))
+    return flags
+
+
+def is_untyped(value: Any, both: bool) -> bool:
+    """0 is typed. `both`: there is a word for no, too."""
+    return value is None or value == () or (value is False and not both)
+
+
+def _read(row: Key, value: Any) -> Any:
+    if row.kind is PARAMETERS:
+        return _parameters(value)
+    return list(value) if row.flag and row.flag.many else value
 
 
 def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -163,20 +159,3 @@ def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
             raise UsageProblem(f"--param {pair!r} is not of the form NAME=VALUE.")
         found[name] = value
     return found
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-_FLAGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "max_iterations": ("default_iterations", _same),
-    "unlimited": ("default_iterations", lambda _: 0),
-    **{name: (name, _same) for name in ("failure_threshold", "token_budget", "iteration_timeout", "idle_timeout")},
-    **{name: (name, _same) for name in ("max_cost", "max_tokens", "max_duration")},
-    **{name: (name, _same) for name in ("ai_cmd", "model", "preamble", "no_gates", "safety", "log_level")},
-    "ai_cmd_alias": ("agent", _same),
-    "agent": ("agent", _same),
-    **{name: (name, list) for name in (*PHASES, "context")},
-    "param": ("parameters", _parameters),
-}

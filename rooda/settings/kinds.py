@@ -26,6 +26,7 @@ class Kind(NamedTuple):
     expected: str
     faults: Callable[[Any], list[Fault]]
     read: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()  # the only words it may be
 
 
 def shown(value: object) -> str:
@@ -91,7 +92,7 @@ def word(*words: str) -> Kind:
         near = meant(value, words) if isinstance(value, str) else ""
         return [Fault((), f"{expected}, got {shown(value)}{near}")]
 
-    return Kind(expected, faults, str.strip)
+    return Kind(expected, faults, str.strip, words)
 
 
 def _read_flag(text: str) -> bool:

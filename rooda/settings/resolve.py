@@ -9,7 +9,7 @@ from rooda.settings.kinds import nearest
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
 from rooda.settings.schema import LOOP, flag_of
-from rooda.settings.setup import setup_of
+from rooda.settings.setup import filled, setup_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
 from rooda.terms import Gate, Procedure
@@ -26,8 +26,6 @@ __all__ = [
     "summary",
     "unknown",
 ]
-
-_PLAIN = ("failure_threshold", "gates_from_commands", "on_interrupted", "preamble")
 
 
 def names(settings: Settings) -> list[str]:
@@ -54,7 +52,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
     look = lookup(settings, name, flags)
     builtin = shipped_whole(look)
     table = own(settings, name)
-    return Procedure(
+    made = Procedure(
         name=name,
         phases=phases_of(look),
         setup=setup_of(settings, look),
@@ -63,11 +61,10 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         summary=summary(settings, name),
         description=table.get("description", ""),
         builtin=builtin,
-        max_iterations=look.value("default_iterations", 0),
         gates=_gates(look),
         promise_signals=_promise_signals(look, builtin),
-        **{key: found.value for key in _PLAIN if (found := look.find(key))},
     )
+    return filled(made, look)
 
 
 def require(settings: Settings, name: str) -> None:

@@ -1,54 +1,275 @@
-"""Every setting there is: its kind and what it means. Checks, comments of `rooda init` and suggestions read this."""
+"""Every setting of [loop], procedures and agents, one row each.
+
+Derived from the rows: what is valid, options, environment variables, what a resume keeps, what a run is set up with,
+the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
+"""
 
 from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
-from rooda.settings.shapes import AGENT_ENV, GATES, PARAMETERS, PHASE, TEXTS, Key
+from rooda.settings.shapes import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
 
 LOOP = {
     "default_iterations": Key(
-        whole(0), "iterations per run; 0 = until stopped or failing", ("max_iterations", "max_iteration")
+        whole(0),
+        "iterations per run; 0 = until stopped or failing",
+        ("max_iterations", "max_iteration"),
+        default=0,
+        flag=Option("Stop after N iterations; 0 = unlimited.", ("-n", "--max-iterations")),
+        kinds=PROCEDURES,
+        into="procedure.max_iterations",
+        group="call",
     ),
-    "failure_threshold": Key(whole(1), "failures in a row after which a run aborts"),
-    "agent": Key(TEXT, "which agent of [agents] does the work"),
-    "ai_cmd": Key(COMMAND, "any command that reads the prompt on stdin, instead of an agent by name", ("command",)),
-    "ai_cmd_alias": Key(TEXT, "older name of agent"),
-    "model": Key(TEXT, "the model the agent is told to use; [models] translates"),
-    "read_only": Key(FLAG, "the agent may read and not change anything; an agent that can't be told so is refused"),
-    "allowed_tools": Key(NAMES, "the only tools the agent has, by its own names for them; [] = all"),
-    "denied_tools": Key(NAMES, "tools that the agent does not get"),
-    "max_cost": Key(AMOUNT, "dollars a run may cost, resumes counted; 0 = no limit"),
-    "max_tokens": Key(whole(0), "tokens its agents may use, read and written; 0 = no limit"),
-    "max_duration": Key(DURATION, "how long it may run, in seconds or as 2h30m; 0 = no limit"),
-    "call_budget": Key(AMOUNT, "dollars after which the agent's CLI ends a call by itself; 0 = no limit"),
-    "quality_gates": Key(GATES, "shell commands that must exit 0 after each iteration; [] = none", ("gates", "checks")),
-    "gates_from_commands": Key(FLAG, "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others"),
-    "token_budget": Key(whole(0), "tokens in a prompt above which a warning is printed; 0 = no check"),
-    "token_encoding": Key(word("o200k_base", "cl100k_base"), "the vocabulary tokens are counted with"),
-    "iteration_timeout": Key(SECONDS, "seconds one agent call may take; 0 = no limit", ("timeout",)),
-    "idle_timeout": Key(SECONDS, "seconds an agent may be silent; 0 = no limit"),
-    "kill_grace": Key(SECONDS, "seconds between asking an agent to stop and killing it"),
-    "retry_wait": Key(SECONDS, "seconds before the next call after a passing fault of the service; doubles each time"),
-    "on_limit": Key(word("wait", "stop", "switch"), "what happens at a usage limit of the agent's account"),
-    "fallback": Key(NAMES, "agents to switch to, in order, while the account of the first may not be used"),
-    "max_output_buffer": Key(whole(1024), "bytes of an agent's output that are searched for signals"),
-    "on_interrupted": Key(word("ask", "resume", "fresh"), "what a start does with an interrupted earlier run"),
-    "safety": Key(word("snapshot", "off"), "snapshot: git keeps the work tree before and after each iteration"),
-    "promise_signals": Key(FLAG, "an agent may end a loop with <promise>SUCCESS</promise>; unset: built-in ones only"),
-    "preamble": Key(FLAG, "prompts begin with the agent's role and the iteration"),
-    "show_ai_output": Key(FLAG, "stream the agent's output"),
-    "log_level": Key(word("debug", "info", "warn", "error"), "how much is printed"),
-    "log_timestamp_format": Key(word("time", "time-ms", "relative", "iso", "none"), "how lines begin"),
+    "failure_threshold": Key(
+        whole(1),
+        "failures in a row after which a run aborts",
+        default=3,
+        flag=Option("Abort after N failures in a row."),
+        kinds=PROCEDURES,
+        into="procedure.failure_threshold",
+        group="call",
+    ),
+    "agent": Key(
+        TEXT,
+        "which agent of [agents] does the work",
+        flag=Option("An agent of the settings: claude, codex, demo, …", metavar="NAME"),
+        kept=True,
+        group="agent",
+    ),
+    "ai_cmd": Key(
+        COMMAND,
+        "any command that reads the prompt on stdin, instead of an agent by name",
+        ("command",),
+        flag=Option("Any command that reads a prompt on stdin.", metavar="COMMAND"),
+        kept=True,
+        group="agent",
+    ),
+    "ai_cmd_alias": Key(
+        TEXT,
+        "older name of agent",
+        flag=Option("Older word for --agent.", metavar="NAME", sets="agent", hidden=True),
+        kept=True,
+        group="agent",
+    ),
+    "model": Key(
+        TEXT,
+        "the model the agent is told to use; [models] translates",
+        flag=Option("Model, as [models] of the settings maps it.", metavar="NAME"),
+        kept=True,
+        group="agent",
+    ),
+    "read_only": Key(
+        FLAG,
+        "the agent may read and not change anything; an agent that can't be told so is refused",
+        default=False,
+        kinds=PROCEDURES,
+        group="agent",
+    ),
+    "allowed_tools": Key(
+        NAMES, "the only tools the agent has, by its own names for them; [] = all", default=[], group="agent"
+    ),
+    "denied_tools": Key(NAMES, "tools that the agent does not get", default=[], group="agent"),
+    "max_cost": Key(
+        AMOUNT,
+        "dollars a run may cost, resumes counted; 0 = no limit",
+        default=0,
+        flag=Option("Start no further agent after N dollars, resumes counted."),
+        into="budget.cost",
+        group="budget",
+    ),
+    "max_tokens": Key(
+        whole(0),
+        "tokens its agents may use, read and written; 0 = no limit",
+        default=0,
+        flag=Option("… after N tokens."),
+        into="budget.tokens",
+        group="budget",
+    ),
+    "max_duration": Key(
+        DURATION,
+        "how long it may run, in seconds or as 2h30m; 0 = no limit",
+        default=0,
+        flag=Option("… after N seconds, or a time such as 2h30m."),
+        into="budget.seconds",
+        group="budget",
+    ),
+    "call_budget": Key(
+        AMOUNT,
+        "dollars after which the agent's CLI ends a call by itself; 0 = no limit",
+        default=0,
+        group="agent",
+    ),
+    "quality_gates": Key(
+        GATES,
+        "shell commands that must exit 0 after each iteration; [] = none",
+        ("gates", "checks"),
+        unset="those of AGENTS.md",
+        flag=Option("Run no quality gates.", ("--no-gates",), sets="no_gates", switch=True),
+        kinds=PROCEDURES,
+        kept=True,
+        group="way",
+    ),
+    "gates_from_commands": Key(
+        FLAG,
+        "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others",
+        default=False,
+        kinds=PROCEDURES,
+        into="procedure.gates_from_commands",
+        group="way",
+    ),
+    "token_budget": Key(
+        whole(0),
+        "tokens in a prompt above which a warning is printed; 0 = no check",
+        default=100000,
+        flag=Option("Warn of a prompt above N tokens; 0 = never."),
+        kept=True,
+        into="setup.token_budget",
+        group="call",
+    ),
+    "token_encoding": Key(
+        word("o200k_base", "cl100k_base"),
+        "the vocabulary tokens are counted with",
+        default="o200k_base",
+        into="setup.token_encoding",
+        group="call",
+    ),
+    "iteration_timeout": Key(
+        SECONDS,
+        "seconds one agent call may take; 0 = no limit",
+        ("timeout",),
+        default=0,
+        flag=Option("End an agent call after N seconds; 0 = never."),
+        kept=True,
+        into="bounds.iteration_timeout",
+        group="call",
+    ),
+    "idle_timeout": Key(
+        SECONDS,
+        "seconds an agent may be silent; 0 = no limit",
+        default=0,
+        flag=Option("End it after N seconds without output."),
+        kept=True,
+        into="bounds.idle_timeout",
+        group="call",
+    ),
+    "kill_grace": Key(
+        SECONDS,
+        "seconds between asking an agent to stop and killing it",
+        default=5,
+        into="bounds.kill_grace",
+        group="call",
+    ),
+    "retry_wait": Key(
+        SECONDS,
+        "seconds before the next call after a passing fault of the service; doubles each time",
+        default=5,
+        into="setup.retry_wait",
+        group="call",
+    ),
+    "on_limit": Key(
+        word("wait", "stop", "switch"),
+        "what happens at a usage limit of the agent's account",
+        default="wait",
+        group="budget",
+    ),
+    "fallback": Key(
+        NAMES,
+        "agents to switch to, in order, while the account of the first may not be used",
+        default=[],
+        group="budget",
+    ),
+    "max_output_buffer": Key(
+        whole(1024),
+        "bytes of an agent's output that are searched for signals",
+        default=10485760,
+        into="bounds.max_output_buffer",
+        group="call",
+    ),
+    "on_interrupted": Key(
+        word("ask", "resume", "fresh"),
+        "what a start does with an interrupted earlier run",
+        default="ask",
+        kinds=PROCEDURES,
+        into="procedure.on_interrupted",
+        group="way",
+    ),
+    "safety": Key(
+        word("snapshot", "off"),
+        "snapshot: git keeps the work tree before and after each iteration",
+        default="off",
+        flag=Option("Save the work tree or not."),
+        kept=True,
+        into="setup.safety",
+        group="way",
+    ),
+    "promise_signals": Key(
+        FLAG,
+        "an agent may end a loop with <promise>SUCCESS</promise>; unset: built-in ones only",
+        unset="on for the built-in procedures, off for yours",
+        kinds=PROCEDURES,
+        group="way",
+    ),
+    "preamble": Key(
+        FLAG,
+        "prompts begin with the agent's role and the iteration",
+        default=False,
+        flag=Option("Say before the prompt what rooda is.", ("--preamble/--no-preamble",)),
+        kinds=PROCEDURES,
+        kept=True,
+        into="procedure.preamble",
+        group="prompt",
+    ),
+    "show_ai_output": Key(
+        FLAG, "stream the agent's output", default=False, into="setup.show_ai_output", group="screen"
+    ),
+    "log_level": Key(
+        word("debug", "info", "warn", "error"),
+        "how much is printed",
+        default="info",
+        flag=Option("How much is said."),
+        kept=True,
+        into="setup.log_level",
+        group="screen",
+    ),
+    "log_timestamp_format": Key(
+        word("time", "time-ms", "relative", "iso", "none"),
+        "how lines begin",
+        default="time",
+        into="setup.log_timestamp_format",
+        group="screen",
+    ),
 }
+
+SHARED = {key: row for key, row in LOOP.items() if row.kinds == ALL}
+
+
+def _phase(name: str, what: str) -> Key:
+    flag = Option(f"Replace the {name} phase.", metavar="TEXT|FILE", many=True)
+    return Key(PHASE, what, flag=flag, kinds=PROCEDURES, kept=True, group="prompt")
+
 
 PROCEDURE = {
     "display": Key(TEXT, "the name on screen"),
     "summary": Key(ANY_TEXT, "one line for rooda list"),
     "description": Key(ANY_TEXT, "a paragraph for rooda info"),
-    "observe": Key(PHASE, "first phase: text, file, builtin:NAME, or an array of them"),
-    "orient": Key(PHASE, "second phase"),
-    "decide": Key(PHASE, "third phase"),
-    "act": Key(PHASE, "fourth phase"),
-    "context": Key(TEXTS, "files or texts added to every prompt"),
-    "parameters": Key(PARAMETERS, "values for {{name}} in the phases"),
+    "observe": _phase("observe", "first phase: text, file, builtin:NAME, or an array of them"),
+    "orient": _phase("orient", "second phase"),
+    "decide": _phase("decide", "third phase"),
+    "act": _phase("act", "fourth phase"),
+    "context": Key(
+        TEXTS,
+        "files or texts added to every prompt",
+        flag=Option("Add to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True),
+        kinds=PROCEDURES,
+        kept=True,
+        group="prompt",
+    ),
+    "parameters": Key(
+        PARAMETERS,
+        "values for {{name}} in the phases",
+        flag=Option("Value of a {{NAME}} placeholder.", ("--param",), metavar="NAME=VALUE", many=True),
+        kinds=PROCEDURES,
+        kept=True,
+        group="prompt",
+    ),
     **LOOP,
 }
 
@@ -97,12 +318,11 @@ _COMMANDS = """
 """
 RESERVED = frozenset(_COMMANDS.split())
 
-_FLAGS = {"default_iterations": "--max-iterations", "parameters": "--param"}
-
 
 def flag_of(key: str) -> str:
     """The command line's word for a setting."""
-    return _FLAGS.get(key, "--" + key.replace("_", "-"))
+    row = PROCEDURE.get(key)
+    return ((row and row.flag) or Option("")).flag(key)
 
 
 def variable_of(key: str) -> str:

@@ -1,19 +1,16 @@
 """From settings to what a loop of any kind is run with."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from rooda.settings.agents import agent_of, priced
-from rooda.settings.budget import budget
 from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
+from rooda.settings.schema import LOOP
 from rooda.settings.tiers import Settings
-from rooda.terms import Bounds, Setup
+from rooda.terms import Bounds, Budget, Procedure, Setup
 
-_PLAIN = (
-    *("token_budget", "token_encoding", "safety"),
-    *("show_ai_output", "log_level", "log_timestamp_format"),
-)
+R = TypeVar("R", Bounds, Budget, Procedure, Setup)
 
 
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setup, Lookup]:
@@ -27,11 +24,16 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setu
 
 def setup_of(settings: Settings, look: Lookup) -> Setup:
     """What all kinds of loops share, without prices."""
-    found: dict[str, Any] = {key: value for key in _PLAIN if (value := look.value(key, None)) is not None}
-    found["retry_wait"] = float(look.value("retry_wait", 5))
-    return Setup(agent_of(look), budget(look), _bounds(look), hooks(settings), **found)
+    made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
+    further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
+    return filled(made, look)._replace(further=further)
 
 
-def _bounds(look: Lookup) -> Bounds:
-    standard = Bounds()._asdict().items()
-    return Bounds(**{key: type(value)(look.value(key, value)) for key, value in standard})
+def filled(record: R, look: Lookup) -> R:
+    """The record with the fields that rows of the schema name with `into`, as far as they are set."""
+    fields = {}
+    for key, row in LOOP.items():
+        name, _, field = row.into.partition(".")
+        if field and name == type(record).__name__.lower() and (found := look.find(key)):
+            fields[field] = type(getattr(record, field))(row.converted(found.value))
+    return record._replace(**fields)

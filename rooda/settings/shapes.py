@@ -5,13 +5,55 @@ from typing import Any, NamedTuple
 
 from rooda.settings.kinds import ANY_TEXT, COMMAND, SCALAR, SECONDS, TEXT, Fault, Kind, meant, shown
 
+ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] holds for
+
+
+class Option(NamedTuple):
+    """The command-line option that sets a key. The command line makes its parameters from this."""
+
+    help: str
+    words: tuple[str, ...] = ()  # --the-key if empty; a last one without dashes is the parameter's name
+    metavar: str = ""  # N if empty
+    sets: str = ""  # the key it sets, if that is another one
+    switch: bool = False  # takes no value, whatever the key's kind
+    many: bool = False  # may be repeated
+    hidden: bool = False
+
+    @property
+    def both(self) -> bool:
+        """True if there is a word for no as well as one for yes."""
+        return any("/" in word for word in self.words)
+
+    def named(self, key: str) -> tuple[str, ...]:
+        return self.words or (f"--{key.replace('_', '-')}",)
+
+    def flag(self, key: str) -> str:
+        """The word that people know it by: the longest, and of --yes/--no the first."""
+        return max((word for word in self.named(key) if word.startswith("-")), key=len).partition("/")[0]
+
+    def parameter(self, key: str) -> str:
+        """The name of its value among all that was typed."""
+        name = self.named(key)[-1]
+        return self.flag(key).lstrip("-").replace("-", "_") if name.startswith("-") else name
+
 
 class Key(NamedTuple):
-    """One row of the schema."""
+    """One setting: all that is to be known of it, but for the code that goes by it."""
 
     kind: Kind
     what: str
     also: tuple[str, ...] = ()  # other words that people try
+    default: Any = None  # in config/rooda.toml; None: not set there
+    unset: str = "none"  # what holds then, for the documentation
+    flag: Option | None = None  # None: no option of its own
+    kinds: str = ALL
+    kept: bool = False  # a resume goes on with what was typed at the start
+    into: str = ""  # record.field that it fills, or setup for Setup.further; empty: its consumer looks it up
+    group: str = ""  # the part of --help that has its option
+
+    def converted(self, value: Any) -> Any:
+        """A valid value as the code wants it: a duration written as a text becomes seconds."""
+        return self.kind.read(value) if isinstance(value, str) else value
 
 
 FEW = 8  # keys that a sentence can list

@@ -17,6 +17,7 @@ from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.model import Json
 from rooda.policy import reflex_names, reflex_rules
+from rooda.settings.reflex_keys import OWN
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
 from rooda.world import clock
@@ -64,9 +65,7 @@ def _number(value: object) -> int | None:
 
 def own_flags(typed: Json) -> Json:
     """What was typed of [reflex]'s own settings."""
-    names = {"limit": "max_iterations", "exec_checks": "exec_checks", "check_timeout": "check_timeout"}
-    flags = {key: typed[name] for name, key in names.items() if typed.get(name) is not None}
-    return {**flags, "sequential": True} if typed.get("sequential") else flags
+    return options.flags_of(OWN, typed)
 
 
 def _refuse_a_second(workspace: str) -> None:
@@ -149,15 +148,7 @@ class _Number(click.FloatRange):
 
 def ways() -> list[click.Parameter]:
     """What `new` and `resume` share beside the agent's options."""
-    return [
-        click.Option(["--sequential"], is_flag=True, help="One agent and one check at a time."),
-        click.Option(
-            ["--exec-checks"],
-            type=click.Choice(["run", "ask", "skip"]),
-            help="What happens to shell commands that the agent writes as checks.",
-        ),
-        click.Option(["--check-timeout"], type=_Number(min=0), metavar="N", help="Seconds a check may take."),
-    ]
+    return [*options.of(OWN, "steps"), *options.of(OWN, "checks", check_timeout=_Number(min=0))]
 
 
 _THRESHOLD = _Number(0, 1)
@@ -169,7 +160,7 @@ new = click.Command(
         click.Option(["--rules"], metavar="FILE", type=click.Path(), help="Rules of your own, as JSON or TOML."),
         click.Option(["--template"], type=click.Choice(TEMPLATES), help="Rules that ship with rooda."),
         click.Option(["--draft"], is_flag=True, help="Let the agent draft rules; you confirm them."),
-        click.Option(["-n", "--max-iterations", "limit"], type=COUNT, metavar="N", help="At most N iterations."),
+        *options.of(OWN, "limit", max_iterations=COUNT),
         click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
         click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
         click.Option(["--ideal-result"], metavar="TEXT", help="What an ideal result is, for the record."),

@@ -1,0 +1,12 @@
+"""The settings that only flows have."""
+
+from rooda.settings.kinds import FLAG, SECONDS, word
+from rooda.settings.shapes import Key
+
+OWN = {
+    "sensors": Key(
+        word("agent", "native"), "who runs the sensors' commands: an agent, or rooda itself", default="agent"
+    ),
+    "sensor_timeout": Key(SECONDS, "seconds one sensor command may take; 0 = no limit", default=0),
+    "no_verify": Key(FLAG, "commits pass over git's pre-commit and commit-msg hooks", default=False),
+}

@@ -1,0 +1,43 @@
+"""The settings that only reflex loops have, or have another default for."""
+
+from rooda.settings.kinds import FLAG, SECONDS, whole, word
+from rooda.settings.schema import LOOP
+from rooda.settings.shapes import WORDS, Key, Option
+
+OWN = {
+    "max_iterations": Key(
+        whole(1),
+        "iterations proposed for a new loop",
+        default=4,
+        flag=Option("At most N iterations.", ("-n", "--max-iterations", "limit")),
+        group="limit",
+    ),
+    "exec_checks": Key(
+        word("run", "ask", "skip"),
+        "what happens to shell commands that an agent wrote as checks",
+        unset="asks on a terminal, else skip",
+        flag=Option("What happens to shell commands that the agent writes as checks."),
+        kept=True,
+        group="checks",
+    ),
+    "check_timeout": Key(
+        SECONDS,
+        "seconds one check may take; 0 = no limit",
+        default=30,
+        flag=Option("Seconds a check may take."),
+        kept=True,
+        group="checks",
+    ),
+    "sequential": Key(
+        FLAG,
+        "one agent at a time",
+        default=False,
+        flag=Option("One agent and one check at a time."),
+        kept=True,
+        group="steps",
+    ),
+    "extraction": Key(word("strict", "lenient"), "whether an answer may have words around its JSON", default="strict"),
+    "phase_models": Key(WORDS, "models of single phases: plan, produce, prepare, evaluate, critique, refine"),
+    "read_only": LOOP["read_only"]._replace(default=None, unset="on for the agents that can be told so"),
+    "log_timestamp_format": LOOP["log_timestamp_format"]._replace(default="none"),
+}

@@ -1,0 +1,56 @@
+"""Writes the defaults of the settings' rows into config/rooda.toml. Run it by hand: python tools/defaults.py
+
+It changes the values of [loop], [reflex], [flow] and [goal]; order and comments stay, and a new key goes last in its
+table. With --print it writes the file to standard output instead; a test compares that with the file.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from making import made
+
+from rooda.settings.loop_kinds import OWN
+from rooda.settings.schema import LOOP
+from rooda.settings.shapes import Key
+from rooda.settings.toml_text import toml_value
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHIPPED = os.path.join(ROOT, "config", "rooda.toml")
+TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **OWN}
+
+
+def text(before: str) -> str:
+    parts = before.split("\n[")
+    return "\n[".join("\n".join(_lines(part)) for part in parts)
+
+
+def _lines(part: str) -> Iterator[str]:
+    """The lines of one table, the first being `name]`, with its defaults."""
+    head, *lines = part.split("\n")
+    rows = TABLES.get(head.removesuffix("]"))
+    yield head
+    if rows is None:
+        yield from lines
+        return
+    found = {key: f"{key} = {toml_value(row.default)}" for key, row in rows.items() if row.default is not None}
+    keys = [line.partition(" = ")[0] for line in lines]
+    last = max((at for at, key in enumerate(keys) if key in rows), default=-1)
+    yield from (found[key] for key in found if last < 0)
+    for at, (line, key) in enumerate(zip(lines, keys, strict=True)):
+        if key not in rows and not _is_setting(line):
+            yield line
+        elif key in found:
+            yield found[key]
+        if at == last:
+            yield from (row for key, row in found.items() if key not in keys)
+
+
+def _is_setting(line: str) -> bool:
+    return " = " in line and not line.startswith("#")
+
+
+if __name__ == "__main__":
+    with open(SHIPPED, encoding="utf-8") as file:
+        shipped = file.read()
+    sys.exit(made(text(shipped), SHIPPED))
