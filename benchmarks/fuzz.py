@@ -8,9 +8,6 @@ import argparse
 import os
 import signal
 import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "fuzz"), str(Path(__file__).parents[1] / "tests")]
 
 LEAST = 0.2  # seconds for 4n that are worth a row
 LIMIT = 60.0
@@ -18,8 +15,8 @@ LIMIT = 60.0
 
 def seconds(name: str, word: str, size: int) -> float:
     """Of one input, in a process of its own."""
-    from fuzz_big import big
-    from fuzz_table import TARGETS
+    from tests.fuzz.fuzz_big import big
+    from tests.fuzz.fuzz_table import TARGETS
 
     data = dict(big(TARGETS[name], size))[word]
     pid = os.fork()
@@ -35,8 +32,8 @@ def seconds(name: str, word: str, size: int) -> float:
 
 def rows(name: str, size: int) -> list[tuple[str, str, list[float]]]:
     """Of the inputs that take longest."""
-    from fuzz_big import big
-    from fuzz_table import TARGETS
+    from tests.fuzz.fuzz_big import big
+    from tests.fuzz.fuzz_table import TARGETS
 
     found = []
     for word, _ in big(TARGETS[name], 64):
@@ -47,7 +44,7 @@ def rows(name: str, size: int) -> list[tuple[str, str, list[float]]]:
 
 
 def main() -> int:
-    from fuzz_table import TARGETS
+    from tests.fuzz.fuzz_table import TARGETS
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET")

@@ -20,9 +20,7 @@ LIMIT = 50  # ms that rooda may add
 CODES = {"INT": 130, "TERM": 143, "HUP": 143}
 # How long a process is held up by getting a guardian, and what one that does nothing takes from the machine.
 STAND = """\
-import sys, time
-sys.path[:0] = sys.argv[1:]
-import os, signal
+import os, time
 from rooda.world import guardian
 began = time.perf_counter()
 guardian.stand()

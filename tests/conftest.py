@@ -1,17 +1,13 @@
 """Fixtures for every test folder: `ws`, a workspace with the procedure `build`, and `bare`, one without settings."""
 
-import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from harness import Workspace
+from kit.workspace import Workspace
 
 settings.register_profile("rooda", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("rooda")

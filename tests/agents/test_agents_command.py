@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import Ran, Workspace
+from kit.workspace import Ran, Workspace
 from rooda.modelserver import clis as pointed
 from rooda.world.agents import conformance
 

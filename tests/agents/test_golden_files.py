@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import clis
-import install
 import pytest
-from recorded_cases import cases
+
+from kit.clis import homes as clis
+from kit.clis import install
+from kit.clis.cases import cases
 
 GOLDEN = Path(__file__).parent / "golden"
 RECORDED = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import install
 import pytest
+
+from kit.clis import install
 
 NPM = """\
 #!/bin/sh

@@ -3,7 +3,6 @@
 import gzip
 import http.client
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -12,11 +11,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import model_server
 import pytest
-from model_server import NOTHING_FITS, ModelServer
 
-from processes import until
+from kit.processes import until
+from rooda.modelserver.server import NOTHING_FITS, ModelServer
 
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 WRITE = {
@@ -249,7 +247,7 @@ def test_as_a_command(tmp_path: Path) -> None:
     """It prints its address, writes its port, reads its scenario from a file, and ends quietly on INT."""
     scenario, port = tmp_path / "s.json", tmp_path / "port"
     scenario.write_text('{"turns": [{"text": "from a file"}]}')
-    command = [sys.executable, os.path.abspath(model_server.__file__)]
+    command = [sys.executable, "-m", "rooda.modelserver"]
     words = [*command, "--scenario", str(scenario), "--port-file", str(port)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness import Ran, Workspace, until
+from kit.workspace import Ran, Workspace, until
 from rooda.terms import Agent
 from rooda.world.agents import environment, preflight, traps
 

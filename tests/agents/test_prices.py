@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Workspace
+from kit.workspace import Workspace
 from rooda import settings
 from rooda.errors import ConfigProblem
 from rooda.model import Usage

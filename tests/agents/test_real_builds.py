@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-import build_cases
-import builds
 import pytest
-from model_server import ModelServer
 
-from harness import Workspace
+from kit.clis import build_cases, builds
+from kit.workspace import Workspace
+from rooda.modelserver.server import ModelServer
 
 USUAL = ("codex", "gemini")
 OTHERS = ("claude", "opencode", "copilot", "qwen", "droid", "pi")

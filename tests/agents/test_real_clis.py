@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import record
+
+from kit.clis import record
 
 PATIENCE = 90.0  # seconds, for a busy machine
 OPTIONAL = ("claude", "opencode", "copilot", "qwen", "droid", "pi")

@@ -6,10 +6,10 @@ import shlex
 import sys
 from pathlib import Path
 
-import install
 import pytest
-import record
-import recorded_cases
+
+from kit.clis import cases as recorded_cases
+from kit.clis import install, record
 
 PROGRAM = """\
 import os, sys, time, urllib.request

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-import server_responses
-from server_scenario import Reply, Script
-from server_tools import choose, from_schema, least
+
+from rooda.modelserver import responses as server_responses
+from rooda.modelserver.scenario import Reply, Script
+from rooda.modelserver.tools import choose, from_schema, least
 
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 

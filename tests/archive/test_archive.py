@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import FAKE_AI, Workspace
+from kit.workspace import FAKE_AI, Workspace
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "archive" / "rooda.sh"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.soak.kinds import KINDS
 from benchmarks.soak.loop import Loop, Tally
 from benchmarks.soak.watch import Seen, Watch

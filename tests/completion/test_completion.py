@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Terminal, Workspace, until
-from needed import needs
-
-sys.path.extend(str(Path(__file__).resolve().parents[1] / each) for each in ("days", "safety"))
-
-from loops_kit import Loops
-from safety_kit import repository
+from kit.loops import Loops
+from kit.needed import needs
+from kit.snapshots import repository
+from kit.workspace import Terminal, Workspace, until
 
 SHELLS = ("bash", "zsh", "fish")
 PACKAGE = "/usr/share/bash-completion/bash_completion"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from four import KINDS, Four
+
+from kit.four import KINDS, Four
 
 
 @pytest.fixture(params=KINDS)

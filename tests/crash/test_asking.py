@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from four import KINDS, Four
-from swarm import loop_of
-from test_times import switches
 
-from harness import until
+from kit.four import KINDS, Four
+from kit.swarm import loop_of
+from kit.workspace import until
+from tests.crash.test_times import switches
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

@@ -3,11 +3,8 @@
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.faults.clings import AGENTS, CASES, WAYS, Matrix
 from benchmarks.faults.kinds import KINDS

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clocks import HOUR, YEAR, Clock, jumped
-from four import KINDS, Four
-from limits import limited, paid, resting, speaks
-from swarm import loop_of
 
-from harness import until
-from needed import LINUX, needs
+from kit.clocks import HOUR, YEAR, Clock, jumped
+from kit.four import KINDS, Four
+from kit.limits import limited, paid, resting, speaks
+from kit.needed import LINUX, needs
+from kit.swarm import loop_of
+from kit.workspace import until
 
 pytestmark = [LINUX, needs("cc")]
 JUMPS = (10 * HOUR, -10 * HOUR, 10 * YEAR, -27 * YEAR, 0)

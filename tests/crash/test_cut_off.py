@@ -4,20 +4,16 @@ import os
 import re
 import shutil
 import stat
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from needed import LINUX, needs
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.faults.kinds import KINDS, git
 from benchmarks.faults.site import Site
 from benchmarks.faults.steps import EIO, KILL, Step, Steps
+from kit.needed import LINUX, needs
 
 pytestmark = [LINUX, needs("cc")]
 Made = Callable[[str], Steps]

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.faults.clings import AGENTS, clinging
 from benchmarks.faults.judge import Judge, undisturbed
 from benchmarks.faults.kinds import KINDS, Json

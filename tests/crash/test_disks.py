@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from disks import Disk, may_mount
-from four import KINDS, Four
 
-from harness import Ran, until
+from kit.disks import Disk, may_mount
+from kit.four import KINDS, Four
+from kit.workspace import Ran, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs to mount")
 PLACES: dict[str, Callable[[Four], str]] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ran, Workspace
-from needed import needs
+from kit.needed import needs
+from kit.workspace import Ran, Workspace
 
 pytestmark = needs("strace")
 CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,close,unlink,mkdir,ftruncate,flock"

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from swarm import ENDINGS, KINDS, WAYS, Swarm, kill
 
-from harness import Workspace, until
+from kit.swarm import ENDINGS, KINDS, WAYS, Swarm, kill
+from kit.workspace import Workspace, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and a child subreaper")
 ALL = [(way, kind) for way in WAYS for kind in KINDS]

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from swarm import WAYS, kill, loop_of
 
-from harness import Running, Workspace, alive, until
+from kit.swarm import WAYS, kill, loop_of
+from kit.workspace import Running, Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from four import KINDS, Four, is_at
 
-from harness import Running, until
+from kit.four import KINDS, Four, is_at
+from kit.workspace import Running, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 NOTHING = re.compile(r"Nothing to resume here|There is no goal to go on with here")  # a fresh start has no state yet

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks import kills as campaign
 from benchmarks.faults import randomly
 from benchmarks.faults.judge import Tally

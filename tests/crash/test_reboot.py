@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from four import Four
-from limits import limited, paid, resting
 
-from harness import alive, until
+from kit.four import Four
+from kit.limits import limited, paid, resting
+from kit.workspace import alive, until
 from rooda.world import identity
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

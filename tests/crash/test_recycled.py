@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import Workspace, alive, until
+from kit.workspace import Workspace, alive, until
 from rooda.world import identity, survivors
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -135,7 +135,7 @@ def test_our_own_callers_are_spared(ws: Workspace) -> None:
     """A start from inside what an earlier run has left behind does not end itself or its parents."""
     here = "20261118T101502Z-build-4711"
     script = (
-        "import json, os, subprocess, sys; sys.path.insert(0, sys.argv[1]); from rooda.world import identity;"
+        "import json, os, subprocess, sys; from rooda.world import identity;"
         "os.makedirs('.rooda/state', exist_ok=True);"
         "call = {**identity.of(os.getpid()), 'command': 'x'};"
         f"facts = {{'run': {here!r}, 'boot': identity.boot(), 'calls': [call]}};"
@@ -143,7 +143,7 @@ def test_our_own_callers_are_spared(ws: Workspace) -> None:
         "sys.exit(subprocess.call([sys.executable, '-m', 'rooda', 'build', '-n', '1']) + 40)"
     )
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(identity.__file__))))
-    argv, env = [sys.executable, "-c", script, root], ws.env | {"ROODA_RUN": here}
+    argv, env = [sys.executable, "-c", script], ws.env | {"ROODA_RUN": here, "PYTHONPATH": root}
     ran = subprocess.run(argv, cwd=ws.path, env=env, capture_output=True, text=True)
     assert ran.returncode == 40, ran.stderr
     assert len(ws.calls) == 1

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from needed import LINUX, needs
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.faults import steps
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.site import Site
 from benchmarks.faults.steps import EIO, ENOSPC, KILL, Steps
+from kit.needed import LINUX, needs
 
 pytestmark = [LINUX, needs("cc")]
 ROUNDS = int(os.environ.get("ROODA_ROUNDS", "0"))  # 0: all steps

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import Workspace, alive, until
+from kit.workspace import Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 IDLE = 0.4

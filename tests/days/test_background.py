@@ -8,9 +8,9 @@ import subprocess
 import time
 
 import pytest
-from days_kit import begin, detached, kill_all, let_go
 
-from harness import Workspace, until
+from kit.background import begin, detached, kill_all, let_go
+from kit.workspace import Workspace, until
 
 STAYS = "touch began; while [ ! -e go ]; do read -t 0.05 x <>pipe || true; done; echo worked"
 

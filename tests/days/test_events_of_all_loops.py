@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import tomli_w
-from days_kit import prepare
-from loops_kit import CLAIM, Loops
-from test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
-from harness import Ran, Workspace, until
+from kit.background import prepare
+from kit.loops import CLAIM, Loops
+from kit.workspace import Ran, Workspace, until
+from tests.days.test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
 KINDS = pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 WORDS = {"ooda": ("-n", "2"), "reflex": (), "goal": ("--yes",), "flow": ("do it",)}

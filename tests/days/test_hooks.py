@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from harness import Workspace
+from kit.workspace import Workspace
 
 
 def hooked(ws: Workspace, **hooks: object) -> None:

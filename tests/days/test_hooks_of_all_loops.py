@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import tomli_w
-from loops_kit import Loops
 
-from harness import Ran, Workspace, until
+from kit.loops import Loops
+from kit.workspace import Ran, Workspace, until
 
 MOMENTS = ("done", "failed", "paused", "stopped", "stuck", "limit", "budget", "needs_person")
 LIMITED = (

@@ -4,10 +4,10 @@ import json
 import subprocess
 
 import pytest
-from days_kit import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
-from flow_kit import Flow
 
-from harness import Workspace
+from kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from kit.flow import Flow
+from kit.workspace import Workspace
 
 WORDS = ("stop", "pause", "continue", "attach")
 TENTHS = "[loop]\nagent = 'tenth'\n[agents.tenth]\ncommand = 'sh agent.sh'\noutput = 'claude'\n"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from days_kit import HOLD, began, detached, kill_all, rows
 
-from harness import Workspace, until
+from kit.background import HOLD, began, detached, kill_all, rows
+from kit.workspace import Workspace, until
 
 
 class Manager:

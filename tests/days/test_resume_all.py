@@ -6,9 +6,9 @@ import subprocess
 from contextlib import suppress
 
 import pytest
-from days_kit import HOLD, KINDS, began, begin, calls, detached, kill_all, let_go, outcome, prepare, rows
 
-from harness import Terminal, Workspace, until
+from kit.background import HOLD, KINDS, began, begin, calls, detached, kill_all, let_go, outcome, prepare, rows
+from kit.workspace import Terminal, Workspace, until
 
 NONE = "No run was cut off; there is nothing to resume.\n"
 

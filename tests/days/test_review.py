@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from loops_kit import Loops
 
-from harness import Ran, Workspace, until
+from kit.loops import Loops
+from kit.workspace import Ran, Workspace, until
 
 LIMITED = (
     '{"type":"result","is_error":true,"api_error_status":429,"result":"You\'ve hit your usage limit","session_id":"s"}'

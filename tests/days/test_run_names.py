@@ -2,9 +2,8 @@
 
 import json
 
-from days_kit import detached, let_go, prepare
-
-from harness import Workspace
+from kit.background import detached, let_go, prepare
+from kit.workspace import Workspace
 
 
 def test_the_name_that_detach_prints_stands_for_its_loop(ws: Workspace) -> None:

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from days_kit import HOLD, began, kill_all, let_go
 
-from harness import Ran, Workspace
-from needed import needs
+from kit.background import HOLD, began, kill_all, let_go
+from kit.needed import needs
+from kit.workspace import Ran, Workspace
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from days_kit import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
-from flow_kit import Flow
 
-from harness import Terminal, Workspace, until
+from kit.background import HOLD, began, begin, detached, kill_all, let_go, prepare, rows
+from kit.flow import Flow
+from kit.workspace import Terminal, Workspace, until
 
 
 def test_the_row_of_a_run(ws: Workspace) -> None:

@@ -5,9 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from days_kit import KINDS, begin, detached, rows
 
-from harness import Workspace, until
+from kit.background import KINDS, begin, detached, rows
+from kit.workspace import Workspace, until
 
 WHY = "the wrong branch"
 

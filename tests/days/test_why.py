@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from harness import Workspace
+from kit.workspace import Workspace
 
 
 def reasons(ws: Workspace, *words: str) -> list[dict[str, Any]]:

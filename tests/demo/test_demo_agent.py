@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Workspace
+from kit.workspace import Workspace
 from rooda.world.agents.demo_agent import FAULTS, MARK, PROGRAM, TESTS
 
 

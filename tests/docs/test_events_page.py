@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from pages import ROOT
 
-import event_schema
-from harness import FAKE_AI, Workspace
+from kit import event_schema
+from kit.pages import ROOT
+from kit.workspace import FAKE_AI, Workspace
 
 Json = dict[str, Any]
 Made = Callable[[Workspace], list[Json]]
@@ -130,8 +130,7 @@ def of_reflex_loops(ws: Workspace) -> list[dict[str, Any]]:
 
 def of_flows(ws: Workspace) -> list[dict[str, Any]]:
     """The events of a flow of two nodes whose actuator is interrupted; it is resumed and ends at its target."""
-    sys.path.append(str(ROOT / "tests" / "flow"))
-    from flow_kit import Flow
+    from kit.flow import Flow
 
     flow = Flow(ws).scenario("S2")
     parent = "$(ps -o ppid= -p $PPID)"

@@ -1,8 +1,7 @@
 """The demo of docs/goal.md does what the page says of it."""
 
-from pages import ROOT, commands
-
-from harness import Workspace
+from kit.pages import ROOT, commands
+from kit.workspace import Workspace
 from rooda.world.agents.demo_goal import SPEC
 
 PAGE = ROOT / "docs" / "goal.md"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
 
-from harness import Workspace
+from kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
+from kit.workspace import Workspace
 from rooda import settings
 from rooda.policy import agents_md
 

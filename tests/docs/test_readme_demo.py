@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks
 
-from harness import Workspace, masked
+from kit.pages import ROOT, blocks
+from kit.workspace import Workspace, masked
 
 README = ROOT / "README.md"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness import Workspace, until
-from processes import alive
+from kit.processes import alive
+from kit.workspace import Workspace, until
 from rooda.world import helper
 
 KEY = "sk-ant-0123456789abcdefWXYZ"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import SAMPLE, Workspace, masked
+from kit.workspace import SAMPLE, Workspace, masked
 
 BROKEN = {
     "half": b"{broken",

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import Workspace, alive, masked, until
+from kit.workspace import Workspace, alive, masked, until
 
 
 def warnings(lines: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from harness import Workspace, masked
+from kit.workspace import Workspace, masked
 
 
 def test_O_009_O_052_the_loop_repeats_up_to_its_limit(bare: Workspace) -> None:

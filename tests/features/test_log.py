@@ -2,7 +2,7 @@
 
 import re
 
-from harness import Workspace
+from kit.workspace import Workspace
 
 
 def test_O_024_one_record_per_iteration(bare: Workspace) -> None:

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from harness import Workspace, alive, masked, until
-from stalled import Stalled
+from kit.stalled import Stalled
+from kit.workspace import Workspace, alive, masked, until
 
 ENDINGS = [("INT", 130), ("TERM", 143), ("HUP", 143)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import SAMPLE, Workspace, masked
+from kit.workspace import SAMPLE, Workspace, masked
 from rooda.policy.durations import seconds, tenths, whole
 
 TYPES = {

@@ -1,16 +1,11 @@
 """`flow`: a project under git with a flow, and its scripted agent. `ran`: the five scenarios, run once each."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from flow_kit import Flow
-
-from harness import Ran, Workspace
+from kit.flow import Flow
+from kit.workspace import Ran, Workspace
 
 Done = tuple[Flow, Ran]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from flow_kit import Flow
 
+from kit.flow import Flow
 from rooda.policy.flow_labels import next_run_id, numbered, slug
 
 Ran = Callable[[str], Any]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from flow_kit import FL1, Flow, front_matter, limited
 
+from kit.flow import FL1, Flow, front_matter, limited
 from rooda.policy import flow_messages
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import NodeState, Reading

@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flow_kit import Flow, front_matter
-
-from harness import Workspace
+from kit.flow import Flow, front_matter
+from kit.workspace import Workspace
 from rooda.cli.flow import tenant
 
 
@@ -42,7 +41,7 @@ def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
 
 def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
     """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
-    from test_resume_flow import kill_at
+    from tests.flow.test_resume_flow import kill_at
 
     assert tenant.locks(flow.ws.path) == {} and tenant.resumable(flow.ws.path) == []
     assert tenant.facts(flow.ws.path, None) == [] and tenant.resumable("/") == []
@@ -60,9 +59,8 @@ def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
     import os
     import signal
 
-    from test_resume_flow import held
-
-    from harness import until
+    from kit.workspace import until
+    from tests.flow.test_resume_flow import held
 
     flow.scenario("S1")
     held(flow, "actuator-main.1")

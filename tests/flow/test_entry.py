@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from flow_kit import AGENTS, Flow, front_matter
+
+from kit.flow import AGENTS, Flow, front_matter
 
 Ran = Callable[[str], Any]
 
@@ -116,7 +117,7 @@ def test_F_058_F_070_later_entries_begin_anew(flow: Flow) -> None:
     flow.controller("delivery", False, False, True)
     flow.controller("impl", False, True, False, True)
     flow.sensor("full", "fail", "fail", "pass")
-    from flow_kit import FL2, limited
+    from kit.flow import FL2, limited
 
     flow.put(limited(FL2, 5, 4))
     flow.commit("limits")

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from flow_kit import FAKE, Flow
+
+from kit.flow import FAKE, Flow
 
 PAID = """#!/bin/sh
 {python} -I -S {fake} --model "$1" >/dev/null

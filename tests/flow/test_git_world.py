@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_kit import Flow
 
-from harness import Workspace, until
-from processes import Running, alive
+from kit.flow import Flow
+from kit.processes import Running, alive
+from kit.workspace import Workspace, until
 from rooda.world.agents.demo_goal import SPEC
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
@@ -593,7 +593,7 @@ def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
 
 def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
     """A run was killed while git held its locks: `resume` removes them, says so, and goes on."""
-    from test_resume_flow import kill_at
+    from tests.flow.test_resume_flow import kill_at
 
     flow.scenario("S1")
     kill_at(flow, "controller-main.1", whole=True)
@@ -699,7 +699,8 @@ def test_native_sensors_need_commands(flow: Flow) -> None:
 def test_another_loop_as_the_actuator(flow: Flow) -> None:
     """`strategy: loop` runs a procedure with the plan as its context; its work is in the iteration's commit."""
     import yaml
-    from flow_kit import AGENTS
+
+    from kit.flow import AGENTS
 
     flow.scenario("S1")
     data = yaml.safe_load(flow.ws.read(".ai-loop/flow.yaml"))

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from flow_kit import Flow
+
+from kit.flow import Flow
 
 MOVES = {
     "branch -f": ("git branch -f main $(git commit-tree -m x HEAD^{tree})", "main (to "),

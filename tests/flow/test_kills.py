@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_kit import Flow
-from test_resume_flow import outcome
 
-from harness import Workspace, until
+from kit.flow import Flow
+from kit.workspace import Workspace, until
+from tests.flow.test_resume_flow import outcome
 
 GIT = """#!/bin/sh
 # Counts git's calls in the loop; at the one in $FAKE/git-kill it kills the loop: before git works, after, or meanwhile

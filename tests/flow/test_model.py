@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from flow_kit import Flow, Level
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import Workspace
+from kit.flow import Flow, Level
+from kit.workspace import Workspace
 from rooda.errors import Interrupted
 from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope

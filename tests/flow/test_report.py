@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from flow_kit import FL2, Flow, front_matter, limited
 
-from harness import Workspace
+from kit.flow import FL2, Flow, front_matter, limited
+from kit.workspace import Workspace
 
 Ran = Callable[[str], Any]
 
@@ -162,7 +162,7 @@ def test_F_202_status_tells_everything_and_changes_nothing(ran: Ran) -> None:
 
 def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
     """Of a long run the newest are shown."""
-    from flow_kit import FL1
+    from kit.flow import FL1
 
     flow.scenario("S3")
     flow.put(limited(FL1, 24))
@@ -207,7 +207,7 @@ def test_F_203_check_prints_all_errors(flow: Flow) -> None:
 
 def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
     """Such a node only measures; so is a name at two depths, and a key that nobody knows."""
-    from flow_kit import Level
+    from kit.flow import Level
 
     flow.put((Level("a", ("x",), 1), Level("b", (), 2), Level("a", (), 2)))
     text = flow.ws.read(".ai-loop/flow.yaml") + "extra: 1\n"
@@ -243,7 +243,7 @@ def test_events_as_json(flow: Flow) -> None:
 
 def test_a_live_tree_on_a_terminal(flow: Flow) -> None:
     """While an agent works the nodes, their sensors and the one at work are shown; afterwards the tree is gone."""
-    from harness import until
+    from kit.workspace import until
 
     flow.scenario("S2")
     flow.also("actuator-impl.1", f"!wait {flow.ws.fake}/gate")

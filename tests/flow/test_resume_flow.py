@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_kit import Flow, front_matter
 
-from harness import Workspace, until
+from kit.flow import Flow, front_matter
+from kit.workspace import Workspace, until
 
 S2_CALLS = (
     *("sensor-full.1", "controller-delivery.1", "controller-impl.1", "actuator-impl.1"),

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from flow_kit import AGENTS, FL2, Flow, topology
+
+from kit.flow import AGENTS, FL2, Flow, topology
 
 FLOW_FILE = ".ai-loop/flow.yaml"
 
@@ -251,7 +252,7 @@ def killed_in(flow: Flow, key: str) -> None:
     text = script.read_text()
     script.write_text(f"!sh touch {flow.ws.fake}/reached\n!wait {gate}\n{text}")
     running = flow.ws.start("flow", "run", "do it")
-    from harness import until
+    from kit.workspace import until
 
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
     running.signal(signal.SIGKILL)

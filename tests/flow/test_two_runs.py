@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_kit import Flow
-from test_resume_flow import kill_at
+
+from kit.flow import Flow
+from tests.flow.test_resume_flow import kill_at
 
 
 def facts(flow: Flow, run: str) -> Any:

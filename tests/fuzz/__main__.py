@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 MEMORY, PATIENCE = 2048, 10  # megabytes, seconds per input
 LONGEST = 4096  # bytes of an input that is tried
@@ -25,7 +24,7 @@ def child(name: str, seconds: int, work: str) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["rooda"], enable_loader_override=False):
-        from fuzz_table import TARGETS
+        from tests.fuzz.fuzz_table import TARGETS
 
     target = TARGETS[name]
     dictionary = os.path.join(work, "dictionary")
@@ -57,9 +56,9 @@ def fuzzed(name: str, seconds: int) -> str:
         os.mkdir(f"{work}/new"), os.mkdir(f"{work}/crashes")
         log = Path(work, "log")
         with log.open("wb") as out:
-            argv = [sys.executable, str(HERE / "__main__.py"), "--child", work, "--seconds", str(seconds), name]
+            argv = [sys.executable, "-m", "tests.fuzz", "--child", work, "--seconds", str(seconds), name]
             env = {**os.environ, "TMPDIR": work}
-            code = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, env=env).returncode
+            code = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, env=env, cwd=HERE.parents[1]).returncode
         crashes = [_kept(folder, "crash", path.read_bytes()) for path in sorted(Path(work, "crashes").iterdir())]
         found = sorted(Path(work, "new").iterdir(), key=lambda path: path.stat().st_size)
         new = [path for path in found if path.stat().st_size <= SMALL]
@@ -96,7 +95,7 @@ def main() -> int:
     if asked.child:
         child(asked.targets[0], asked.seconds, asked.child)
         return 0
-    from fuzz_table import TARGETS
+    from tests.fuzz.fuzz_table import TARGETS
 
     unknown = [name for name in asked.targets if name not in TARGETS]
     if unknown:

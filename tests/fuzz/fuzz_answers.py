@@ -2,8 +2,6 @@
 
 import json
 
-from fuzz_room import put, room, seen, text
-
 from rooda.cli.reflex import drafting
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.reflex_state import decoded, encoded
@@ -40,6 +38,7 @@ from rooda.settings import flow_yaml as topology
 from rooda.world import files, flow_native
 from rooda.world.flow_artifacts import header, read_state
 from rooda.world.search import search
+from tests.fuzz.fuzz_room import put, room, seen, text
 
 
 def flow_file(data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fuzz_table import Target
+from tests.fuzz.fuzz_table import Target
 
 RUNS = (
     " ",

@@ -1,7 +1,7 @@
 """Targets' inputs in processes of their own, with an end to memory and to time: a hang is a failure, not a wait.
 
-`python fuzz_child.py big SIZE SECONDS TARGET …`, or `corpus` for `big`. One process imports all there is to import, and
-forks for each target. Each input is named before it is taken, so that one knows which was not survived.
+`python -m tests.fuzz.fuzz_child big SIZE SECONDS TARGET …`, or `corpus` for `big`. One process imports all there is to
+import, and forks for each target. Each input is named before it is taken, so that one knows which was not survived.
 """
 
 import os
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MEMORY = 3 << 30  # bytes of address space; the program itself, with all that the tests import, takes about 0.3
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def main(what: str, size: int, seconds: float, names: list[str]) -> None:
     """A line for each target that did not survive."""
-    from fuzz_room import room
+    from tests.fuzz.fuzz_room import room
 
     room()
     for name in names:
@@ -38,8 +38,8 @@ def main(what: str, size: int, seconds: float, names: list[str]) -> None:
 
 
 def _taken(name: str, what: str, size: int, seconds: float) -> int:
-    from fuzz_big import big
-    from fuzz_table import TARGETS, Target
+    from tests.fuzz.fuzz_big import big
+    from tests.fuzz.fuzz_table import TARGETS, Target
 
     target = TARGETS.get(name) or Target(name, hang if name == "hang" else hunger, ("x",))
     inputs = big(target, size) if what == "big" else ((path.name, path.read_bytes()) for path in target.corpus())
@@ -69,8 +69,8 @@ def hunger(data: bytes) -> None:
 
 def faults(names: Sequence[str], what: str, size: int, seconds: float) -> list[str]:
     """What went wrong in a child that does this, target by target."""
-    argv = [sys.executable, __file__, what, str(size), str(seconds), *names]
-    ran = subprocess.run(argv, capture_output=True, text=True, errors="replace", cwd=HERE)
+    argv = [sys.executable, "-m", "tests.fuzz.fuzz_child", what, str(size), str(seconds), *names]
+    ran = subprocess.run(argv, capture_output=True, text=True, errors="replace", cwd=ROOT)
     told = ran.stdout.removesuffix("all\n")
     return ([told] if told else []) + ([] if ran.returncode == 0 and told != ran.stdout else [ran.stderr[-3000:]])
 

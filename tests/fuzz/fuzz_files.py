@@ -3,8 +3,6 @@
 import json
 import os
 
-from fuzz_room import put, room, text
-
 from rooda.cli import usage
 from rooda.cli.follow import show
 from rooda.cli.goal.check import answer
@@ -23,6 +21,7 @@ from rooda.stores.reflex_run import opened
 from rooda.world import accounts, lock, quota, survivors, tokens
 from rooda.world.pulse import parsed
 from rooda.world.runfolder import is_id
+from tests.fuzz.fuzz_room import put, room, text
 
 
 def settings_file(data: bytes) -> None:

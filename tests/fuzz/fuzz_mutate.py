@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from fuzz_table import Target
 from hypothesis import strategies as st
 
-from inside import changed, places
+from tests.fuzz.fuzz_table import Target
+from tests.kit.inside import changed, places
 
 VALUES = st.one_of(
     st.none(),

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import fuzz_answers as answers
-import fuzz_files as stored
-import fuzz_words as words
-
 from rooda.errors import StateDamaged
+from tests.fuzz import fuzz_answers as answers
+from tests.fuzz import fuzz_files as stored
+from tests.fuzz import fuzz_words as words
 
 CORPUS = Path(__file__).parent / "corpus"
 JSON_PIECES = ('{"', '":', "[", "]", "{", "}", ",", "null", "true", "1e999", "-1", "NaN", "9" * 5000, '"\\ud800"', '""')

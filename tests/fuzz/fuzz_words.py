@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 
-from fuzz_room import put, room, seen, text
-
 from rooda.cli import usage
 from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
@@ -23,6 +21,7 @@ from rooda.world.agents import command, ender, final, reading, sessions
 from rooda.world.goal_reply import stream_edits
 from rooda.world.helper import Captured
 from rooda.world.repo import Repo
+from tests.fuzz.fuzz_room import put, room, seen, text
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
 CHUNKS = (5, 64, 65_536)

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from fuzz_mutate import documents
-from fuzz_table import TARGETS
 from hypothesis import HealthCheck, given, settings
 
-from harness import Workspace
+from kit.workspace import Workspace
+from tests.fuzz.fuzz_mutate import documents
+from tests.fuzz.fuzz_table import TARGETS
 
 FEW = settings(max_examples=2, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 MANY = settings(FEW, max_examples=40, derandomize=False)

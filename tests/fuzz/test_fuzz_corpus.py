@@ -1,9 +1,10 @@
 """Every kept input through its parser, and many almost like them: understood, or refused as documented."""
 
 import pytest
-from fuzz_mutate import documents
-from fuzz_table import CORPUS, TARGETS
 from hypothesis import HealthCheck, given, settings
+
+from tests.fuzz.fuzz_mutate import documents
+from tests.fuzz.fuzz_table import CORPUS, TARGETS
 
 BOUNDED = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -1,8 +1,9 @@
 """Inputs that are large and simple, with an end to memory and time: no parser's work grows far beyond its input."""
 
 import pytest
-from fuzz_child import faults
-from fuzz_table import TARGETS
+
+from tests.fuzz.fuzz_child import faults
+from tests.fuzz.fuzz_table import TARGETS
 
 LARGE, LARGER = 10_000, 1_000_000  # bytes
 SECONDS = 1.0  # of a processor's time for one input: a hundred times what it takes

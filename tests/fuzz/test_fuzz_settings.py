@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from harness import Workspace
+from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
 from rooda.policy import agents_md
 from rooda.settings import decided, load, origins, resolve

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from harness import SAMPLE, Workspace
+from kit.workspace import SAMPLE, Workspace
 from rooda.cli.start import earlier, require_saved
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops import ooda

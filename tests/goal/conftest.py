@@ -1,15 +1,11 @@
 """Fixtures for goals: `g`, a workspace with a scripted agent and a plan."""
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from kit import Goals
+from kit.goal import Goals
 
 
 @pytest.fixture

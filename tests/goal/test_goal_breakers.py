@@ -4,9 +4,9 @@ import json
 import os
 
 import pytest
-from kit import SPEC, A, B, Goals, blocks, claim, plan
 
-from harness import FAKE_AI
+from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from kit.workspace import FAKE_AI
 from rooda.world.watch import Polling
 
 

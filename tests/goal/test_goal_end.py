@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from kit import A, B, Goals, plan
 
-from harness import FAKE_AI
+from kit.goal import A, B, Goals, plan
+from kit.workspace import FAKE_AI
 from rooda.report.columns import width
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]

@@ -4,9 +4,9 @@ import json
 import os
 
 import pytest
-from kit import SPEC, A, B, Goals, claim, plan
 
-from harness import FAKE_AI
+from kit.goal import SPEC, A, B, Goals, claim, plan
+from kit.workspace import FAKE_AI
 from rooda.policy import goal_fit, goal_prd, goal_shape, goal_shape_text
 from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import MustNot, Plan

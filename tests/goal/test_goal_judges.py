@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from kit import Goals
 
-from harness import FAKE_AI
+from kit.goal import Goals
+from kit.workspace import FAKE_AI
 
 ANSWER = {"met": True, "quote": "the new line", "violated": []}
 LONG = "for i in $(seq 2000); do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done"

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from kit import SPEC, A, B, Goals, blocks, claim, plan
 
-from harness import FAKE_AI
-from needed import needs
+from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from kit.needed import needs
+from kit.workspace import FAKE_AI
 
 STATE = {
     "spec": SPEC, "criteria": [A, B], "criteriaStatus": {A: True, B: True}, "exit_signal": True, "steps": ["step1"],

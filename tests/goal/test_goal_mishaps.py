@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import SPEC, A, B, Goals, blocks, claim, plan
 
-from harness import FAKE_AI
-from processes import Terminal, until
+from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from kit.processes import Terminal, until
+from kit.workspace import FAKE_AI
 
 REVIEWED = {"name": "reads well", "verification": "code review"}
 

@@ -5,9 +5,9 @@ import os
 import signal
 
 import pytest
-from kit import SPEC, A, B, Goals, blocks, claim, plan
 
-from processes import until
+from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
+from kit.processes import until
 
 
 def test_C_070_a_deleted_journal_begins_again_from_the_state(g: Goals) -> None:

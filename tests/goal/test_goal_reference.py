@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from kit import Goals, blocks, claim, plan
-from reference import Case, Outcome, Turn, cases, model
-from test_goal_trace import Script
 
-from harness import FAKE_AI
-from processes import until
+from kit.goal import Goals, blocks, claim, plan
+from kit.goal_reference import Case, Outcome, Turn, cases, model
+from kit.processes import until
+from kit.workspace import FAKE_AI
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import following
@@ -24,6 +23,7 @@ from rooda.policy.goal_effects import Finding, Hurt, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_types import Criterion, Mark
+from tests.goal.test_goal_trace import Script
 
 
 class Memory(Script):

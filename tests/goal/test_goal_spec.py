@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kit import SPEC, Goals
+
+from kit.goal import SPEC, Goals
 
 ROOT = Path(__file__).parents[2]
 FAILING = "echo 'Error: no key' >&2; exit 7"

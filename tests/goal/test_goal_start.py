@@ -5,8 +5,8 @@ import os
 from typing import Any
 
 import pytest
-from kit import SPEC, A, B, Goals, blocks, claim, plan
 
+from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 from rooda.policy import goal_rubric
 
 ATTACK = "".join(

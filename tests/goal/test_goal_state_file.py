@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from kit import A, B, Goals, blocks, claim
+
+from kit.goal import A, B, Goals, blocks, claim
 
 KEYS = ["spec", "criteria", "criteriaStatus", "exit_signal", "steps", "completedSteps", "remainingSteps", "iteration",
         "status", "circuitBreaker"]  # fmt: skip

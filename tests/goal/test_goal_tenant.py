@@ -2,9 +2,8 @@
 
 import signal
 
-from kit import SPEC, Goals
-
-from processes import until
+from kit.goal import SPEC, Goals
+from kit.processes import until
 from rooda.cli.goal import tenant
 
 

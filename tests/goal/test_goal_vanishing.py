@@ -4,9 +4,8 @@ import os
 import signal
 import sys
 
-from kit import SPEC, Goals
-
-from processes import Running, until
+from kit.goal import SPEC, Goals
+from kit.processes import Running, until
 
 MANY = 1000  # files in a folder: looking at all of them takes longer than moving it away
 MOVING = """\

@@ -5,10 +5,10 @@ import os
 from typing import Any
 
 import pytest
-from test_spending_limits import calls, paid, usage
-from test_usage_limits import FAR, LIMITED
 
-from harness import Workspace, until
+from kit.workspace import Workspace, until
+from tests.money.test_spending_limits import calls, paid, usage
+from tests.money.test_usage_limits import FAR, LIMITED
 
 DONE = """\
 {"type":"thread.started","thread_id":"t"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import Workspace, masked, until
+from kit.workspace import Workspace, masked, until
 
 RESULT = {
     "type": "result",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Workspace, until
+from kit.workspace import Workspace, until
 
 LIMITED = """\
 {"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}

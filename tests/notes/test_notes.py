@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import FAKE_AI, Workspace, masked, until
+from kit.workspace import FAKE_AI, Workspace, masked, until
 from rooda.errors import FAILED, OK
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState

@@ -5,8 +5,8 @@ import re
 import tomllib
 
 import pytest
-from shipped_prompts import fragments, procedures, prompt, uses
 
+from kit.shipped_prompts import fragments, procedures, prompt, uses
 from rooda.prompting.substitute import PLACEHOLDER
 from rooda.terms import PHASES
 from rooda.world.shipped import shipped

@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 
 import pytest
-from shipped_prompts import fragments
 
+from kit.shipped_prompts import fragments
 from rooda.policy import agents_md
 from rooda.terms import Gate
 

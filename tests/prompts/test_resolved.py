@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
-from shipped_prompts import procedures, prompt
-from test_builtin_procedures import user_page
 
+from kit.shipped_prompts import procedures, prompt
 from rooda.policy import promise
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
 from rooda.settings import load, resolve
 from rooda.terms import PHASES, Fragment, Procedure
 from rooda.world import files
+from tests.prompts.test_builtin_procedures import user_page
 
 
 def resolved(workspace: Path, name: str) -> Procedure:

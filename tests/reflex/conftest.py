@@ -1,9 +1,9 @@
 """The fixture `kit`: a workspace with the scripted agent of the reflex rows."""
 
 import pytest
-from reflex_kit import Kit
 
-from harness import Workspace
+from kit.reflex import Kit
+from kit.workspace import Workspace
 
 
 @pytest.fixture

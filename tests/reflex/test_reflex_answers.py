@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from reflex_kit import ALIAS, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, command, content, issue, issues, words
+
+from kit.reflex import ALIAS, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, command, content, issue, issues, words
 
 PATH = f".ai-factory/evolution/{ALIAS}/artifact.md"
 KEY = "Postgres-dev-1"

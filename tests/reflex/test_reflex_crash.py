@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from reflex_kit import ALIAS, Kit, traced
-from scenarios import T, by_iteration
 
-from harness import Workspace, until
+from kit.reflex import ALIAS, Kit, traced
+from kit.reflex_scenarios import T, by_iteration
+from kit.workspace import Workspace, until
 
 HOOKS = str(Path(__file__).parent / "hooks")
 

@@ -4,8 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from reflex_kit import Kit
-
+from kit.reflex import Kit
 from rooda.policy.reflex_rules import drafted
 from rooda.policy.reflex_score import STATUS_OF
 

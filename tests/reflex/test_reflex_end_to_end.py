@@ -1,8 +1,9 @@
 """The scenarios on the real command: event trace, end, calls, files."""
 
 import pytest
-from reflex_kit import Kit, traced
-from scenarios import T, play
+
+from kit.reflex import Kit, traced
+from kit.reflex_scenarios import T, play
 
 
 @pytest.mark.parametrize("name", T)

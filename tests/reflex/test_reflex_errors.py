@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from reflex_kit import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
-from reflex_reference import Reference, Script
-from scenarios import T, by_iteration, play, script
-from scripted import Memory
-from strategies import scripts
 
-from harness import until
+from kit.reflex import ALIAS, ENDPOINTS, FAKE, NAMING, PLAN, RS1, Kit, checks, checks_of, issue, judged, words
+from kit.reflex_memory import Memory
+from kit.reflex_reference import Reference, Script
+from kit.reflex_scenarios import T, by_iteration, play, script
+from kit.reflex_strategies import scripts
+from kit.workspace import until
 
 
 def test_R_230_R_102_a_retry_works(kit: Kit) -> None:
@@ -358,7 +358,7 @@ def test_R_257_R_192_the_real_command_is_the_reference(
     tmp_path_factory: pytest.TempPathFactory, a_script: Script
 ) -> None:
     """Random loops on the real command: trace, calls, run.json and exit code are the reference's."""
-    from harness import Workspace
+    from kit.workspace import Workspace
 
     ws = Workspace(str(tmp_path_factory.mktemp("loop")))
     kit = Kit(ws)

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from reflex_kit import (
+
+from kit.reflex import (
     ALIAS,
     ENDPOINTS,
     PLAN,
@@ -23,9 +24,8 @@ from reflex_kit import (
     traced,
     words,
 )
-from scenarios import T, by_iteration, play, script
-
-from harness import until
+from kit.reflex_scenarios import T, by_iteration, play, script
+from kit.workspace import until
 
 THREE = [f"{ALIAS}/{each}" for each in ("artifact.md", "history.jsonl", "run.json")]
 EVENTS = {

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reflex_reference import Rule, Script
-from scripted import Memory
 
-from inside import changed, places
+from kit.inside import changed, places
+from kit.reflex_memory import Memory
+from kit.reflex_reference import Rule, Script
 from rooda.cli.reflex import status
 from rooda.cli.reflex.history import line
 from rooda.cli.reflex.list import _line, _row

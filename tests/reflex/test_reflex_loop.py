@@ -3,9 +3,9 @@
 from decimal import Decimal
 
 import pytest
-from reflex_reference import Rule, Script
-from scripted import Memory
 
+from kit.reflex_memory import Memory
+from kit.reflex_reference import Rule, Script
 from rooda.errors import Interrupted
 from rooda.kernel.run import Run
 from rooda.loops import reflex
@@ -73,7 +73,7 @@ def test_a_signal_between_two_steps_ends_it() -> None:
     """Before a phase begins the loop looks for signals; what is done is saved."""
     memory = Memory(script({"a.x.one"}))
     world = memory.world()._replace(signalled=lambda: 15 if "end PLAN" in memory.trace else 0)
-    from scripted import fresh
+    from kit.reflex_memory import fresh
 
     with pytest.raises(Interrupted):
         reflex.reflex(Run(memory), fresh(memory.script), How("artifact.md"), world)

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from reflex_kit import ALIAS, Kit, words
-from scenarios import by_iteration, play, script
 
-from harness import until
+from kit.reflex import ALIAS, Kit, words
+from kit.reflex_scenarios import by_iteration, play, script
+from kit.workspace import until
 from rooda.cli.reflex.stop import end
 from rooda.stores.reflex_files import Place
 

@@ -4,10 +4,10 @@ import hashlib
 import re
 
 import pytest
-from reflex_kit import ALIAS, AUTH, DESCR, ENDPOINTS, NAMING, PLAN, Kit, issue, issues, words
-from scenarios import play, script
 
-from harness import until
+from kit.reflex import ALIAS, AUTH, DESCR, ENDPOINTS, NAMING, PLAN, Kit, issue, issues, words
+from kit.reflex_scenarios import play, script
+from kit.workspace import until
 
 HEAD = re.compile(r"── Iteration \d+/\d+ \| Phase [AB] \| Score: \d\.\d\d \| (PASS|FAIL) ──")
 CONTEXT = "Context: all state is on disk. Recommended: clear the context, then rooda reflex resume."
@@ -220,7 +220,7 @@ def test_a_person_is_asked_about_commands(kit: Kit, said: str, runs: bool) -> No
     """On a terminal without a setting: the commands are shown, and only a yes runs them; asked once for each."""
     import json
 
-    from reflex_kit import checks, command, content, judged
+    from kit.reflex import checks, command, content, judged
 
     kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', ""))
     same = command(ENDPOINTS, f"touch RAN; test -s {PATH}")

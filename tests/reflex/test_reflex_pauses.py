@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 import pytest
-from reflex_kit import ALIAS, FAKE, Kit, words
-from scenarios import script
 
-from harness import until
+from kit.reflex import ALIAS, FAKE, Kit, words
+from kit.reflex_scenarios import script
+from kit.workspace import until
 
 # Answers as an agent that tells what it cost: one cent a call.
 PRICED = f"""#!{sys.executable}

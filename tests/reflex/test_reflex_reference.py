@@ -4,10 +4,10 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from reflex_reference import Reference, Result, Script
-from scripted import Memory
-from strategies import scripts
 
+from kit.reflex_memory import Memory
+from kit.reflex_reference import Reference, Result, Script
+from kit.reflex_strategies import scripts
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import decoded, encoded
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from reflex_kit import AUTH, DESCR, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, content, rule, traced, words
-from scenarios import T, play, script
 
+from kit.reflex import AUTH, DESCR, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, content, rule, traced, words
+from kit.reflex_scenarios import T, play, script
 from rooda.policy.reflex_rules import active
 from rooda.policy.reflex_score import (
     REFINE,

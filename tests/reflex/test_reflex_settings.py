@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from reflex_kit import FAKE, PLAN, Kit
 
+from kit.reflex import FAKE, PLAN, Kit
 from rooda.policy.reflex_contract import LENIENT, Breach, one_object
 from rooda.policy.reflex_names import alias_of, is_alias
 from rooda.policy.reflex_sections import changed, sections

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reflex_kit import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
-from scenarios import by_iteration, script
 
-from harness import Ran, until
+from kit.reflex import AUTH, ENDPOINTS, RS1, TASK, Kit, checks_of, rule
+from kit.reflex_scenarios import by_iteration, script
+from kit.workspace import Ran, until
 
 SIX = ["id", "description", "severity", "weight", "phase", "check"]
 

@@ -1,19 +1,14 @@
 """The fixtures of the other kinds of loops: `kit` is a reflex loop, `flow` a flow, `g` a goal; all in a repository."""
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.extend(os.path.join(os.path.dirname(os.path.dirname(__file__)), each) for each in ("reflex", "flow", "goal"))
-
-from flow_kit import Flow
-from kit import Goals
-from reflex_kit import Kit
-
-from harness import Workspace
+from kit.flow import Flow
+from kit.goal import Goals
+from kit.reflex import Kit
+from kit.workspace import Workspace
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from safety_kit import SAFE, moments, refs, repository
 
-from harness import Workspace, until
+from kit.snapshots import SAFE, moments, refs, repository
+from kit.workspace import Workspace, until
 
 
 def runs(ws: Workspace) -> set[str]:

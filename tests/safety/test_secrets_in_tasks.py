@@ -4,16 +4,12 @@ import json
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from harness import FAKE_AI, Workspace, until
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "days"))
-
-from days_kit import began, let_go, prepare, rows
+from kit.background import began, let_go, prepare, rows
+from kit.workspace import FAKE_AI, Workspace, until
 
 KEY = "tok-ABCDEF-999888777"
 TASK = f"use {KEY} for it"

@@ -2,18 +2,14 @@
 
 import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 
-from harness import Ran, Workspace
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "days"))
-
-from loops_kit import RULE, Loops
+from kit.loops import RULE, Loops
+from kit.workspace import Ran, Workspace
 
 KEY = 'sk+test/0123 "456789"=abcdef\\x'
 GIVEN = "given-by-the-settings-0123456789"

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from safety_kit import moments, refs, repository, tree_of
 
-from harness import Workspace
+from kit.snapshots import moments, refs, repository, tree_of
+from kit.workspace import Workspace
 
 
 def git(ws: Workspace, folder: str, *words: str) -> None:

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from safety_kit import SAFE, moments, refs, repository, tree_of
 
-from harness import Workspace, until
+from kit.snapshots import SAFE, moments, refs, repository, tree_of
+from kit.workspace import Workspace, until
 from rooda.policy.snapshots import Snapshot, message, next_undone, read, standing, too_many, turns
 
 

@@ -1,10 +1,10 @@
 """Snapshots of a flow: around each cycle of its top node; after an undo the run goes on from there."""
 
 import pytest
-from flow_kit import Flow
-from safety_kit import moments, tree_of
 
-from harness import until
+from kit.flow import Flow
+from kit.snapshots import moments, tree_of
+from kit.workspace import until
 
 SAFE = ("--safety", "snapshot")
 

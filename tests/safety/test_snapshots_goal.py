@@ -1,9 +1,8 @@
 """Snapshots of a goal: the files go back, its state stays, and what no longer holds is found out."""
 
-from kit import SPEC, Goals
-from safety_kit import moments, refs, tree_of
-
-from harness import until
+from kit.goal import SPEC, Goals
+from kit.snapshots import moments, refs, tree_of
+from kit.workspace import until
 
 SAFE = ("--safety", "snapshot")
 

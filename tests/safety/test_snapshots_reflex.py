@@ -2,10 +2,9 @@
 
 import json
 
-from reflex_kit import ALIAS, Kit, words
-from safety_kit import moments, tree_of
-
-from harness import Workspace, until
+from kit.reflex import ALIAS, Kit, words
+from kit.snapshots import moments, tree_of
+from kit.workspace import Workspace, until
 
 HOME = f".ai-factory/evolution/{ALIAS}"
 SAFE = ("--safety", "snapshot")

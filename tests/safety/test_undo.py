@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from safety_kit import moments, repository
 
-from harness import Workspace, until
+from kit.snapshots import moments, repository
+from kit.workspace import Workspace, until
 
 
 def files_of(ws: Workspace) -> dict[str, tuple[bytes, int, str]]:

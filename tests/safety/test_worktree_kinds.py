@@ -4,11 +4,11 @@ import os
 import re
 
 import pytest
-from flow_kit import Flow
-from kit import Goals
-from reflex_kit import ALIAS, Kit
 
-from harness import Ran, Workspace
+from kit.flow import Flow
+from kit.goal import Goals
+from kit.reflex import ALIAS, Kit
+from kit.workspace import Ran, Workspace
 
 
 def folder_of(ws: Workspace, ran: Ran, name: str) -> str:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tiers import Tiers
+
+from kit.tiers import Tiers
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiers import Tiers
 
+from kit.tiers import Tiers
 from rooda.settings import resolve
 from rooda.terms import Agent
 from rooda.world.agents.command import argv, describe

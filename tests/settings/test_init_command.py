@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import Workspace
+from kit.workspace import Workspace
 from rooda.settings import detect, load
 
 PROJECTS = {

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from tiers import OWN, Tiers
 
+from kit.tiers import OWN, Tiers
 from rooda.errors import PromptProblem, UsageProblem
 from rooda.terms import Context, Fragment
 

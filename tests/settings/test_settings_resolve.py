@@ -1,8 +1,8 @@
 """Gates, promise signals, the agent, the model, unknown procedures."""
 
 import pytest
-from tiers import OWN, Tiers
 
+from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.settings import resolve
 from rooda.terms import PHASES, Gate

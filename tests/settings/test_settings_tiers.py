@@ -4,8 +4,8 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
-from tiers import OWN, Tiers
 
+from kit.tiers import OWN, Tiers
 from rooda import settings
 from rooda.settings import resolve
 

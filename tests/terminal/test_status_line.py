@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness import Workspace, masked, until
+from kit.workspace import Workspace, masked, until
 from rooda.report.columns import width
 
 ERASED = b"\r\x1b[K"

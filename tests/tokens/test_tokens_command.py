@@ -86,9 +86,11 @@ def test_an_estimate_is_marked(here: Path) -> None:
     for module in (rooda, click):  # a folder with click but without tiktoken
         package = Path(module.__file__ or "").parent
         (here / package.name).symlink_to(package)
-    code = f"import sys; sys.path.insert(0, {str(here)!r}); {COMMAND}"
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, "one.md", "twelve.md"], capture_output=True, text=True
+        [sys.executable, "-P", "-S", "-c", COMMAND, "one.md", "twelve.md"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(here)},
     )
     assert (ran.stdout, ran.stderr) == (" ~2  one.md\n~18  twelve.md\n~20  total\n", "")
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import threading
 
-from harness import Workspace
+from .workspace import Workspace
 
 F_SETPIPE_SZ = 1031  # Linux; elsewhere the pipe keeps its size
 

@@ -15,7 +15,7 @@ from typing import Any
 Json = dict[str, Any]
 Test = Callable[[Any], bool]
 
-PATH = Path(__file__).resolve().parents[1] / "config" / "events.schema.json"
+PATH = Path(__file__).resolve().parents[2] / "config" / "events.schema.json"
 KNOWN = {"type", "const", "enum", "pattern", "minimum", "required", "properties", "additionalProperties", "items"}
 WORDS = {"description", "title"}
 TYPES: dict[str, set[type]] = {

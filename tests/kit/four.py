@@ -7,18 +7,14 @@ script says. A call that finds one of another run at work notes that too.
 import json
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path += [str(Path(__file__).resolve().parents[1] / folder) for folder in ("reflex", "flow", "goal")]
-
-import flow_kit
-import reflex_kit
-from kit import SPEC, Goals
-
-from harness import FAKE_AI, Ran, Running, Workspace, until
+from . import flow as flow_kit
+from . import reflex as reflex_kit
+from .goal import SPEC, Goals
+from .workspace import FAKE_AI, Ran, Running, Workspace, until
 
 GATE = """\
 began() { # when did the process with this number begin, if it lives?

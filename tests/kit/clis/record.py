@@ -1,4 +1,4 @@
-"""Record golden transcripts from the real CLIs: `python tests/agents/record.py codex gemini [--case success]…`.
+"""Record golden transcripts from the real CLIs: `python -m tests.kit.clis.record codex gemini [--case success]…`.
 
 Each case runs an installed CLI (see install.py) with rooda's own command line against the model server. What is stored
 in golden/<cli>/: <case>.out, its stdout and stderr as rooda keeps them, and <case>.json, the facts around it. Paths of
@@ -19,20 +19,17 @@ import tomllib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.dirname(HERE), ROOT]
+from rooda.model import Agent
+from rooda.modelserver.server import ModelServer
+from rooda.world.agents import command
 
-import clis  # noqa: E402
-import install  # noqa: E402
-from model_server import ModelServer  # noqa: E402
-from recorded_cases import SKIP_FLAG, Case, cases  # noqa: E402
+from ..processes import alive, marked
+from . import homes as clis
+from . import install
+from .cases import SKIP_FLAG, Case, cases
 
-from processes import alive, marked  # noqa: E402
-from rooda.model import Agent  # noqa: E402
-from rooda.world.agents import command  # noqa: E402
-
-GOLDEN = os.path.join(HERE, "golden")
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+GOLDEN = os.path.join(ROOT, "tests", "agents", "golden")
 MOST = 50_000  # bytes of a transcript that are kept
 GRACE = 10.0  # seconds from a signal to KILL
 
@@ -237,7 +234,7 @@ def main() -> int:
     given = parser.parse_args()
     for cli in given.cli:
         if not install.commands(cli):
-            print(f"{cli} is not installed: python tests/agents/install.py {cli}", file=sys.stderr)
+            print(f"{cli} is not installed: python -m tests.kit.clis.install {cli}", file=sys.stderr)
             return 1
         for name in given.case or cases(cli, "/", 0):
             began = time.monotonic()

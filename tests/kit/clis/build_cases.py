@@ -4,10 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from builds import Case
-from recorded_cases import DONE, FAMILY, FIVE_HOURS, SPECIAL, THREE_DAYS
-from recorded_errors import OPENAI_CODE, OVERFLOW
-from server_scenario import Json
+from rooda.modelserver.scenario import Json
+
+from .builds import Case
+from .cases import DONE, FAMILY, FIVE_HOURS, SPECIAL, THREE_DAYS
+from .errors import OPENAI_CODE, OVERFLOW
 
 SUCCESS = {"text": "The work is done.\n\n<promise>SUCCESS</promise>"}
 IDLE = {"idle_timeout": 3}

@@ -1,4 +1,6 @@
-"""Install pinned versions of the real agent CLIs, outside the checkout: `python tests/agents/install.py codex gemini`.
+"""Install pinned versions of the real agent CLIs outside the checkout.
+
+`python -m tests.kit.clis.install codex gemini`
 
 Each goes into a folder of its own, `<cache>/<name>-<version>`, where the cache is `$ROODA_TEST_CLIS` or
 `~/.cache/rooda-test-clis`. What is there already is left alone. Prints one line per CLI: name, version,

@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Workspace
+from .workspace import Workspace
 
 HOUR, YEAR = 3600, 31_557_600
 

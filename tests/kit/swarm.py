@@ -9,9 +9,8 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-import census
-
-from harness import Ran, Running, Workspace, until
+from . import census
+from .workspace import Ran, Running, Workspace, until
 
 # Each process notes its pid first, then opens the marker; $0 is the word that names the swarm.
 BEGIN = 'echo $$ >>"$SWARM/pids"; exec 9>>"$SWARM/marker"; '

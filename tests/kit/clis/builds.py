@@ -8,16 +8,15 @@ import subprocess
 import time
 from typing import Any, NamedTuple
 
-import clis
-import install
-import record
-from model_server import ModelServer
-from recorded_cases import FAMILY, SKIP_FLAG
-from server_scenario import Json
-
-from harness import Running, Workspace, until
-from processes import marked
+from rooda.modelserver.scenario import Json
+from rooda.modelserver.server import ModelServer
 from rooda.world.agents import reading, sessions
+
+from ..processes import marked
+from ..workspace import Running, Workspace, until
+from . import homes as clis
+from . import install, record
+from .cases import FAMILY, SKIP_FLAG
 
 PATIENCE = 60.0  # seconds, for a busy machine
 PAID = {  # dollars for one answer of the scripted model, and where they come from

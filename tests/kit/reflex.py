@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness import Ran, Running, Workspace, until
+from .workspace import Ran, Running, Workspace, until
 
 FAKE = str(Path(__file__).parents[1] / "fakes" / "fakeai")
 ALIAS = "write-the-courses-api"

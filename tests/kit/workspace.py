@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import event_schema
-from processes import Running, Terminal, alive, marked, until
+from . import event_schema
+from .processes import Running, Terminal, alive, marked, until
 
 __all__ = ["FAKE_AI", "SAMPLE", "Call", "Ran", "Running", "Terminal", "Workspace", "alive", "masked", "until"]
 
-FAKE_AI = str(Path(__file__).parent / "fakes" / "fake-ai")
+FAKE_AI = str(Path(__file__).parents[1] / "fakes" / "fake-ai")
 PHASES = {"observe": "OBS", "orient": "ORI", "decide": "DEC", "act": "ACT"}
 SAMPLE: dict[str, Any] = {  # the state file printed in the specification
     "iteration": 3,

@@ -2,9 +2,9 @@
 
 import os
 
-import install
-
 from rooda.modelserver.clis import BY_NAME, KEY, MODELS, Setup, setup
+
+from . import install
 
 __all__ = ["BY_NAME", "KEY", "MODELS", "NAMES", "Setup", "home", "path_with", "setup"]
 

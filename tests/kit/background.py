@@ -3,14 +3,10 @@
 import json
 import os
 import signal
-import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from harness import FAKE_AI, Workspace, until
-
-sys.path.append(str(Path(__file__).parents[1] / "flow"))
+from .workspace import FAKE_AI, Workspace, until
 
 KINDS = ("ooda", "reflex", "flow", "goal")
 HOLD = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
@@ -89,7 +85,7 @@ def _reflex(ws: Workspace, hold: str) -> list[str]:
 
 
 def _flow(ws: Workspace, hold: str) -> list[str]:
-    from flow_kit import Flow
+    from .flow import Flow
 
     flow = Flow(ws).scenario("S1")
     flow.say("actuator-main", f"!sh {hold}\n!edit src.txt one\n## What Was Done\n\none\n")
@@ -109,7 +105,7 @@ def calls(ws: Workspace, kind: str) -> list[str]:
     """What each agent call was, in order."""
     if kind != "flow":
         return [f"{call.kind} {call.env['ROODA_ITERATION']}" for call in ws.calls]
-    from flow_kit import Flow
+    from .flow import Flow
 
     made = Flow.__new__(Flow)  # one that is there already
     made.ws = ws

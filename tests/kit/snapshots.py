@@ -3,7 +3,7 @@
 import subprocess
 from typing import Any
 
-from harness import Workspace
+from .workspace import Workspace
 
 SAFE: dict[str, Any] = {"safety": "snapshot"}
 

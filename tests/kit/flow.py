@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from harness import Ran, Workspace
+from .workspace import Ran, Workspace
 
-FAKE = str(Path(__file__).with_name("fake_flow.py"))
+FAKE = str(Path(__file__).parents[1] / "fakes" / "fake_flow.py")
 AGENT = f"{sys.executable} -I -S {FAKE} --model {{model}}"
 AGENTS = ".claude/agents"
 

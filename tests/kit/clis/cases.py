@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from recorded_errors import NO_CREDIT, OPENAI_CODE, OVERFLOW, QUOTA, STREAM_ERROR, UNKNOWN_MODEL
-from server_scenario import Json
+from rooda.modelserver.scenario import Json
+
+from .errors import NO_CREDIT, OPENAI_CODE, OVERFLOW, QUOTA, STREAM_ERROR, UNKNOWN_MODEL
 
 FAMILY = {
     "claude": "anthropic",

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from harness import FAKE_AI, Ran, Terminal, Workspace
+from .workspace import FAKE_AI, Ran, Terminal, Workspace
 
 SPEC = "Make alpha and beta files. Outcome two, scope two, limits two, checks two, end one."
 QUOTES = {

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from four import Four
-
-from harness import until
+from .four import Four
+from .workspace import until
 
 DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
 AGENT = """\

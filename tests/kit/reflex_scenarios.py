@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from reflex_kit import AUTH, DESCR, ENDPOINTS, NAMING, Kit, issue, issues, words
-
-from harness import Ran
+from .reflex import AUTH, DESCR, ENDPOINTS, NAMING, Kit, issue, issues, words
+from .workspace import Ran
 
 
 class Scenario(NamedTuple):

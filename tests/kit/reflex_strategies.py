@@ -3,7 +3,8 @@
 from decimal import Decimal
 
 from hypothesis import strategies as st
-from reflex_reference import Rule, Script
+
+from .reflex_reference import Rule, Script
 
 NAMES = ("endpoints", "names", "types", "examples")
 WEIGHTS = {

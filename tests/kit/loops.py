@@ -1,15 +1,11 @@
 """One small loop of each kind, and what makes it end in one way or another; the scripted agent does the work."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from harness import FAKE_AI, Ran, Running, Workspace
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "flow"))
-
-from flow_kit import AGENT, Flow
+from .flow import AGENT, Flow
+from .workspace import FAKE_AI, Ran, Running, Workspace
 
 RULE = {"id": "a.correctness.one", "severity": "fail", "description": "one"}
 CHECK = {"rule_id": RULE["id"], "type": "content", "search": "one", "expected": "it is there"}
