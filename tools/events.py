@@ -1,22 +1,18 @@
-"""Makes docs/events.md from config/events.schema.json. Run it by hand: python tools/events.py
+"""Makes config/events.schema.json and docs/events.md from the records of events. Run it by hand: python tools/events.py
 
-With --print it writes the page to standard output instead; a test compares that with the file.
+With --print it writes the page to standard output instead, with --schema the schema; tests compare both with the files.
 """
 
-import json
 import os
 import sys
 from typing import Any
 
-from making import made
-
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "events.md")
-SCHEMA = os.path.join(ROOT, "config", "events.schema.json")
 Json = dict[str, Any]
 
 HEAD = """\
-<!-- Made from config/events.schema.json. To make it again: python tools/events.py -->
+<!-- Made from the records of events in rooda/policy/. To make it again: python tools/events.py -->
 
 # Events
 
@@ -141,9 +137,7 @@ run.ended
 }
 
 
-def page() -> str:
-    with open(SCHEMA, encoding="utf-8") as file:
-        schema = json.load(file)
+def page(schema: Json) -> str:
     defs = schema["$defs"]
     tables = {"always": _table(schema), "turn": _table(defs["turn"]), "end": _table(defs["end"])}
     parts = [HEAD.format(**tables)]
@@ -190,4 +184,12 @@ def _kind(kind: str, field: Json) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(made(page(), PAGE))
+    import event_schema_maker as maker
+
+    pages = {"--print": (page(maker.schema()), PAGE), "--schema": (maker.text(), maker.PATH)}
+    for option, (text, path) in pages.items():
+        if sys.argv[1:] == [option]:
+            sys.stdout.write(text)
+        elif not sys.argv[1:]:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)

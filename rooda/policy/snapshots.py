@@ -11,6 +11,10 @@ ROOT = "refs/rooda/"
 OODA = "ooda"
 HOMES = {".ai-factory/evolution/": "reflex", ".ai-loop/runs/": "flow"}  # where loops keep files that git sees
 POINTER = "current.json"  # to the active reflex loop
+HEARD = (  # events that begin or end a turn
+    *("run.started", "run.resumed", "iteration.started", "reflex.phase"),
+    *("node.boundary", "iteration.ended", "run.ended"),
+)
 _STATE = re.compile(r"(?:^|/)(\.ai-factory/evolution/|\.ai-loop/runs/|\.loop/(?!shape/)|\.rooda/)")
 _KEYS = ("run", "kind", "loop", "iteration", "moment", "number", "place", "head", "branch", "trouble", "resumed")
 

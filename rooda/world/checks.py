@@ -1,15 +1,14 @@
 """Shell commands in the workspace, quality gates among them: each in its own group, with its own time and output."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rooda.model import Command, GateResult, Gates, Ran
 from rooda.policy.durations import plain
+from rooda.policy.event_records import Emit, GateEnded, GateStarted
 from rooda.terms import Gate, Setup
 from rooda.world import process
 from rooda.world.ground import Ground
-
-Note = Callable[[str, Mapping[str, object]], None]  # event, facts
 
 
 class Manner(NamedTuple):
@@ -28,22 +27,21 @@ def manner_of(setup: Setup) -> Manner:
 class Checker:
     """Runs the commands of one run."""
 
-    def __init__(self, ground: Ground, manner: Manner, note: Note) -> None:
-        self._ground, self._manner, self._note = ground, manner, note
+    def __init__(self, ground: Ground, manner: Manner, emit: Emit) -> None:
+        self._ground, self._manner, self._emit = ground, manner, emit
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """All of them, in order: one failing gate does not hide the next. A signal ends the round."""
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
-            self._note("gate.started", {"gate": gate.name})
+            self._emit(GateStarted(gate=gate.name))
             command = Command(gate.command, f"gate-{place}", gate.timeout, iteration + 1)
             done = self.run((command,))[0]
             if done.ended == "interrupted":
                 return Gates(tuple(results), interrupted=True)
             result = GateResult(gate.name, round(done.seconds, 3), verdict(done, gate), done.output)
             said = result.verdict or "pass"
-            facts = {"gate": gate.name, "elapsed": result.seconds, "verdict": said, "output": result.output}
-            self._note("gate.ended", facts)
+            self._emit(GateEnded(gate=gate.name, elapsed=result.seconds, verdict=said, output=result.output))
             results.append(result)
         return Gates(tuple(results))
 

@@ -4,31 +4,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rooda.errors import Interrupted
-from rooda.model import Tell
+from rooda.model import Json
+from rooda.policy.event_records import Emit, Event, Problem, SnapshotTaken
 from rooda.policy.snapshots import due, family
 from rooda.world.repo import GitProblem, around
 from rooda.world.snapshots import KEEP, Taker, prune
 
 
 class Keeper:
-    """Hears every event of a session, and knows by them where a turn begins and where it ends."""
+    """Hears the events of policy/snapshots.HEARD: by them it knows where a turn begins and where it ends."""
 
-    def __init__(self, workspace: str, run: str, kind: str, loop: str, tell: Tell) -> None:
-        self._workspace, self._whose, self._tell = workspace, (run, kind, loop), tell
+    def __init__(self, workspace: str, run: str, kind: str, loop: str, emit: Emit) -> None:
+        self._workspace, self._whose, self._emit = workspace, (run, kind, loop), emit
         self._resumed = ""
         self._turn: int | None = None
         self._taker: Taker | None = None
         self._useless = False
         self._said: set[str] = set()
 
-    def hear(self, event: str, facts: Mapping[str, Any], told: bool) -> None:
-        """Called before an event is told and after. A turn's end is saved before it is told, its beginning after."""
-        wanted, turn = due(self._turn, event, facts)
+    def before(self, event: Event) -> None:
+        """Save the end of a turn before the event that ends it is written."""
+        if self._turn is not None:
+            self._hear(event.NAME, event.facts)
+
+    def after(self, record: Json) -> None:
+        """Save the beginning of a turn after the event that begins it is written."""
+        if self._turn is None:
+            self._hear(record["event"], record)
+
+    def _hear(self, event: str, facts: Mapping[str, Any]) -> None:
+        wanted, self._turn = due(self._turn, event, facts)
         self._resumed = "yes" if event == "run.resumed" else self._resumed
-        if told == (self._turn is None):
-            self._turn = turn
-            if wanted and not self._useless:
-                self._take(wanted)
+        if wanted and not self._useless:
+            self._take(wanted)
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
         """One look at the work tree, which may be both an end and a beginning."""
@@ -38,8 +46,15 @@ class Keeper:
             for iteration, moment in wanted:
                 snapshot, fresh = taker.keep(seen, iteration, moment)
                 if fresh:
-                    facts = {"moment": moment, "number": snapshot.number, "ref": snapshot.ref}
-                    self._tell("snapshot.taken", iteration=iteration - 1, **facts, commit=snapshot.commit)
+                    self._emit(
+                        SnapshotTaken(
+                            iteration=iteration - 1,
+                            moment=moment,
+                            number=snapshot.number,
+                            ref=snapshot.ref,
+                            commit=snapshot.commit,
+                        )
+                    )
             if seen.trouble:
                 self._say(f"The snapshots are not complete: {seen.trouble}")
         except GitProblem as problem:
@@ -59,4 +74,4 @@ class Keeper:
     def _say(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
-            self._tell("problem", text=text)
+            self._emit(Problem(text=text))

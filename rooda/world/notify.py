@@ -31,6 +31,8 @@ def send(text: bytes) -> None:
 class Herald:
     """Speaks to whoever listens; where nobody does, or no longer, it is silent."""
 
+    HEARD = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
+
     def __init__(self, every: float = 0.0) -> None:
         self.every, self._next = every, 0.0
 

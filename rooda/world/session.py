@@ -2,16 +2,31 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply, Tell
+from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply
 from rooda.policy import secrets
+from rooda.policy.event_records import (
+    AgentStarted,
+    BudgetExceeded,
+    Event,
+    GatesEnded,
+    OutputTruncated,
+    Problem,
+    PromptAssembled,
+    Rested,
+    Resting,
+    SessionEnd,
+    StateUnsaved,
+)
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.terms import Gate, Setup
 from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, replaced, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
+from rooda.world.events import Events
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
 from rooda.world.ledger import Ledger
@@ -23,12 +38,10 @@ from rooda.world.signals import Signals
 from rooda.world.turnstile import Turnstile
 
 if TYPE_CHECKING:
-    from rooda.world.keeper import Keeper
     from rooda.world.notify import Herald
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
-DURABLE = ("iteration.ended", "run.started", "run.resumed", "run.ended")
 
 
 class Tenant(NamedTuple):
@@ -63,8 +76,7 @@ class Session:
         workspaces.note(workspace)
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
-        self._show, self._signals, self._manner = show, signals, manner_of(tenant.setup)
-        self._refused, self._iteration = "", 0
+        self._signals, self._manner, self._refused = signals, manner_of(tenant.setup), ""
         self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
@@ -73,11 +85,13 @@ class Session:
         self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
         self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
+        self._events = Events(self._journal, self._at_the_end)
+        self.emit = self._events.emit
         self.hide(self.ground.env)
         origin.note(folder, self.ground.env, workspace, tenant.kept, tenant.task)
-        self._keeper = _keeper(workspace, folder.run, tenant, self.tell) if tenant.setup.safety == "snapshot" else None
+        self._subscribe(show, tenant)
         self._ledger = Ledger(held, folder.run, self._warn)
-        self._checker = Checker(self.ground, self._manner, lambda event, facts: self.tell(event, **facts))
+        self._checker = Checker(self.ground, self._manner, self.emit)
         self._prompt = KeptPrompt(folder)
         self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled, self._warn)
         if tenant.resumed:
@@ -97,22 +111,27 @@ class Session:
         return first
 
     def tell(self, event: str, **facts: Any) -> None:
-        """Into the journal first, then before the eyes."""
-        if self._keeper:
-            self._keeper.hear(event, facts, told=False)
-        self._iteration = facts.get("iteration", self._iteration)
-        turn = {} if event.startswith("run.") else {"iteration": self._iteration, "display": self._iteration + 1}
-        if event == "run.ended":
-            facts |= self._at_the_end()
-        record = self._journal.record(event, {**turn, **facts})
-        self._journal.append(record, durable=event in DURABLE)
-        self._show(record)
+        """An event without a record. Deprecated: emit(…)."""
+        self.emit(_untyped(event)(**facts))
+
+    def _subscribe(self, show: Callable[[Json], None], tenant: Tenant) -> None:
+        """The order counts: the screen shows an event before a hook hears of it."""
+        self._events.subscribe(show)
         if self._herald:
-            self._herald.tell(record)
+            self._events.subscribe(self._herald.tell, self._herald.HEARD)
+        if self._hooks:
+            self._events.subscribe(self._hook)
+        if tenant.setup.safety == "snapshot":
+            from rooda.policy.snapshots import HEARD
+            from rooda.world.keeper import Keeper
+
+            keeper = Keeper(self.ground.workspace, self.folder.run, tenant.loop, tenant.name, self.emit)
+            self._events.ahead(keeper.before, HEARD)
+            self._events.subscribe(keeper.after, HEARD)
+
+    def _hook(self, record: Json) -> None:
         for problem in self._hooks.told(record) if self._hooks else ():
             self._warn(problem)
-        if self._keeper:
-            self._keeper.hear(event, facts, told=True)
 
     def hide(self, environ: Mapping[str, str]) -> None:
         """From now on the keys in these variables are stars."""
@@ -127,10 +146,12 @@ class Session:
         began = clock.monotonic()
         prompt = (self._prompt.again() if same else None) or self._prompt.keep(text(), stem, measure)
         self._say_problem()
-        facts = {"phase": "assemble", "elapsed": round(clock.monotonic() - began, 6), **prompt._asdict()}
-        self.tell("prompt.assembled", **facts)
+        elapsed = round(clock.monotonic() - began, 6)
+        self.emit(PromptAssembled(phase="assemble", elapsed=elapsed, **prompt._asdict()))
         if prompt.over_budget:
-            self.tell("budget.exceeded", phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget)
+            self.emit(
+                BudgetExceeded(phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget)
+            )
         return prompt
 
     def ask(self, call: Call) -> Reply:
@@ -165,8 +186,16 @@ class Session:
         for call in calls:
             transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
             self.hide({**call.agent.env, **call.env})
-            about = {"agent": call.agent.name, "output": call.agent.output, "model": call.agent.model}
-            self.tell("agent.started", phase="execute", call=call.kind, transcript=transcript, **about)
+            self.emit(
+                AgentStarted(
+                    phase="execute",
+                    call=call.kind,
+                    transcript=transcript,
+                    agent=call.agent.name,
+                    output=call.agent.output,
+                    model=call.agent.model,
+                )
+            )
         self._keep_the_lock()
         self._ledger.turn()
         agents, checks = ask.ready(calls, self.ground, self._begun), self._checker.ready(commands)
@@ -177,10 +206,9 @@ class Session:
         self._keep_the_lock()
         self._refused = next(filter(None, map(refusal, replies)), "")
         for call, reply in zip(calls, replies, strict=True):
-            ran = {"phase": "execute", "ran": self._turnstile.ran()}
-            self.tell("agent.ended", **ran, **evidence.of(call, reply, self._journal.hidden))
+            self.emit(evidence.of(call, reply, self._turnstile.ran(), self._journal.hidden))
             if reply.truncated:
-                self.tell("output.truncated", size=reply.size, limit=call.bounds.max_output_buffer)
+                self.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
         self._say_problem()
         return replies, understood(ended[len(agents.specs) :], checks)
 
@@ -192,8 +220,8 @@ class Session:
         found = self._checker.check(gates, iteration)
         self.signalled()
         outcome = "interrupted" if found.interrupted else "failure" if found.failed else "success"
-        facts = {"elapsed": round(clock.monotonic() - began, 3), "outcome": outcome, "summary": found.summary}
-        self.tell("gates.ended", phase="gates", **facts)
+        elapsed = round(clock.monotonic() - began, 3)
+        self.emit(GatesEnded(phase="gates", elapsed=elapsed, outcome=outcome, summary=found.summary))
         self._say_problem()
         return found
 
@@ -216,14 +244,15 @@ class Session:
 
     def _rest(self, moment: float, how_long: Callable[[], float], who: str = "") -> None:
         self._settle()
-        self.tell("resting", seconds=round(max(how_long(), 0.0), 1), until=clock.rfc3339(moment), account=who)
+        seconds = round(max(how_long(), 0.0), 1)
+        self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=who))
         tick = self.ground.tick
         while (left := min(how_long(), self._turnstile.left())) > 0 and not self.signalled():
             self._signals.suspend_if_asked()
             if tick:
                 tick.work()
             self._signals.wait(min(left, tick.every if tick else LOOK))
-        self.tell("rested")
+        self.emit(Rested())
 
     def close(self) -> None:
         """Nobody lives on, and the ledger says so."""
@@ -236,14 +265,15 @@ class Session:
         self.folder.close()
         self._ledger.close()
 
-    def _at_the_end(self) -> Json:
+    def _at_the_end(self) -> SessionEnd:
         """How long it ran, what refused its last call, and why a person ended it from another terminal, if one did."""
         from rooda.world import orders
 
-        told: Json = {"ran": self._turnstile.ran()} | ({"refused": self._refused} if self._refused else {})
+        told: Json = {"refused": self._refused} if self._refused else {}
         order = orders.of(self.folder.ready())
-        stopped = order.get("order") == orders.STOP
-        return told | ({"stopped_by": "person", "stopped_because": order["reason"]} if stopped else {})
+        if order.get("order") == orders.STOP:
+            told |= {"stopped_by": "person", "stopped_because": order["reason"]}
+        return SessionEnd(ran=self._turnstile.ran(), **told)
 
     def _keep_the_lock(self) -> None:
         """Interrupted when another run has taken our place; whatever state is on disk is its own."""
@@ -269,7 +299,7 @@ class Session:
         try:
             files.settle()
         except OSError as problem:
-            self.tell("state.unsaved", path=problem.filename, why=problem.strerror)
+            self.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
 
     def _sync(self) -> None:
         """While agents work it costs nothing: the loop has to wait anyway."""
@@ -282,7 +312,7 @@ class Session:
             self._warn(problem)
 
     def _warn(self, text: str) -> None:
-        self.tell("problem", text=text)
+        self.emit(Problem(text=text))
 
 
 def _herald() -> "Herald | None":
@@ -294,7 +324,7 @@ def _herald() -> "Herald | None":
     return notify.herald()
 
 
-def _keeper(workspace: str, run: str, tenant: Tenant, tell: Tell) -> "Keeper":
-    from rooda.world.keeper import Keeper
-
-    return Keeper(workspace, run, tenant.loop, tenant.name, tell)
+@cache
+def _untyped(event: str) -> type[Event]:
+    durable = event in ("iteration.ended", "run.started", "run.resumed", "run.ended")
+    return type("Untyped", (Event,), {}, name=event, durable=durable)

@@ -132,5 +132,5 @@ def check_all(root: str) -> None:
     found = {path for pattern in (*patterns, f"{root}/home/tmp/rooda-*/events.jsonl") for path in glob.iglob(pattern)}
     wrong = [f"{path}: {fault}" for path in sorted(found) for fault in of_file(path)]
     if wrong:
-        hint = "what is new belongs into config/events.schema.json; then: python tools/events.py"
+        hint = "what is new belongs into the records of events; then: python tools/events.py"
         raise AssertionError("\n".join([f"{len(wrong)} faults of events ({hint})", *wrong[:12]]))

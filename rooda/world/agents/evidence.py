@@ -1,9 +1,9 @@
 """What the log keeps of a call: its facts, and of a failed one enough that its transcript can wait."""
 
-from typing import Any
 
 from rooda.model import Call, Reply
 from rooda.policy import secrets
+from rooda.policy.event_records import AgentEnded
 from rooda.world import files
 from rooda.world.agents import command
 
@@ -14,7 +14,7 @@ _READ_ONLY = (
 )
 
 
-def of(call: Call, reply: Reply, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
+def of(call: Call, reply: Reply, ran: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
     """The reply as the log has it. What only a transcript that is read can tell is left out of a raw command's."""
     facts = reply._asdict()
     kind = facts.pop("outcome")
@@ -24,8 +24,9 @@ def of(call: Call, reply: Reply, hidden: tuple[str, ...] = ()) -> dict[str, Any]
         for key in _READ_ONLY:
             del facts[key]
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
-    times = {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6)}
-    return {**facts, **times, "outcome": outcome, **_of_failure(call, reply, hidden)}
+    facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
+    facts |= _of_failure(call, reply, hidden)
+    return AgentEnded(phase="execute", ran=ran, **facts)
 
 
 def _of_failure(call: Call, reply: Reply, hidden: tuple[str, ...]) -> dict[str, str]:

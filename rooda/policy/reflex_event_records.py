@@ -1,0 +1,104 @@
+"""The events of a reflex loop, as typed records. Imports nothing but the base of all events."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from rooda.policy.event_records import ABSENT, Event, Limits
+
+Level = Annotated[str, "A", "B"]
+
+
+class Distance(TypedDict):
+    threshold: float
+    gap: float
+    blocking: list[str]
+    passed_rules: int
+    total_rules: int
+
+
+class RunStarted(Event, name="run.started", durable=True):
+    number: int  # the iteration, from 1
+    level: Level  # phase level
+    step: str  # as `current_step` in `run.json`
+    iterations: int  # iterations that came before
+    max_iterations: int  # the limit
+    limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
+
+
+class RunResumed(RunStarted, name="run.resumed", durable=True):
+    pass
+
+
+class ReflexPhase(Event, name="reflex.phase"):
+    """Agents are asked."""
+
+    iteration: int
+    steps: list[str]  # the phases: one, or two at once
+    level: Level  # phase level
+    attempt: int  # 1 or 2
+
+
+class ReflexBreach(Event, name="reflex.breach"):
+    """An answer broke its contract."""
+
+    step: str  # the phase
+    attempt: int  # 1 or 2
+    error: str  # what is wrong with its answer
+    last: bool  # true: the loop ends
+
+
+class ReflexChecks(Event, name="reflex.checks"):
+    """An agent wrote commands as checks."""
+
+    commands: list[str]  # the commands of executable checks
+    way: Annotated[str, "run", "skip"]  # what is done with them
+
+
+class ReflexRestored(Event, name="reflex.restored"):
+    """Somebody else changed the artifact while an agent worked; it was put back."""
+
+    artifact: str  # its path, seen from the workspace
+
+
+class ReflexBlock(Event, name="reflex.block"):
+    """An evaluation is told, after the critique where there is one."""
+
+    iteration: int
+    number: int  # the iteration, from 1
+    max_iterations: int  # the limit
+    level: Level  # phase level
+    score: str  # two decimals, as text
+    passed: bool  # did it reach the threshold?
+    plan: str  # its steps on one line
+    hash: str  # of the artifact, 8 characters
+    changed: list[str] | None  # headings of sections; null: there was no earlier artifact
+    failed: list[str]  # ids of rules
+    warnings: list[str]  # ids of rules
+    artifact: str  # its path, seen from the workspace
+    fixes: list[list[str]]  # pairs of rule id and what to do
+
+
+class ReflexBoundary(Event, name="reflex.boundary"):
+    """A good moment to clear a context: nothing is lost."""
+
+    switched: bool  # true: phase A has just passed
+
+
+class RunEnded(Event, name="run.ended", durable=True):
+    status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
+    # as `stop_reason`; of a loop that can be resumed `signal`, `limit` or `files`; `gone` if somebody removed its files
+    reason: str
+    note: str  # the same in words
+    stop_reason: str  # as `stop.reason` in `run.json`
+    exit_code: int  # of rooda
+    number: int  # the iteration
+    max_iterations: int  # the limit
+    level: Level  # phase level
+    final_score: str | None  # of the artifact that lies there, two decimals; null: that one was not evaluated
+    last_evaluated_score: str | None  # of the evaluated one, in that case
+    # only after `iteration_limit`: `threshold`, `gap`, `blocking` rules, `passed_rules`, `total_rules`
+    distance: Distance = ABSENT
+    error: str  # why a phase failed for good
+    elsewhere: bool  # true: another command ended the loop
+    artifact: str  # its path, seen from the workspace
