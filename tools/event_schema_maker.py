@@ -32,7 +32,7 @@ ORDER = (  # of the events that the page describes first; those that are not nam
     *("iteration.ended", "run.ended", "snapshot.taken", "question.asked", "question.answered", "problem"),
 )
 ONLY_OF_PROCEDURES = ("gate.started", "gate.ended", "gates.ended")  # although the session of any loop emits them
-OF_THE_TURN = ("iteration",)  # described once for all events
+DESCRIBED_ONCE = ("iteration", "cause")  # for all events, for all ends
 WIDTH = 137
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 Json = dict[str, Any]
@@ -112,7 +112,7 @@ def rule(key: str) -> Json:
 
 def definition(record: type[Event]) -> Json:
     hints, said = typing.get_type_hints(record, include_extras=True), comments(record)
-    fields = {name: hints[name] for name in said if name not in OF_THE_TURN}
+    fields = {name: hints[name] for name in said if record is SessionEnd or name not in DESCRIBED_ONCE}
     needed = [name for name in fields if not hasattr(record, name)]
     about = {"description": record.__doc__} if record.__doc__ and record is not SessionEnd else {}
     properties = {name: {**of_type(hint), "description": said[name]} for name, hint in fields.items()}

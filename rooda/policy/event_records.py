@@ -55,6 +55,18 @@ class Tokens(TypedDict):
     written: int
 
 
+class _Kind(TypedDict):
+    kind: str
+
+
+class EndCause(_Kind, total=False):
+    used: float
+    limit: float
+    unknown: int
+    account: str
+    until: str
+
+
 class SessionEnd(Event, name=""):
     """What `run.ended` of every kind of loop has besides."""
 
@@ -63,6 +75,10 @@ class SessionEnd(Event, name=""):
     stopped_by: Literal["person"] = ABSENT  # only of a run that `rooda stop` has ended: who
     stopped_because: str = ABSENT  # only of a run that `rooda stop` has ended: what `--reason` said, or empty
     refused: str = ABSENT  # only where the last agent call was refused for good: its `outcome`, or `not-started`
+    # only of a run that a limit or a request from another terminal ended: `kind` is `cost`, `tokens` or `time`, with
+    # `used` and `limit` in dollars, tokens or seconds, and `unknown`, calls of unknown cost, if there are any;
+    # `account`, with the `account` and `until` when it may be asked again; or, of a goal, `pause` or `cancel`
+    cause: EndCause = ABSENT
 
 
 class PromptAssembled(Event, name="prompt.assembled"):

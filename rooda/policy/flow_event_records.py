@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from rooda.policy.event_records import ABSENT, Event, Limits
+from rooda.policy.event_records import ABSENT, EndCause, Event, Limits
 
 Status = Annotated[str, "running", "complete", "max-iterations-reached", "error"]
 Sensor = Annotated[str, "pass", "fail", "pending"]
@@ -77,3 +77,4 @@ class RunEnded(Event, name="run.ended", durable=True):
     action: str = ABSENT  # only of a run that is over: the last one
     note: str = ABSENT  # only of a run that can be resumed: what ended this session
     hint: str = ABSENT  # only of a run that can be resumed: what to do about it, or empty
+    cause: EndCause = ABSENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
-from rooda.policy.event_records import ABSENT, Event
+from rooda.policy.event_records import ABSENT, EndCause, Event
 
 Shape = Annotated[str, "Tool", "Colleague", "Intent"]
 Reversibility = Annotated[str, "2A", "2B", "1"]
@@ -137,3 +137,4 @@ class RunEnded(Event, name="run.ended", durable=True):
     alt: str = ABSENT  # another approach
     risk: str = ABSENT  # the assumption that matters most
     tests_changed: list[str] = ABSENT  # files that verify the work and are not as they were
+    cause: EndCause = ABSENT

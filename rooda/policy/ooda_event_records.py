@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from rooda.policy.event_records import Ended, Event, Limits, Outcome, Promise
+from rooda.policy.event_records import ABSENT, EndCause, Ended, Event, Limits, Outcome, Promise
 
 
 class Timing(TypedDict, total=False):
@@ -67,3 +67,4 @@ class RunEnded(Event, name="run.ended", durable=True):
     consecutive_failures: int  # at the end
     elapsed: float  # run time of earlier sessions, and this session's wall time
     timing: Timing  # of the agent's run times: `count`, `min`, `max`, `mean`, from two on `stddev`; empty without any
+    cause: EndCause = ABSENT

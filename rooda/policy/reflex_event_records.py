@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from rooda.policy.event_records import ABSENT, Event, Limits
+from rooda.policy.event_records import ABSENT, EndCause, Event, Limits
 
 Level = Annotated[str, "A", "B"]
 
@@ -102,3 +102,4 @@ class RunEnded(Event, name="run.ended", durable=True):
     error: str  # why a phase failed for good
     elsewhere: bool  # true: another command ended the loop
     artifact: str  # its path, seen from the workspace
+    cause: EndCause = ABSENT
