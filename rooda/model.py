@@ -33,7 +33,7 @@ class Call(NamedTuple):
     promise_signals: bool = False
     label: str = ""  # tells calls of one kind and number apart, in the names of their files
     env: Mapping[str, str] = {}  # what this call is told besides
-    apart: bool = False  # a raw command's stderr goes to a file of its own: its stdout is the answer
+    apart: bool = False  # a raw command's stdout is the answer: kept in `Reply.said`, its stderr in a file of its own
 
 
 class Usage(NamedTuple):
@@ -68,6 +68,20 @@ class Facts(NamedTuple):
     noise: str = ""  # last lines that are no records
 
 
+class Said(NamedTuple):
+    """What a transcript says. Of a raw command: all that it printed, if the call asked for an answer."""
+
+    text: str = ""  # the agent's last message
+    cut: bool = False  # something of it is missing
+    exact: str = ""  # the text, with bytes that are not UTF-8 kept as surrogates
+    edits: Mapping[str, int] | None = None  # writes per file; None if this form of output reports none
+
+    @property
+    def whole(self) -> str | None:
+        """The text; None if some of it is missing."""
+        return None if self.cut else self.text
+
+
 class Reply(NamedTuple):
     """Facts about an agent call that has ended."""
 
@@ -94,6 +108,7 @@ class Reply(NamedTuple):
     tools: int = 0
     edited: int = 0  # files
     denied: int = 0  # tool calls
+    said: Said = Said()
 
     @property
     def ok(self) -> bool:

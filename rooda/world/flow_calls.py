@@ -13,7 +13,6 @@ from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
 from rooda.terms import Agent, Setup
 from rooda.world import files, folders
-from rooda.world.agents import final
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard
 from rooda.world.prompt_file import Measure
@@ -112,7 +111,7 @@ class Calls:
     def _judged(self, request: Request[Value], reply: Reply, stem: str) -> Value:
         """By its files; by what it printed, if that is what the one missing file should have been."""
         if request.answer and len(request.outputs) == 1 and text(request.outputs[0]) is None:
-            said = unfenced(final.whole(reply.output, reply.transcript) or "")
+            said = unfenced(reply.said.whole or "")
             try:
                 request.answer(said)
             except Broken:

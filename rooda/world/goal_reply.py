@@ -1,7 +1,6 @@
 """What a call of a goal came to: its words, its price, its error, and the files it wrote."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from rooda.model import Reply, Usage
 from rooda.policy import goal_answer, goal_block, goal_errors, prices
@@ -10,15 +9,13 @@ from rooda.policy.goal_effects import Told
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.terms import Agent
 from rooda.world import files
-from rooda.world.agents import final, reading
-from rooda.world.agents.gathered import Gathered
 
 TAIL = 65_536
 
 
 def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
     """All of it from the reply and its transcript."""
-    said = final.text(reply.output, reply.transcript)
+    said = reply.said.text
     answer = goal_answer.unwrapped(said) if reply.output == "text" else goal_answer.Answer(said)
     cost, estimated = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
@@ -81,29 +78,3 @@ def _fatal(reply: Reply) -> str:
     if reply.ended == "not-started" and not reply.retryable:
         return f"the AI command can't be run: {reply.note}"
     return f"{reply.outcome}: {' '.join(reply.message.split())}" if reply.outcome in FATAL else ""
-
-
-class _Edits(Gathered):
-    """Counts every edit, where the readers only keep which files they were."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: dict[str, int] = {}
-
-    def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
-        if isinstance(edits, str) and edits:
-            self.counts[edits] = self.counts.get(edits, 0) + 1
-
-
-def stream_edits(output: str, transcript: str) -> dict[str, int] | None:
-    """Edits that the agent's own stream of events tells of; None if its output tells of none."""
-    if output not in ("claude", "codex"):
-        return None
-    into = _Edits()
-    try:
-        for line in files.lines(transcript, 1 << 62, reading.LONGEST):
-            reading.take_line(output, line, into)
-            into.shown.clear()
-    except OSError:
-        return None
-    return into.counts or None

@@ -16,5 +16,4 @@ def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Tol
     calls: list[Json] = []
     for record in accounts.records(events, "state.saved", "agent.started"):
         calls = [] if record["event"] == "state.saved" else [*calls, record]
-    return [goal_reply.told(agent, cut_off(call, agent), 0, per_call, {}) for call in calls]
-
+    return [goal_reply.told(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.model import Call, Command, Json, Ran
@@ -65,16 +65,15 @@ class Effects:
             reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
         finally:
             lost = not foothold.kept(hold, self._ways.workspace)
-        edits = self._edits(reply.output, reply.transcript) if kind == "step" else {}
+        edits = self._edits(reply.said.edits) if kind == "step" else {}
         told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
         if lost:
             told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
         clean = self._session.clean
         return told._replace(error=clean(told.error), fatal=clean(told.fatal))
 
-    def _edits(self, output: str, transcript: str) -> dict[str, int]:
+    def _edits(self, told: Mapping[str, int] | None) -> dict[str, int]:
         """Writes per file; what git ignores counts for nothing, whoever counted."""
-        told = goal_reply.stream_edits(output, transcript)
         counts = self._watch.counts() if told is None else below(self._ways.workspace, told)
         counts = {path: count for path, count in counts.items() if counted(path)}
         often = [path for path, count in counts.items() if count > 1 and not os.path.isabs(path)]

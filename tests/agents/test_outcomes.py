@@ -210,6 +210,16 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
     assert found == known
 
 
+def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
+    """An agent that was ended after its first tool call has written one file, once."""
+    record = {"type": "assistant", "message": {"content": [
+        {"type": "tool_use", "name": "Write", "input": {"file_path": "a.py"}}]}}  # fmt: skip
+    path = tmp_path / "one.out"
+    path.write_text(json.dumps(record))
+    gathered = reading.gathered("claude", str(path))
+    assert gathered.tools == 1 and gathered.edited == {"a.py": 1}
+
+
 def test_what_is_not_told_is_not_none() -> None:
     """A last record without usage leaves it unknown; claude's usage by model is kept, each model has its own price."""
     assert told("codex", {"type": "turn.completed"}).facts().usage is None

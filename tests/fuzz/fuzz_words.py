@@ -17,8 +17,7 @@ from rooda.settings.schema import AGENT
 from rooda.terms import Agent
 from rooda.world import clock, files, flow_commits, flow_repo
 from rooda.world import snapshots as taken
-from rooda.world.agents import command, ender, final, reading, sessions
-from rooda.world.goal_reply import stream_edits
+from rooda.world.agents import command, ender, reading, sessions, understanding
 from rooda.world.helper import Captured
 from rooda.world.repo import Repo
 from tests.fuzz.fuzz_room import put, room, seen, text
@@ -35,8 +34,7 @@ def transcript(output: str) -> Callable[[bytes], None]:
         facts = reading.facts_of(output, path)
         assert all(number >= 0 for number in facts.usage or ())
         assert isinstance(facts.session, str) and isinstance(facts.model, str) and isinstance(facts.final, str)
-        final.text(output, path)
-        stream_edits(output, path)
+        understanding.printed(path)
         ended = ender.ender(output, path)
         assert ended is None or ended() in (True, False)
         ender.in_circles(output, path)

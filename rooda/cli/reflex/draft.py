@@ -9,7 +9,6 @@ from rooda.model import Call
 from rooda.prompting.substitute import substitute
 from rooda.terms import Setup
 from rooda.world import files
-from rooda.world.agents import final
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session, Tenant
 from rooda.world.shipped import shipped
@@ -33,4 +32,4 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     if not reply.ok:
         why = reply.message or reply.note or f"exit code {reply.exit_code}"
         raise RoodaError(f"The agent could not draft the rules: {why}", "Use --template or --rules instead.")
-    return drafting.from_agent(final.text(reply.output, reply.transcript))
+    return drafting.from_agent(reply.said.text)

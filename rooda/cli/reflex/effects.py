@@ -19,7 +19,6 @@ from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import files, reflex_effects
-from rooda.world.agents import final
 from rooda.world.prompt_file import Measure
 from rooda.world.reflex_effects import Guarded
 from rooda.world.session import NOT_ASKED, Session
@@ -194,8 +193,9 @@ def _answer(reply: Reply, exact: bool) -> Answer:
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        said = final.whole(reply.output, reply.transcript, exact)
-        return Answer(problem="the answer is too long to be read as a whole") if said is None else Answer(said)
+        if reply.said.cut:
+            return Answer(problem="the answer is too long to be read as a whole")
+        return Answer(reply.said.exact if exact else reply.said.text)
     if reply.ended in ("timeout", "idle"):
         silent = " without output" if reply.ended == "idle" else ""
         return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")

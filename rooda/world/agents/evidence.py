@@ -17,7 +17,7 @@ _READ_ONLY = (
 def of(call: Call, reply: Reply, ran: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
     """The reply as the log has it. What only a transcript that is read can tell is left out of a raw command's."""
     facts = reply._asdict()
-    kind = facts.pop("outcome")
+    kind, _ = facts.pop("outcome"), facts.pop("said")
     if kind:
         facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
     else:

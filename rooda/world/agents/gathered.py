@@ -23,7 +23,7 @@ class Gathered:
         self.usage: Usage | None = None
         self.cost: float | None = None
         self.retries = self.turns = self.tools = self.tools_failed = 0
-        self.edited: dict[str, None] = {}
+        self.edited: dict[str, int] = {}  # how often, by file
         self.denied: list[str] = []
         self.noises: list[str] = []
         self.shown: list[str] = []  # for --verbose; the watcher empties it
@@ -58,7 +58,7 @@ class Gathered:
         self.went_on()
         self.tools += 1
         if isinstance(edits, str) and edits:
-            self.edited[edits] = None
+            self.edited[edits] = self.edited.get(edits, 0) + 1
         line = about if isinstance(about, str) else ""
         self.shown.append(f"[{name}] {line.strip().splitlines()[0] if line.strip() else ''}".rstrip())
 

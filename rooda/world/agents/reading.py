@@ -35,13 +35,14 @@ def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
 
 def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
     """The same, before it is put into one record."""
-    into = Gathered()
+    into, count = Gathered(), 0
     try:
         for line in files.lines(path, limit, LONGEST):
+            count += 1
             take_line(output, line, into)
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
-        if not into.ended and output in RECORDS:
+        if not into.ended and count > 1 and output in RECORDS:
             for record in _records(files.beginning(path, LONGEST)):  # one object, or a list of them, on several lines
                 RECORDS[output](record, into)
                 into.shown.clear()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooda.model import Call, Facts, Json, Prompt, Reply, Usage
+from rooda.model import Call, Facts, Json, Prompt, Reply, Said, Usage
 from rooda.policy import promise
 from rooda.terms import Agent
 from rooda.world import clock, files
@@ -13,9 +13,11 @@ from rooda.world.process import Done
 if TYPE_CHECKING:
     from rooda.world.agents.gathered import Gathered
 
+LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its end
 KILLED = Done(137, 0.0, "interrupted")
 # What an exit code stands for where a CLI puts an HTTP status into one byte.
 STATUS_OF_EXIT = {"gemini": {41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503}}
+TELL_EDITS = ("claude", "codex")  # their records name every file that a tool writes
 
 
 class Spent(NamedTuple):
@@ -47,7 +49,8 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
 
         return reply._replace(retryable=done.errno in PASSING)
     if call.agent.output == "text":
-        return reply._replace(promise=_promise_of_text(call, transcript))
+        said = printed(transcript) if call.apart else Said()
+        return reply._replace(promise=_promise_of_text(call, transcript), said=said)
     return _read(call, reply, env)
 
 
@@ -56,11 +59,28 @@ def _is_searched(call: Call) -> bool:
     return call.kind == "iteration" and call.agent.output == "text"
 
 
-def cut_off(started: Json, agent: Agent) -> Reply:
-    """Of a call whose end nobody lived to write down: what its transcript had told by then, at this agent's prices."""
+def printed(transcript: str) -> Said:
+    """The output of a raw command. An unreadable file says nothing."""
+    try:
+        data = files.tail(transcript, LONGEST + 1)
+    except OSError:
+        return Said()
+    cut, data = len(data) > LONGEST, data[-LONGEST:]
+    try:
+        text = exact = data.decode()
+    except UnicodeDecodeError:
+        text, exact = data.decode("utf-8", "replace"), files.to_text(data)
+    return Said(text, cut, exact)
+
+
+def cut_off(started: Json, agent: Agent, answer: bool = False) -> Reply:
+    """The reply of a call whose end was never recorded, from its transcript so far, at this agent's prices.
+
+    `answer`: keep the output of a raw command too.
+    """
     output, model = str(started.get("output", agent.output)), str(started.get("model", agent.model))
     agent = agent._replace(output=output, model=model)
-    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0))
+    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0), apart=answer)
     return understood(call, KILLED, str(started.get("transcript", "")), inherited())
 
 
@@ -86,8 +106,13 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
         tools=facts.tools,
         edited=len(facts.edited),
         denied=len(facts.denied),
+        said=Said(facts.final, gathered.cut, facts.final, _edits(call, gathered)),
         promise=_promise(call, facts.final.encode("utf-8", "replace").split(b"\n")),
     )
+
+
+def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
+    return gathered.edited or None if call.agent.output in TELL_EDITS else None
 
 
 def _spent(call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]) -> Spent:
