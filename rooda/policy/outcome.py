@@ -2,9 +2,11 @@
 
 import errno
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.model import Facts, Reply
+from rooda.model import Facts, Json, Reply
+from rooda.policy.durations import plain
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
@@ -58,6 +60,35 @@ def refusal(reply: Reply) -> str:
     if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
         return reply.ended
     return reply.outcome if reply.outcome in FATAL else ""
+
+
+def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
+    """Why a call failed, from its reply or from an event about it; "" if it went well.
+
+    `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the agent's exit code
+    is not 0), outcome (its output says that it failed), and "" for those not listed. A sentence may use {limit}
+    (seconds), {code}, {ended}, {outcome}, {message}, and what is made of them: {named} ("auth, "), {detail}
+    (": auth: first line of the message"), {said} and {reason} (the best that is known).
+    """
+    facts = call._asdict() if isinstance(call, Reply) else {**call, "outcome": call.get("agent_outcome", "")}
+    ended, code, outcome = facts.get("ended", "exit"), facts.get("exit_code", 0), facts["outcome"]
+    failed = "" if outcome == OK else outcome
+    way = ended if ended != "exit" else "exit" if code else "outcome" if failed else ""
+    if not way:
+        return ""
+    message, note = facts.get("message", ""), facts.get("note", "")
+    return words.get(way, words[""]).format(
+        limit=plain(facts.get("limit", 0.0)),
+        code=code,
+        ended=ended,
+        outcome=outcome,
+        message=message,
+        note=note,
+        named=f"{failed}, " if failed else "",
+        detail=f": {outcome}: {message.splitlines()[0][:300]}" if outcome and message else "",
+        said=f"{outcome}: {message}".strip(": ") if outcome or message else note or f"exit {code}",
+        reason=message or note or f"exit code {code}",
+    )
 
 
 class Outcome(NamedTuple):

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 
 from rooda.model import Json
+from rooda.policy.outcome import in_words
 from rooda.report.why import Maker, Reason, Seen, limits, stopped
+
+_WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}
 
 
 def _scored(record: Json, seen: Seen) -> Iterator[Reason]:
@@ -40,7 +43,7 @@ def _verified(record: Json, seen: Seen) -> Iterator[Reason]:
 
 def _turned(record: Json, seen: Seen) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
-    fault = _fault(seen.calls.get("step", {}))
+    fault = in_words(seen.calls.get("step", {}), _WORDS)
     word = "accepted: the agent exited with 0, and what the step is tied to holds"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""
@@ -51,13 +54,6 @@ def _turned(record: Json, seen: Seen) -> Iterator[Reason]:
     words = "EXIT_SIGNAL" if record["claimed"] else words
     decision = "went on" if record["accepted"] else "failed"
     yield Reason(record["ts"], record["display"], decision, rule, transcript, words)
-
-
-def _fault(call: Json) -> str:
-    """What was wrong with the call itself."""
-    if call.get("ended", "exit") != "exit":
-        return f"its call ended by {call['ended']}"
-    return f"the agent exited with {call['exit_code']}" if call.get("exit_code") else call.get("message", "")
 
 
 def _asked(record: Json, seen: Seen) -> Iterator[Reason]:

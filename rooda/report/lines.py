@@ -4,10 +4,16 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from rooda.model import Json
-from rooda.policy.durations import plain, tenths, whole
+from rooda.policy.durations import tenths, whole
 from rooda.policy.statistics import timing_text
 
 OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops with a module NAME_lines, whose MAKERS come first
+_FAILED = {
+    "timeout": "AI CLI timed out after {limit}s",
+    "idle": "AI CLI timed out after {limit}s without output",
+    "outcome": "AI CLI failed (exit 0, {outcome})",
+    "": "AI CLI failed (exit {code})",
+}
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # result: said even if quiet
 
 
@@ -108,14 +114,10 @@ def _count(record: Json) -> str:
 
 def faults(record: Json) -> list[str]:
     """What made the iteration a failed one."""
-    if record["ended"] == "timeout":
-        return [f"AI CLI timed out after {plain(record['limit'])}s"]
-    if record["ended"] == "idle":
-        return [f"AI CLI timed out after {plain(record['limit'])}s without output"]
-    if record["exit_code"]:
-        return [f"AI CLI failed (exit {record['exit_code']})"]
-    if record.get("agent_outcome", "") not in ("", "ok"):
-        return [f"AI CLI failed (exit 0, {record['agent_outcome']})"]
+    from rooda.policy.outcome import in_words
+
+    if failed := in_words(record, _FAILED):
+        return [failed]
     found = ["AI signaled FAILURE"] if record["promise"] == "FAILURE" else []
     return [*found, f"Quality gates failed: {record['gates_failed']}"] if record["gates_failed"] else found
 

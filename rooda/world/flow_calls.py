@@ -9,7 +9,7 @@ from rooda.errors import Interrupted
 from rooda.model import Call, Reply
 from rooda.policy.flow_contract import Broken, unfenced
 from rooda.policy.flow_records import NodeFailed
-from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.policy.patience import backoff
 from rooda.terms import Agent, Setup
 from rooda.world import files, folders
@@ -21,6 +21,11 @@ from rooda.world.session import Session
 ESTIMATED = ""  # no vocabulary: a quarter of the characters
 TRIES = 2
 OFFENCES = 2  # of one agent file in a run, and it is trusted no longer
+WORDS = {
+    "timeout": "ended after {limit} s",
+    "idle": "ended after {limit} s without output",
+    "": "{said}",
+}
 
 Value = TypeVar("Value")
 
@@ -58,7 +63,7 @@ class Calls:
         failed = 0
         while True:
             reply = self._once(request, failed + 1)
-            problem = _failure(reply)
+            problem = in_words(reply, WORDS)
             if not problem:
                 try:
                     return self._judged(request, reply, _stem(request, failed + 1))
@@ -145,14 +150,3 @@ def _measure(text: str, setup: Setup) -> Measure:
     """
     within = len(text.encode("utf-8", "replace")) <= setup.token_budget or not setup.token_budget
     return Measure(ESTIMATED if within else setup.token_encoding, setup.token_budget)
-
-
-def _failure(reply: Reply) -> str:
-    """Why this call came to nothing, in words; nothing if it ended well."""
-    if reply.ok:
-        return ""
-    if reply.ended in ("timeout", "idle"):
-        return f"ended after {reply.limit:g} s" + (" without output" if reply.ended == "idle" else "")
-    if reply.message or reply.outcome:
-        return f"{reply.outcome}: {reply.message}".strip(": ")
-    return reply.note or f"exit {reply.exit_code}"

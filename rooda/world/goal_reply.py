@@ -4,13 +4,18 @@ from collections.abc import Mapping
 
 from rooda.model import Reply, Usage
 from rooda.policy import goal_answer, goal_block, goal_errors, prices
-from rooda.policy.durations import plain
 from rooda.policy.goal_effects import Told
-from rooda.policy.outcome import FATAL, USAGE_LIMIT
+from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.terms import Agent
 from rooda.world import files
 
 TAIL = 65_536
+WORDS = {
+    "timeout": "timeout {limit}s",
+    "idle": "timeout {limit}s",
+    "not-started": "not started",
+    "": "{named}exit {code}",
+}
 
 
 def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
@@ -23,7 +28,7 @@ def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: M
         text=answer.text,
         ok=ok,
         ended=reply.ended,
-        how="" if ok else _how(reply),
+        how="" if ok else in_words(reply, WORDS) or f"exit {reply.exit_code}",
         error="" if ok else _error(reply, answer.text),
         cost=cost,
         estimated=estimated,
@@ -47,16 +52,6 @@ def _cost(
     guess = Usage(input=size // 4, output=len(answer.text) // 4)
     cost = prices.cost(guess, reply.model or agent.model, agent.prices)
     return cost, cost is not None
-
-
-def _how(reply: Reply) -> str:
-    if reply.ended in ("timeout", "idle"):
-        return f"timeout {plain(reply.limit)}s" if reply.limit else reply.ended
-    if reply.ended == "not-started":
-        return "not started"
-    if reply.outcome not in ("", "ok"):
-        return f"{reply.outcome}, exit {reply.exit_code}"
-    return f"exit {reply.exit_code}"
 
 
 def _error(reply: Reply, text: str) -> str:

@@ -6,6 +6,7 @@ from rooda.cli.reflex.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
 from rooda.model import Call
+from rooda.policy.outcome import in_words
 from rooda.prompting.substitute import substitute
 from rooda.terms import Setup
 from rooda.world import files
@@ -30,6 +31,6 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
             made.screen.close()
             session.close()
     if not reply.ok:
-        why = reply.message or reply.note or f"exit code {reply.exit_code}"
-        raise RoodaError(f"The agent could not draft the rules: {why}", "Use --template or --rules instead.")
+        why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
+        raise RoodaError(why, "Use --template or --rules instead.")
     return drafting.from_agent(reply.said.text)

@@ -11,6 +11,7 @@ from rooda.loops import reflex_events
 from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.model import Call, Command, Reply
+from rooda.policy.outcome import in_words
 from rooda.policy.patience import backoff
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
@@ -23,6 +24,13 @@ from rooda.world.prompt_file import Measure
 from rooda.world.reflex_effects import Guarded
 from rooda.world.session import NOT_ASKED, Session
 from rooda.world.shipped import shipped
+
+WORDS = {
+    "timeout": "the agent took longer than {limit} s",
+    "idle": "the agent took longer than {limit} s without output",
+    "not-started": "the agent could not be started: {note}",
+    "": "the agent ended with exit code {code}{detail}",
+}
 
 
 class Effects:
@@ -196,10 +204,4 @@ def _answer(reply: Reply, exact: bool) -> Answer:
         if reply.said.cut:
             return Answer(problem="the answer is too long to be read as a whole")
         return Answer(reply.said.exact if exact else reply.said.text)
-    if reply.ended in ("timeout", "idle"):
-        silent = " without output" if reply.ended == "idle" else ""
-        return Answer(problem=f"the agent took longer than {reply.limit:g} s{silent}")
-    if reply.ended == "not-started":
-        return Answer(problem=f"the agent could not be started: {reply.note}")
-    why = f": {reply.outcome}: {reply.message.splitlines()[0][:300]}" if reply.outcome and reply.message else ""
-    return Answer(problem=f"the agent ended with exit code {reply.exit_code}{why}")
+    return Answer(problem=in_words(reply, WORDS))
