@@ -96,8 +96,8 @@ def test(ctx: click.Context, name: str) -> int:
         raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")
     from rooda.world.agents import conformance
 
-    if name not in conformance.TESTABLE:
-        able = ", ".join(conformance.TESTABLE)
+    if name not in (testable := conformance.testable()):
+        able = ", ".join(testable)
         raise UsageProblem(f"The model server can't stand in for the service of {name!r}.", f"It can for: {able}.")
     preflight.require(agent, here.workspace)
     return _tried(name, _table(found, name))

@@ -6,21 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.settings.lines import parse
 from rooda.world import files
-
-AGENTS = (
-    "claude",
-    "codex",
-    "gemini",
-    "opencode",
-    "copilot",
-    "qwen",
-    "droid",
-    "aider",
-    "pi",
-    "amp",
-    "kiro-cli",
-    "cursor-agent",
-)
+from rooda.world.shipped import shipped
 
 
 class Gates(NamedTuple):
@@ -31,10 +17,13 @@ class Gates(NamedTuple):
 
 
 def agents_here() -> list[str]:
-    """The agent CLIs on PATH, best first."""
+    """The agent CLIs on PATH that have a table in the shipped rooda.toml, in its order."""
     import shutil
+    import tomllib
 
-    return [name for name in AGENTS if shutil.which(name)]
+    tables = tomllib.loads(files.text(shipped("config", "rooda.toml")))["agents"]
+    names = [name for name, table in tables.items() if table["command"].split()[0] == name]
+    return [name for name in names if shutil.which(name)]
 
 
 def gates(folder: str) -> list[Gates]:

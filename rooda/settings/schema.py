@@ -6,6 +6,7 @@ the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configurati
 
 from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
 from rooda.settings.shapes import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
+from rooda.world.agents.reader import OUTPUTS
 
 LOOP = {
     "default_iterations": Key(
@@ -277,7 +278,7 @@ AGENT = {
     "command": Key(COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in"),
     "prompt": Key(word("stdin", "argument", "file"), "how the prompt goes in"),
     "output": Key(
-        word("text", "claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider"),
+        word("text", *OUTPUTS),
         "how the output is read",
     ),
     "stop": Key(word("TERM", "INT"), "the first signal when a call must end"),

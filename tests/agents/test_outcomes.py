@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 from rooda.model import Facts, Usage
 from rooda.policy import resets
 from rooda.policy.outcome import judge
-from rooda.world.agents import ender, reading
-from rooda.world.agents.understanding import STATUS_OF_EXIT
+from rooda.world.agents import ender, readers, reading
+from rooda.world.agents.reader import OUTPUTS, PROGRAMS, reader
 
 GOLDEN = Path(__file__).parent / "golden"
 OUTPUT = {"qwen": "claude"}  # a CLI that prints another's records
@@ -53,7 +55,9 @@ def recorded(name: str) -> dict[str, Any]:
 
 def outcome(name: str, ended: str = "exit") -> str:
     cli, code = name.partition("/")[0], recorded(name)["returncode"]
-    return judge(facts_of(name), ended, code if code >= 0 else 128 - code, STATUS_OF_EXIT.get(cli, {}).get(code)).kind
+    return judge(
+        facts_of(name), ended, code if code >= 0 else 128 - code, reader(OUTPUT.get(cli, cli)).status_of_exit.get(code)
+    ).kind
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.split("/")[1] in OUTCOMES])
@@ -183,7 +187,7 @@ def test_a_reset_time_of_day() -> None:
 def told(output: str, *records: dict[str, Any]) -> reading.Gathered:
     into = reading.Gathered()
     for record in records:
-        reading.take_line(output, json.dumps(record).encode(), into)
+        reading.take_line(reader(output), json.dumps(record).encode(), into)
     return into
 
 
@@ -208,6 +212,20 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
     path.write_text(json.dumps(records, indent=indent))
     found, known = (reading.facts_of("claude", str(each))._replace(noise="") for each in (path, golden))
     assert found == known
+
+
+def test_each_file_of_readers_is_registered() -> None:
+    """An agent with a form of output of its own is one file, one word in the registry, one table of settings."""
+    names = {path.stem for path in Path(readers.__path__[0]).glob("*.py")} - {"__init__"}
+    assert names == set(PROGRAMS)
+    assert all(bool(reader(name).record) != bool(reader(name).line) for name in OUTPUTS)
+
+
+def test_a_transcript_loads_its_own_reader_alone() -> None:
+    """What a run imports: the reader of its agent, no other."""
+    code = "import sys; from rooda.world.agents import reading; reading.facts_of('pi', '/nowhere'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if ".readers." in name] == ["rooda.world.agents.readers.pi"]
 
 
 def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
@@ -243,7 +261,7 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("output", [*reading.RECORDS, *reading.LINES])
+@pytest.mark.parametrize("output", OUTPUTS)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(records=st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=5), noise=st.binary(max_size=60))
 def test_any_bytes_are_facts_or_unknown(output: str, records: list[dict[str, Any]], noise: bytes) -> None:

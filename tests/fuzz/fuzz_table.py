@@ -181,10 +181,7 @@ def _rows() -> list[Target]:
             Target(f"transcript-{output}", words.transcript(output), (*JSON_PIECES, "\n", "\r"))
             for output in words.OUTPUTS
         ),
-        *(
-            Target(f"session-{output}", words.session_file(output), (*JSON_PIECES, "\n"))
-            for output in words.sessions.KEPT
-        ),
+        *(Target(f"session-{output}", words.session_file(output), (*JSON_PIECES, "\n")) for output in words.SESSIONS),
     ]
 
 

@@ -18,11 +18,13 @@ from rooda.terms import Agent
 from rooda.world import clock, files, flow_commits, flow_repo
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding
+from rooda.world.agents.reader import reader
 from rooda.world.helper import Captured
 from rooda.world.repo import Repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
+SESSIONS = [output for output in OUTPUTS if reader(output).sessions]
 CHUNKS = (5, 64, 65_536)
 
 
@@ -66,7 +68,7 @@ def session_file(output: str) -> Callable[[bytes], None]:
 
     def read(data: bytes) -> None:
         path = put("session.jsonl", data)
-        for kept in sessions.KEPT[output]:
+        for kept in reader(output).sessions:
             with contextlib.suppress(ValueError, RecursionError):  # as `spent` does
                 shares = sessions._read(path, kept)
                 assert all(isinstance(model, str) for model in shares)

@@ -20,7 +20,7 @@ from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
 from rooda.world import files, lock
-from rooda.world.agents.understanding import TELL_EDITS
+from rooda.world.agents.reader import reader
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
 from rooda.world.session import Session, Tenant
@@ -63,7 +63,7 @@ def opened(
             yes=yes,
         )
         world = Effects(session, ways, Asker(signals, ready.headless), seen).world()
-        stream = ready.agent.output in TELL_EDITS
+        stream = reader(ready.agent.output).tells_edits
         source = f"the agent's event stream, else {seen.source}" if stream else seen.source
         try:
             yield Opened(session, world, GoalStore(place, session.tell, session.clean), source)

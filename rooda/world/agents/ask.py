@@ -10,6 +10,7 @@ from rooda.policy.outcome import CONTEXT
 from rooda.world import files, process
 from rooda.world.agents import command, ender, preflight
 from rooda.world.agents.environment import without
+from rooda.world.agents.reader import reader
 from rooda.world.agents.understanding import understood
 from rooda.world.ground import Ground
 
@@ -30,7 +31,7 @@ def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
     circles = ender.Circles()
     specs = [_spec(call, ground, note, circles) for call in fitting]
-    tick = circles.over(ground.tick) if any(call.agent.output in ender.CIRCLING for call in fitting) else ground.tick
+    tick = circles.over(ground.tick) if any(reader(call.agent.output).circles for call in fitting) else ground.tick
 
     def replies(ended: Sequence[process.Done]) -> list[Reply]:
         answers = map(_reply, fitting, ended, specs)

@@ -9,14 +9,19 @@ from typing import Any, NamedTuple
 from rooda.errors import RoodaError
 from rooda.model import Json
 from rooda.world import clock, descent, files, journal, ourselves, process, runfolder, tree
+from rooda.world.agents.reader import OUTPUTS, reader
 from rooda.world.process import Done, Spec, Tick
 from rooda.world.signals import Signals
 
-TESTABLE = ("claude", "codex", "copilot", "droid", "gemini", "opencode", "pi", "qwen")
 PATIENCE = 120.0  # seconds for one run
 READY = 15.0  # seconds for the server
 MADE = "from the model\n"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # of our environment; no key, no account
+
+
+def testable() -> list[str]:
+    """The agents that the model server can stand in for."""
+    return sorted(name for output in OUTPUTS for name in reader(output).testable)
 
 
 class Check(NamedTuple):

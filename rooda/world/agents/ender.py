@@ -4,11 +4,10 @@ import json
 from collections.abc import Callable
 
 from rooda.world import clock, files, tree
+from rooda.world.agents.reader import reader
 from rooda.world.process import Tick
 
-_LAST = {"claude": ("result",), "codex": ("turn.completed",), "gemini": ("result",), "droid": ("completion",)}
 _LONGEST = 4_194_304
-CIRCLING = ("opencode",)  # sums up a context that is too full, and begins anew, for ever
 LOOK = 2.0  # seconds between looks
 ROUNDS = 3  # without anything done in between
 _RECENT = 262_144  # bytes that are looked at
@@ -16,8 +15,8 @@ _RECENT = 262_144  # bytes that are looked at
 
 def ender(output: str, path: str) -> Callable[[], bool] | None:
     """Says whether the last record of the transcript is the CLI's final one; None where there is no such record."""
-    kinds = _LAST.get(output)
-    if kinds is None:
+    kinds = reader(output).last
+    if not kinds:
         return None
 
     def ended() -> bool:
@@ -40,7 +39,7 @@ class Circles:
 
     def watch(self, pid: int, stop: int, output: str, transcript: str) -> None:
         """Look at this one from now on, if it is of a kind that does such things."""
-        if output in CIRCLING:
+        if reader(output).circles:
             self._watched.append((pid, stop, output, transcript))
 
     def over(self, tick: Tick | None) -> Tick:

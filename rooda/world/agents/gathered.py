@@ -107,6 +107,13 @@ class Gathered:
         """A part of the usage, and whose it is."""
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
+    def answer(self, name: object, model: object, usage: Usage) -> None:
+        """The usage of one answer. Its last record counts; one without tokens was none."""
+        seen = self.memory.setdefault(str(name), Usage())
+        if any(usage):
+            self.share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))
+            self.memory[str(name)] = usage
+
     def facts(self) -> Facts:
         told = bool(self.error or self.message or self.ended)
         message, status = (self.message, self.status) if told else self.waiting

@@ -1,31 +1,14 @@
 """One reading of every transcript: bytes in, facts out, whatever the bytes are."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from rooda.kernel.loads import loads
 from rooda.model import Facts, Json
 from rooda.world import files
 from rooda.world.agents.gathered import Gathered
-from rooda.world.agents.readers import aider, claude, codex, copilot, droid, gemini, opencode, pi
+from rooda.world.agents.reader import Reader, reader
 
 LONGEST = 4_194_304  # of a longer line only the beginning is read, and that is no JSON
-
-RECORDS: dict[str, Callable[[Json, Gathered], None]] = {
-    "claude": claude.take,
-    "codex": codex.take,
-    "gemini": gemini.take,
-    "opencode": opencode.take,
-    "copilot": copilot.take,
-    "droid": droid.take,
-    "pi": pi.take,
-}
-LINES: dict[str, Callable[[str, Gathered], None]] = {"aider": aider.line}
-NOISE: dict[str, Callable[[str, Gathered], None]] = {"gemini": gemini.noise}  # what is no record, but tells something
-
-
-def is_read(output: str) -> bool:
-    """False for `text`: then the exit code is all that is known."""
-    return output in RECORDS or output in LINES
 
 
 def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
@@ -35,34 +18,36 @@ def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
 
 def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
     """The same, before it is put into one record."""
-    into, count = Gathered(), 0
+    into, count, found = Gathered(), 0, reader(output)
     try:
         for line in files.lines(path, limit, LONGEST):
             count += 1
-            take_line(output, line, into)
+            take_line(found, line, into)
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
-        if not into.ended and count > 1 and output in RECORDS:
+        if not into.ended and count > 1 and found.record:
             for record in _records(files.beginning(path, LONGEST)):  # one object, or a list of them, on several lines
-                RECORDS[output](record, into)
+                found.record(record, into)
                 into.shown.clear()
     except OSError:
         pass
     return into
 
 
-def take_line(output: str, line: bytes, into: Gathered) -> None:
+def take_line(found: Reader, line: bytes, into: Gathered) -> None:
     """One line of a transcript. What is no record is kept as noise: the reason of a failure is often there."""
-    if output in LINES:
-        LINES[output](line.decode("utf-8", "replace"), into)
+    if found.line:
+        found.line(line.decode("utf-8", "replace"), into)
         return
-    records = _records(line) if output in RECORDS else []
-    for record in records:
-        RECORDS[output](record, into)
-    if not records:
+    take = found.record
+    records = _records(line) if take else []
+    if take and records:
+        for record in records:
+            take(record, into)
+    else:
         into.noise(line)
-        if output in NOISE:
-            NOISE[output](line[:2000].decode("utf-8", "replace"), into)
+        if found.noise:
+            found.noise(line[:2000].decode("utf-8", "replace"), into)
 
 
 def _records(text: bytes) -> list[Json]:
@@ -78,7 +63,8 @@ def _records(text: bytes) -> list[Json]:
 
 def rendered(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
     """The readable lines of --verbose: words and tools, not raw JSON."""
+    found = reader(output)
     for line in lines:
-        take_line(output, line, into)
+        take_line(found, line, into)
         yield from into.shown
         into.shown.clear()

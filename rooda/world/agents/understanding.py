@@ -8,6 +8,7 @@ from rooda.policy import promise
 from rooda.terms import Agent
 from rooda.world import clock, files
 from rooda.world.agents.environment import inherited
+from rooda.world.agents.reader import reader
 from rooda.world.process import Done
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its end
 KILLED = Done(137, 0.0, "interrupted")
-# What an exit code stands for where a CLI puts an HTTP status into one byte.
-STATUS_OF_EXIT = {"gemini": {41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503}}
-TELL_EDITS = ("claude", "codex")  # their records name every file that a tool writes
 
 
 class Spent(NamedTuple):
@@ -90,7 +88,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
 
     gathered = reading.gathered(call.agent.output, reply.transcript)
     facts = gathered.facts()
-    found = judge(facts, reply.ended, reply.exit_code, STATUS_OF_EXIT.get(call.agent.output, {}).get(reply.exit_code))
+    found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (clock.reset_in(found.message) if found.kind == USAGE_LIMIT else None)
     spent = _spent(call, facts, gathered, env)
     return reply._replace(
@@ -112,7 +110,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
 
 
 def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
-    return gathered.edited or None if call.agent.output in TELL_EDITS else None
+    return gathered.edited or None if reader(call.agent.output).tells_edits else None
 
 
 def _spent(call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]) -> Spent:

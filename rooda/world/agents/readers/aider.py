@@ -5,6 +5,7 @@ import re
 
 from rooda.model import Usage
 from rooda.world.agents.gathered import Gathered, money, number
+from rooda.world.agents.reader import Reader
 
 _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*([\d.]+[kM]?) received\.")
 _COST = re.compile(r"\$([\d.]+) session")
@@ -46,3 +47,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+READER = Reader(line=line)  # it offers its model no tools: nothing for `rooda agents test`

@@ -1,9 +1,12 @@
 """claude's stream-json, and its one JSON object; qwen's output has the same shape."""
 
 import json
+from collections.abc import Mapping, Sequence
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
+from rooda.world.agents.reader import Powerless, Reader, SessionFiles
+from rooda.world.agents.traps import said, value
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
 OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage
@@ -90,3 +93,71 @@ def _usage(record: Json, into: Gathered) -> Usage | None:
     if "total_tokens" in usage:  # qwen counts as its API does: the cached part is inside the input
         fresh -= min(cached, fresh)
     return Usage(fresh, number(usage, "output_tokens"), cached, number(usage, "cache_creation_input_tokens"))
+
+
+def _session(record: Json, into: Gathered) -> None:
+    """An answer of several parts is several records with one id; the last has its whole usage."""
+    message = inner(record, "message")
+    usage = inner(message, "usage")
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    if record.get("type") == "assistant" and usage:
+        into.answer(message.get("id"), message.get("model"), Usage(*(number(usage, name) for name in names)))
+
+
+def _session_of_qwen(record: Json, into: Gathered) -> None:
+    usage = inner(record, "usageMetadata")
+    if record.get("type") == "assistant" and usage:
+        cached, out = number(usage, "cachedContentTokenCount"), number(usage, "candidatesTokenCount")
+        fresh = max(0, number(usage, "promptTokenCount") - cached)
+        into.answer(record.get("uuid"), record.get("model"), Usage(fresh, out, cached, 0))
+
+
+def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[str, str]:
+    if root and _skips_permissions(argv) and env.get("IS_SANDBOX") != "1":
+        return (
+            "claude refuses to skip permissions as root; nothing was started",
+            "In a container made for it, say so with IS_SANDBOX=1 in the environment. Else run rooda as another user,\n"
+            "or give [agents.claude] a command with --permission-mode acceptEdits.",
+        )
+    return "", ""
+
+
+def _skips_permissions(argv: Sequence[str]) -> bool:
+    return "--dangerously-skip-permissions" in argv or value(argv, "--permission-mode") == "bypassPermissions"
+
+
+def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    if value(argv, "--output-format") != "stream-json" or said(argv, "--verbose"):
+        return []
+    return ["claude ends with exit 1 if --output-format stream-json stands without --verbose."]
+
+
+READER = Reader(
+    record=take,
+    last=("result",),
+    tells_edits=True,
+    sessions=(
+        SessionFiles(
+            home=("CLAUDE_CONFIG_DIR", ""),
+            folder=".claude",
+            place=("projects", "*", "{session}.jsonl"),
+            telling=(b'"usage"',),
+            take=_session,
+        ),
+        SessionFiles(
+            home=("QWEN_HOME", ""),
+            folder=".qwen",
+            place=("projects", "*", "chats", "{session}.jsonl"),
+            telling=(b'"usageMetadata"',),
+            take=_session_of_qwen,
+        ),
+    ),
+    powerless=Powerless(
+        ("--dangerously-skip-permissions", "--permission-mode", "--allowedTools", "--allowed-tools", "--tools"),
+        "claude denies every tool that changes something",
+        "--dangerously-skip-permissions, or --permission-mode acceptEdits",
+    ),
+    refusal=_refusal,
+    warnings=_warnings,
+    testable=("claude", "qwen"),
+)

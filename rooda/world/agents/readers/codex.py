@@ -2,6 +2,7 @@
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, number
+from rooda.world.agents.reader import NEWEST, Powerless, Reader, SessionFiles
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -51,3 +52,41 @@ def _completed(usage: Json, into: Gathered) -> None:
     cached, written = number(usage, "cached_input_tokens"), number(usage, "cache_write_input_tokens")
     fresh = max(0, number(usage, "input_tokens") - cached - written)
     into.usage = Usage(fresh, number(usage, "output_tokens"), cached, written)
+
+
+def _session(record: Json, into: Gathered) -> None:
+    """A model is named before its answers; each usage is the sum so far."""
+    payload = inner(record, "payload")
+    if record.get("type") == "turn_context":
+        into.model = str(payload.get("model") or "")
+    total = inner(payload, "thread_token_usage") or inner(payload, "info", "total_token_usage")
+    if total and into.model:
+        cached, written = number(total, "cached_input_tokens"), number(total, "cache_write_input_tokens")
+        fresh = max(0, number(total, "input_tokens") - cached - written)
+        sums = Usage(fresh, number(total, "output_tokens"), cached, written)
+        before = into.usage or Usage()
+        into.share(into.model, Usage(*(max(0, now - then) for now, then in zip(sums, before, strict=True))))
+        into.usage = sums
+
+
+READER = Reader(
+    record=take,
+    last=("turn.completed",),
+    tells_edits=True,
+    sessions=(
+        SessionFiles(
+            home=("CODEX_HOME", ""),
+            folder=".codex",
+            place=("sessions", NEWEST, NEWEST, NEWEST, "rollout-*-{session}.jsonl"),
+            telling=(b'"turn_context"', b'token_usage"'),
+            take=_session,
+        ),
+    ),
+    powerless=Powerless(
+        ("--dangerously-bypass-approvals-and-sandbox", "--sandbox", "-s", "--approve-for-me", "--profile", "-p", "-c",
+         "--config"),
+        "codex runs in a read-only sandbox",
+        "--dangerously-bypass-approvals-and-sandbox, or --sandbox workspace-write",
+    ),
+    testable=("codex",),
+)  # fmt: skip

@@ -1,7 +1,8 @@
 """copilot's --output-format json. It tells no tokens; the file of its session does."""
 
-from rooda.model import Json
-from rooda.world.agents.gathered import Gathered, inner
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, number
+from rooda.world.agents.reader import Powerless, Reader, SessionFiles
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -28,3 +29,31 @@ def take(record: Json, into: Gathered) -> None:
     elif kind == "result":
         into.ended = True
         into.session = str(record.get("sessionId") or "")
+
+
+def _session(record: Json, into: Gathered) -> None:
+    usage = inner(record, "data", "usage")
+    if record.get("type") == "session.usage_record" and usage:
+        cached, written = number(usage, "cacheReadTokens"), number(usage, "cacheWriteTokens")
+        fresh = max(0, number(usage, "inputTokens") - cached - written)
+        into.share(str(usage.get("model") or ""), Usage(fresh, number(usage, "outputTokens"), cached, written))
+
+
+READER = Reader(
+    record=take,
+    sessions=(
+        SessionFiles(
+            home=("COPILOT_HOME", ""),
+            folder=".copilot",
+            place=("session-state", "{session}", "events.jsonl"),
+            telling=(b'"session.usage_record"',),
+            take=_session,
+        ),
+    ),
+    powerless=Powerless(
+        ("--allow-all-tools", "--allow-all", "--yolo", "--allow-tool"),
+        "copilot denies every tool",
+        "--allow-all-tools",
+    ),
+    testable=("copilot",),
+)

@@ -2,6 +2,7 @@
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, number
+from rooda.world.agents.reader import Reader
 from rooda.world.agents.readers import claude
 
 EDITING = ("Create", "Edit", "MultiEdit", "ApplyPatch")
@@ -39,3 +40,6 @@ def _completion(record: Json, into: Gathered) -> None:
     if usage:
         cached, written = number(usage, "cache_read_input_tokens"), number(usage, "cache_creation_input_tokens")
         into.usage = Usage(number(usage, "input_tokens"), number(usage, "output_tokens"), cached, written)
+
+
+READER = Reader(record=take, last=("completion",), testable=("droid",))

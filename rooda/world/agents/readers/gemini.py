@@ -1,9 +1,12 @@
 """gemini's stream-json, and its one JSON object."""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, number
+from rooda.world.agents.reader import Powerless, Reader, SessionFiles
+from rooda.world.agents.traps import said
 
 EDITING = ("write_file", "replace", "edit")
 CHANGING = (*EDITING, "run_shell_command")  # tools that a run without --yolo is not offered
@@ -93,3 +96,42 @@ def _usage(stats: Json) -> Usage:
     cached = number(stats, "cached")
     fresh = number(stats, "input") if "input" in stats else max(0, number(stats, "input_tokens") - cached)
     return Usage(fresh, number(stats, "output_tokens"), cached, 0)
+
+
+def _session(record: Json, into: Gathered) -> None:
+    """An answer is written once more when its tools have run."""
+    tokens = inner(record, "tokens")
+    if record.get("type") == "gemini" and tokens:
+        cached, out = number(tokens, "cached"), number(tokens, "output") + number(tokens, "thoughts")
+        usage = Usage(max(0, number(tokens, "input") - cached), out, cached, 0)
+        into.answer(record.get("id"), record.get("model"), usage)
+
+
+def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    if said(argv, "--skip-trust") or env.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
+        return []
+    return ["gemini ends with exit 55 in a folder it does not trust. Its command should have --skip-trust."]
+
+
+READER = Reader(
+    record=take,
+    noise=noise,
+    last=("result",),
+    status_of_exit={41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503},
+    sessions=(
+        SessionFiles(
+            home=("GEMINI_CLI_HOME", ".gemini"),
+            folder=".gemini",
+            place=("tmp", "*", "chats", "session-*-{short}.jsonl"),
+            telling=(b'"tokens"',),
+            take=_session,
+        ),
+    ),
+    powerless=Powerless(
+        ("--yolo", "-y", "--approval-mode"),
+        "gemini is not offered the tools that write files and run commands",
+        "--yolo",
+    ),
+    warnings=_warnings,
+    testable=("gemini",),
+)

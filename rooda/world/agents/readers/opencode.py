@@ -6,6 +6,7 @@ of the summary is not the run's. If what is left is still too much, it does the 
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, money, number
+from rooda.world.agents.reader import Reader
 
 EDITING = ("write", "edit", "patch", "multiedit")
 OVERFLOW = "ContextOverflowError"
@@ -60,3 +61,6 @@ def _step(part: Json, into: Gathered) -> None:
     cache = inner(tokens, "cache")
     out = number(tokens, "output") + number(tokens, "reasoning")
     into.add(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
+
+
+READER = Reader(record=take, circles=True, testable=("opencode",))

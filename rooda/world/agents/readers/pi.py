@@ -2,6 +2,7 @@
 
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
+from rooda.world.agents.reader import Reader
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -35,3 +36,6 @@ def _message(message: Json, into: Gathered) -> None:
     into.error = into.message = ""
     if message.get("stopReason") in ("error", "aborted"):
         into.fail(message.get("errorMessage") or message.get("stopReason"), message.get("stopReason"))
+
+
+READER = Reader(record=take, testable=("pi",))
