@@ -79,7 +79,7 @@ def act(run: Run, job: Job, number: int, decision: Decision, world: FlowWorld) -
     inner = Job(child, decision.plan, label(job.parent_label, number))
     ended = node(run.child(child.id), inner, world)
     if ended.status == ERROR:
-        raise NodeFailed(f"{child.id}: {ended.action.removeprefix('error: ')}")
+        raise NodeFailed(f"{child.id}: {ended.error}")
     return world.result(inner)
 
 
@@ -109,5 +109,6 @@ def facts(job: Job, state: NodeState) -> dict[str, object]:
         "sensors": {reading.sensor: reading.status for reading in state.readings},
         "summary": state.summary,
         "action": state.action,
+        "error": state.error,
         "executed": executed(state),
     }

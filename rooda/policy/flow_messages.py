@@ -9,6 +9,7 @@ SUMMARY, ACTION = 72, 200
 ENTRY = "initial entry (sensors skipped)"
 MEASURED = "initial measurement"
 _SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration ([0-9]{1,9}(?:\.[0-9]{1,9})*) — (\S.*)")
+_WRONG = "error: "  # how the action of a node that failed begins: the flow's format fixes it, and is what is read back
 _KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
 
 
@@ -40,8 +41,12 @@ def message(boundary: Boundary) -> str:
         f"[sensors] {sensors}",
         f"[action] {state.action}",
     )
-    shown = path.replace("/", " > ")
-    return f"ai-loop[{shown}]: iteration {boundary.label} — {state.summary}\n\n" + "\n".join(rows) + "\n"
+    return f"{subject(boundary)}\n\n" + "\n".join(rows) + "\n"
+
+
+def subject(boundary: Boundary) -> str:
+    shown = boundary.path.replace("/", " > ")
+    return f"ai-loop[{shown}]: iteration {boundary.label} — {boundary.state.summary}"
 
 
 def read(text: str) -> Boundary | None:
@@ -54,7 +59,7 @@ def read(text: str) -> Boundary | None:
     if fields["iteration"] != found[2]:
         return None
     iteration = int(found[2].rpartition(".")[2])
-    state = NodeState(iteration, fields["status"], _readings(fields["sensors"]), found[3], fields["action"])
+    state = _state(iteration, fields["status"], _readings(fields["sensors"]), found[3], fields["action"])
     return Boundary(fields["node-path"], found[2], state)
 
 
@@ -67,5 +72,11 @@ def _readings(text: str) -> tuple[Reading, ...]:
 
 def of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
     """The state of a node that failed in this iteration. `readings` are what its files say then."""
-    text = f"error: {why}"
-    return NodeState(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))
+    text = f"{_WRONG}{why}"
+    return _state(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))
+
+
+def _state(iteration: int, status: str, readings: tuple[Reading, ...], summary: str, action: str) -> NodeState:
+    """The state that a commit's message says, the same when it is made and when it is read."""
+    error = action.removeprefix(_WRONG) if status == ERROR else ""
+    return NodeState(iteration, status, readings, summary, action, error)

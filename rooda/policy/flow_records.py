@@ -85,6 +85,7 @@ class NodeState(NamedTuple):
     readings: tuple[Reading, ...] = ()
     summary: str = ""
     action: str = ""
+    error: str = ""  # what was wrong, of a node that ended with an error
 
 
 class NodeFailed(Exception):

@@ -41,7 +41,7 @@ def _summary(ended: Ended) -> str:
         if all_pass(ended.state.readings):
             parts.append("All sensors pass at the limit, but no controller judged that any more.")
     else:
-        parts = [f"Ended with an error after {rounds}: {ended.state.action.removeprefix('error: ')}."]
+        parts = [f"Ended with an error after {rounds}: {ended.state.error}."]
     gap = _cut(section(ended.controller, "gap analysis"))
     return "\n\n".join(parts + ([f"The controller's last gap analysis:\n\n{_quote(gap)}"] if gap else []))
 
@@ -65,7 +65,7 @@ def _observations(ended: Ended) -> str:
     if notes := _cut(section(ended.controller, "stagnation")):
         rows.append(f"- Stagnation, as the controller noted it:\n\n{_quote(notes)}\n")
     if ended.state.status == ERROR:
-        rows.append(f"- Went wrong: {ended.state.action.removeprefix('error: ')}")
+        rows.append(f"- Went wrong: {ended.state.error}")
     return "\n".join(rows)
 
 

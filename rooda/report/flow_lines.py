@@ -74,7 +74,7 @@ def _end(record: Json) -> Line:
         return Line(
             "warn", f"WARNING: {text}" + ("; all sensors pass, but no controller judged that" if passing else "")
         )
-    what = str(record["action"]).removeprefix("error: ")
+    what = record.get("error") or record["action"]  # a log of an earlier rooda has no error
     return Line("error", f"ERROR: Flow {record['name']} ended with an error: {what} (total: {total})")
 
 

@@ -40,7 +40,7 @@ def _done(record: Json, seen: Seen) -> Iterator[Reason]:
     if record["reason"] == MET:
         rule, evidence = "its controller said that the target is met", _decision(record, seen)
     elif error:
-        rule, evidence = f"a step came to nothing: {record['action'].removeprefix('error: ')}", seen.transcript()
+        rule, evidence = f"a step came to nothing: {record.get('error') or record['action']}", seen.transcript()
     else:
         rule, evidence = f"{record['action']}, before its controller was asked", _measured(record, seen)
     rule = _of_node(record, f"{record['status']}: {rule}")

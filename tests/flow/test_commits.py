@@ -84,7 +84,7 @@ def test_F_131_messages_are_read_back_as_they_were_made() -> None:
     for state in (
         NodeState(3, "running", (Reading("a b", "pass"), Reading("c", "fail")), "did — it: x", "y, z"),
         NodeState(0, "complete", (), "target met", "target met"),
-        NodeState(12, "error", (Reading("ü", "pending"),), "error: [x] y", "error: [iteration] 7"),
+        NodeState(12, "error", (Reading("ü", "pending"),), "error: [x] y", "error: [iteration] 7", "[iteration] 7"),
     ):
         boundary = Boundary("a/b", f"1.{state.iteration}", state)
         assert flow_messages.read(flow_messages.message(boundary)) == boundary

@@ -7,6 +7,8 @@ import pytest
 from rooda.errors import Cause
 from rooda.model import Json
 from rooda.policy.cut_off import PAUSED, at_limit, cut_off, standing
+from rooda.policy.flow_messages import Boundary, message, of_error, read
+from rooda.policy.flow_records import NodeState, Reading
 from rooda.policy.moments import moments
 from rooda.policy.spending import cause_facts, cause_of, in_words
 from rooda.report import why
@@ -129,3 +131,44 @@ def test_a_cure_under_any_note(outcome: str) -> None:
     for note in filter(None, NOTES):
         said = lines(ended("ooda", "agent", 1, refused=outcome, note=note))
         assert any("rooda resume build" in line.text for line in said) == curable
+
+
+ACTIONS = ["error: the sensor wrote nothing", "Es ging schief", "", "error: error: x"]
+
+
+def of_node(event: str, action: str, **more: Any) -> Json:
+    """An event of a flow's node that ended with an error."""
+    facts: Json = {"node": "main", "level": 0, "label": "1", "number": 1, "sensors": {}, "summary": action}
+    facts |= {"executed": 1, "max_iterations": 3, "base_branch": "main", "commits": 1, "display": 1, "status": "error"}
+    facts |= {"reason": "error", "action": action, "error": "the sensor wrote nothing"}
+    return ended("flow", "error", 1) | facts | {"event": event} | more
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_error_of_a_node_under_any_action(action: str) -> None:
+    """What was wrong comes from `error`, on the screen and as a reason."""
+    end, whole = of_node("node.ended", action), of_node("run.ended", action)
+    (text,) = (line.text for line in lines(whole) if line.level == "error")
+    assert text == "ERROR: Flow x ended with an error: the sensor wrote nothing (total: 1s)"
+    node, last = (reason.rule for reason in why.reasons([end, whole]))
+    assert node == "main 1: error: a step came to nothing: the sensor wrote nothing"
+    assert last.startswith("Flow x ended with an error: the sensor wrote nothing (total: 1s); an error of a node")
+
+
+def test_an_error_in_a_log_without_the_field() -> None:
+    """From before: the action is shown as it is."""
+    old = {key: value for key, value in of_node("node.ended", "error: x").items() if key != "error"}
+    (reason,) = why.reasons([old], alive=True)
+    assert reason.rule == "main 1: error: a step came to nothing: error: x"
+    assert "ended with an error: error: x (total" in lines(old | {"event": "run.ended"})[0].text
+
+
+def test_a_nodes_error_is_read_back_from_its_commit() -> None:
+    """The format of flows fixes the action's words there; only this store reads them."""
+    state = of_error("controller wrote\nnothing", 2, (Reading("unit", "fail"),))
+    assert state.error == "controller wrote nothing" and state.action == "error: controller wrote nothing"
+    boundary = Boundary("main", "2", state)
+    found = read(message(boundary))
+    assert found == boundary
+    done = Boundary("main", "2", NodeState(2, "running", (), "x", "error: said the agent"))
+    assert read(message(done)) == done

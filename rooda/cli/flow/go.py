@@ -113,5 +113,6 @@ def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float
         "max_iterations": here.topology.root.max_iterations,
         "sensors": {reading.sensor: reading.status for reading in ended.readings},
         "action": ended.action,
+        "error": ended.error,
         "elapsed": round(elapsed, 3),
     }

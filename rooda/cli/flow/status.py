@@ -84,9 +84,9 @@ def _project(repo: Repo, run: Known) -> str:
 
 
 def _subject(boundary: Any) -> str:
-    from rooda.policy.flow_messages import message
+    from rooda.policy.flow_messages import subject
 
-    return message(boundary).partition("\n")[0]
+    return subject(boundary)
 
 
 def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
