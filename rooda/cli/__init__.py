@@ -39,9 +39,9 @@ def _answered(arguments: list[str] | None) -> int:
         _open_closed_streams()
     _never_refuse_a_character(sys.stdout, sys.stderr)
     if "_ROODA_COMPLETE" in os.environ:
-        from rooda.cli.tab import answer
+        from rooda.cli.completion import answer
 
-        return _print(answer(os.environ))
+        return _print(answer(os.environ["_ROODA_COMPLETE"]))
     words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a module here once it has been used
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]

@@ -7,6 +7,7 @@ import click
 
 from rooda import settings
 from rooda.cli.group import DASH_H
+from rooda.cli.options import tab_agents
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.model import Json
@@ -79,7 +80,7 @@ def _line(row: Json) -> str:
 
 
 @agents.command("test", short_help="Try an installed agent CLI without an account.")
-@click.argument("name")
+@click.argument("name", shell_complete=tab_agents)
 @click.pass_context
 def test(ctx: click.Context, name: str) -> int:
     """Run the installed CLI of NAME against a scripted model server: no account, no network, no cost.

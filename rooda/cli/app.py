@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.cli import version_text
-from rooda.cli.group import DASH_H
+from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where
 from rooda.cli.words import OPTIONS, WORDS, help_text
 from rooda.errors import UsageProblem
@@ -17,6 +17,7 @@ from rooda.errors import UsageProblem
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_CONFIG = "Use FILE, not the rooda.toml found."
 PLACELESS = ("tokens", "completion", "version")  # these do not care where they are
 
 
@@ -38,27 +39,23 @@ class App(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        ctx.obj = _where(ctx)
         return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
         """From the tables: TAB loads no verb and builds no command."""
-        from click.shell_completion import CompletionItem
-
-        items = [CompletionItem(name, help=about) for name, about in self._rows(ctx) if name.startswith(incomplete)]
-        return items + click.Command.shell_complete(self, ctx, incomplete)
+        return items(self._rows(ctx), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """Every word that may come first, and what it does."""
-        from rooda import settings
+        from rooda.cli.names import summaries
         from rooda.errors import RoodaError
 
         words = [(name, word.help) for name, word in WORDS.items()]
         try:
-            where = _where(ctx)
-            found = settings.load(where.workspace, where.config)
+            return words + summaries(_where(ctx))
         except RoodaError:
             return words
-        return words + [(name, settings.resolve.summary(found, name)) for name in settings.resolve.names(found)]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(help_text())
@@ -71,7 +68,7 @@ def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
 
 
 def _where(ctx: click.Context) -> Where:
-    """Also while completing, when the group's own callback has not run."""
+    """Also before any command has been found."""
     if isinstance(ctx.obj, Where):
         return ctx.obj
     return located(ctx.params.get("directory"), ctx.params.get("config"))
@@ -84,7 +81,7 @@ def _with_place(command: click.Command) -> click.Command:
         how: dict[str, Any] = {"expose_value": False, "callback": _move}
         command.params += [
             click.Option(["-C", "_directory"], metavar="DIR", type=folder, help="Work in DIR.", **how),
-            click.Option(["--config", "_config"], metavar="FILE", help="Use FILE, not the rooda.toml found.", **how),
+            click.Option(["--config", "_config"], metavar="FILE", type=click.Path(), help=_CONFIG, **how),
         ]
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _with_place(inner)
@@ -132,6 +129,5 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option("-C", "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option("--config", metavar="FILE", type=click.Path())
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
-@click.pass_context
-def app(ctx: click.Context, directory: str | None, config: str | None) -> None:
-    ctx.obj = located(directory, config)
+def app(directory: str | None, config: str | None) -> None:
+    """Where the command works is decided when its word is found."""

@@ -3,7 +3,7 @@
 import click
 
 from rooda.cli.follow import follow
-from rooda.cli.running import one_running
+from rooda.cli.running import one_running, tab_running
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.report.lines import LEVELS
@@ -11,7 +11,7 @@ from rooda.world import lock, runfolder
 
 
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def attach(ctx: click.Context, name: str | None) -> int:
     """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""

@@ -1,9 +1,15 @@
-"""`rooda completion SHELL`: the script that makes TAB work; `rooda completion install` puts it in its place."""
+"""`rooda completion SHELL`: the script that makes TAB work; `rooda completion install` puts it in its place.
+
+click finds what may stand at the cursor; `answer` writes it so that each shell can insert it as it is offered.
+"""
 
 import os
-from typing import NamedTuple
+import re
+import shlex
+from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete
 
 from rooda.errors import OK, RoodaError, UsageProblem
 
@@ -21,8 +27,8 @@ _rooda_tab() {
             dir) compopt -o dirnames 2>/dev/null ;;
             file) compopt -o default 2>/dev/null ;;
         esac
-    done < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD="$COMP_CWORD" _ROODA_COMPLETE=bash_complete \\
-        "$1" 2>/dev/null)
+    done < <(env COMP_WORDS="${COMP_WORDS[*]:0:COMP_CWORD+1}" COMP_CWORD="$COMP_CWORD" \\
+        _ROODA_COMPLETE=bash_complete "$1" 2>/dev/null)
 }
 complete -o nosort -F _rooda_tab rooda 2>/dev/null || complete -F _rooda_tab rooda
 """
@@ -39,6 +45,7 @@ _rooda() {
         case $kind in
             plain)
                 [[ $about == _ ]] && about= || about=":$about"
+                value=${value//\\\\/\\\\\\\\}
                 plain+=("${value//:/\\\\:}$about") ;;
             dir) _path_files -/ ;;
             file) _path_files -f ;;
@@ -63,7 +70,7 @@ function _rooda_tab
         set -l part (string split -m 1 , -- $said)
         switch $part[1]
             case plain
-                echo $part[2]
+                printf '%s\\n' $part[2]
             case dir
                 __fish_complete_directories $word
             case file
@@ -75,6 +82,77 @@ complete --command rooda --no-files --arguments '(_rooda_tab)'
 """
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+class _Completions(ShellComplete):
+    """What click offers, with `--option=` in front of a value that is typed behind it."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list["CompletionItem[str]"]:
+        option, equals, _ = incomplete.partition("=")
+        before = option + equals if equals and option[:1] == "-" else ""
+        items = super().get_completions(args, incomplete)
+        for item in items:
+            item.value = before + str(item.value)
+            item.help = " ".join((item.help or "").split())
+        return [item for item in items if item.value.isprintable()]
+
+
+class _Bash(_Completions, BashComplete):
+    """bash inserts what it is given, so it is quoted here."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The `=` behind an option is a word of its own in bash."""
+        words, word = super().get_completion_args()
+        pairs = zip(words, ["", *words], strict=False)
+        return [each for each, before in pairs if each != "=" or before[:1] != "-"], word
+
+    def format_completion(self, item: "CompletionItem[Any]") -> str:
+        return f"{item.type},{_for_bash(item.value, _open_quote(os.environ['COMP_WORDS']))}"
+
+
+class _Zsh(_Completions, ZshComplete):
+    """zsh quotes by itself; the script takes care of colons."""
+
+    def format_completion(self, item: "CompletionItem[str]") -> str:
+        return f"{item.type}\n{item.value}\n{item.help or '_'}"
+
+
+class _Fish(_Completions, FishComplete):
+    """fish quotes by itself."""
+
+
+_COMPLETIONS: dict[str, type[_Completions]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+
+
+def answer(instruction: str) -> str:
+    """Return what the shell's script reads. A mistake on the command line is no matter for TAB: it offers nothing."""
+    shell, _, what = instruction.partition("_")
+    if what == "source" or shell not in _COMPLETIONS:
+        return script(shell)
+    from rooda.cli.app import app
+
+    try:
+        said = _COMPLETIONS[shell](app, {}, "rooda", "_ROODA_COMPLETE").complete()
+    except (RoodaError, click.ClickException, OSError, LookupError, ValueError):
+        said = ""
+    return said and f"{said}\n"
+
+
+def _open_quote(line: str) -> str:
+    """Return the quotation mark that the line has not closed yet."""
+    for mark in ("", "'", '"'):
+        try:
+            shlex.split(line.rstrip("\\") + mark)
+        except ValueError:
+            continue
+        return mark
+    return ""
+
+
+def _for_bash(value: str, quote: str) -> str:
+    if quote == "'":
+        return value.replace("'", r"'\''")
+    return re.sub(r'(["\\$`])' if quote else r"([^\w@%+=:,./-])", r"\\\1", value)
 
 
 class Place(NamedTuple):

@@ -15,8 +15,8 @@ from rooda.world.repo import Repo
 
 
 @click.command(short_help="What an iteration changed in the work tree.")
-@click.argument("words", nargs=-1, metavar="[N] [NAME]")
-@click.option("--run", metavar="RUN", help="The run, as `rooda snapshots` names it, not the newest.")
+@click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=shared.tab_words)
+@click.option("--run", metavar="RUN", shell_complete=shared.tab_runs, help=shared.RUN)
 @click.option("--stat", is_flag=True, help="Only which files, and how much.")
 @click.option("--name-only", is_flag=True, help="Only the files' names.")
 @click.pass_context

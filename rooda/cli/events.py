@@ -7,6 +7,7 @@ import click
 
 from rooda.cli.logs import events as told
 from rooda.cli.logs import logs
+from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
@@ -16,7 +17,7 @@ from rooda.world.shipped import shipped
 
 
 @click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")

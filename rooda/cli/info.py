@@ -3,6 +3,7 @@
 import click
 
 from rooda import settings
+from rooda.cli.names import tab_procedures
 from rooda.cli.where import warned, where
 from rooda.errors import OK
 from rooda.terms import PHASES, Procedure
@@ -11,7 +12,7 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 
 
 @click.command(short_help="What one procedure is made of.")
-@click.argument("procedure")
+@click.argument("procedure", shell_complete=tab_procedures)
 @click.pass_context
 def info(ctx: click.Context, procedure: str) -> int:
     """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""

@@ -11,7 +11,7 @@ from rooda.cli import kinds
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
-from rooda.cli.names import say_none_noted
+from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
@@ -22,7 +22,7 @@ from rooda.world.pulse import parsed
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
 @click.option("--agent", is_flag=True, help="What the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")

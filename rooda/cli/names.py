@@ -2,17 +2,22 @@
 
 import os
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from rooda import settings
 from rooda.cli import kinds
+from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name
 from rooda.errors import RoodaError, UsageProblem
 from rooda.policy.flow_labels import RUN_ID
 from rooda.settings.kinds import nearest
 from rooda.settings.sources import upward
 from rooda.world import runfolder
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def loop_of(here: Where, word: str) -> str:
@@ -65,8 +70,12 @@ def above(workspace: str) -> str:
 
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
-    runs = [os.path.basename(path) for path in runfolder.all_of(here.workspace, None)]
+    runs = _runs(here)
     return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(runfolder.named, runs), *runs]))
+
+
+def _runs(here: Where) -> list[str]:
+    return [os.path.basename(path) for path in runfolder.all_of(here.workspace, None)]
 
 
 def _procedures(here: Where) -> list[str]:
@@ -74,3 +83,32 @@ def _procedures(here: Where) -> list[str]:
         return settings.resolve.names(settings.load(here.workspace, here.config))
     except RoodaError:
         return []
+
+
+def summaries(here: Where) -> list[tuple[str, str]]:
+    """Return each procedure with its summary."""
+    found = settings.load(here.workspace, here.config)
+    return [(name, settings.resolve.summary(found, name)) for name in settings.resolve.names(found)]
+
+
+def tab_procedures(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    return items(summaries(place_of_tab(ctx)), incomplete)
+
+
+def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    """Offer the loops that have left something here, of any kind; runs too, once the first digit is typed."""
+    here = place_of_tab(ctx)
+    runs = _runs(here)
+    loops = dict.fromkeys(map(runfolder.named, runs), "a loop")
+    for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace)):
+        loops[loop.name] = _noun(loop)
+    return items(sorted(loops.items()) + [(run, "a run") for run in runs if incomplete[:1].isdigit()], incomplete)
+
+
+def tab_resumable(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    loops = kinds.resumable(place_of_tab(ctx).workspace)
+    return items(((loop.name, _noun(loop)) for loop in loops), incomplete)
+
+
+def _noun(loop: kinds.Loop) -> str:
+    return "a procedure" if loop.kind == kinds.OODA else f"a {loop.kind} loop"

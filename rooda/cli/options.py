@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from rooda.cli.group import items, place_of_tab
 from rooda.errors import UsageProblem
 from rooda.model import Json
 from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
 from rooda.settings.shapes import PARAMETERS, Key, Option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from rooda.settings import Settings
 
 
 class Asked(NamedTuple):
@@ -59,8 +65,30 @@ def _option(key: str, flag: Option, row: Key, own: click.ParamType | None) -> cl
     if row.kind.choices:
         return option(type=click.Choice(row.kind.choices))
     if flag.many or row.kind.read is str:
-        return option(multiple=flag.many, metavar=flag.metavar or None)
+        return option(multiple=flag.many, metavar=flag.metavar or None, shell_complete=_TAB.get(key))
     return option(type=own or Value(row.kind), metavar=flag.metavar or "N")
+
+
+def tab_agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    from rooda.settings import resolve
+
+    known = _settings(ctx)
+    tables = known.table("agents")
+    return items(((name, tables.get(name, {}).get("summary", "")) for name in resolve.agents(known)), incomplete)
+
+
+def _tab_models(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    return items(((name, str(full)) for name, full in _settings(ctx).table("models").items()), incomplete)
+
+
+def _settings(ctx: click.Context) -> "Settings":
+    from rooda import settings
+
+    here = place_of_tab(ctx)
+    return settings.load(here.workspace, here.config)
+
+
+_TAB = {"agent": tab_agents, "ai_cmd_alias": tab_agents, "model": _tab_models}
 
 
 def _limit(keys: Mapping[str, Key]) -> list[click.Parameter]:

@@ -3,7 +3,7 @@
 import click
 
 from rooda.cli.kinds import Loop
-from rooda.cli.running import done_to, folder_of, named, one_running, ordered
+from rooda.cli.running import done_to, folder_of, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.world import clock, descent, lock, orders, signals
@@ -13,7 +13,7 @@ LOOK = 0.02  # seconds between two
 
 
 @click.command(short_help="Make a running loop and its agent stand still.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def pause(ctx: click.Context, name: str | None) -> int:
     """As Ctrl+Z would: the loop, its agent and all below it stop where they are; time limits stand still too.
@@ -24,7 +24,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
 
 
 @click.command("continue", short_help="Let a paused loop go on.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def continue_(ctx: click.Context, name: str | None) -> int:
     """Let a loop go on that `rooda pause` or Ctrl+Z has stopped."""

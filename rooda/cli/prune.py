@@ -7,6 +7,7 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli import snapshots as shared
+from rooda.cli.names import tab_loops
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.policy.snapshots import Snapshot
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs that stay; 20.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.pass_context

@@ -106,7 +106,7 @@ resume = click.Command(
     "resume",
     callback=_resume,
     params=[
-        click.Argument(["name"], required=False),
+        click.Argument(["name"], required=False, shell_complete=names.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Every run that was cut off, in all workspaces."),
         click.Option(["--wait"], is_flag=True, help="With --all: stay until they have ended, and end them if ended."),
         *options.for_resume(),

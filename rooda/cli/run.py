@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.cli import options
-from rooda.cli.group import DASH_H
+from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where, warned
 from rooda.cli.where import where as place_of
 from rooda.cli.words import WORDS
@@ -14,6 +14,8 @@ from rooda.errors import UsageProblem
 from rooda.model import Json
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rooda.settings import Settings
 
 
@@ -86,6 +88,11 @@ class _Run(click.Group):
 
         here = place_of(ctx)
         return settings.resolve.names(settings.load(here.workspace, here.config))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from rooda.cli.names import summaries
+
+        return items(summaries(place_of(ctx)), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return procedure_command(name, place_of(ctx), ("-C",))

@@ -1,15 +1,20 @@
 """The loop that runs here, for the commands that do something to it."""
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from rooda.cli import kinds
+from rooda.cli.group import items, place_of_tab
 from rooda.cli.kinds import Loop
 from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.cli.where import Where
 from rooda.errors import Undecided
 from rooda.world import clock, lock, orders, runfolder, signals
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PATIENCE = 100  # looks, a twentieth of a second apart
 
@@ -30,6 +35,11 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
         rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)
         raise Undecided("Several loops are running; name one.", rows)
     return running[0]
+
+
+def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    loops = kinds.known(place_of_tab(ctx).workspace)
+    return items(((loop.name, "running") for loop in loops if lock.is_held(loop.lock)), incomplete)
 
 
 def named(loop: Loop, begin: bool = False) -> str:

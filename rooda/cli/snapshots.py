@@ -1,11 +1,12 @@
 """`rooda snapshots [NAME]`: what of the work tree is saved; and which iteration a person means, for diff and undo."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rooda.cli import kinds, names
+from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.model import Json
@@ -15,7 +16,11 @@ from rooda.world import clock
 from rooda.world import snapshots as world
 from rooda.world.repo import GitProblem, Repo, around
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option --safety snapshot'
+RUN = "The run, as `rooda snapshots` names it, not the newest."
 
 
 class Run(NamedTuple):
@@ -30,7 +35,7 @@ class Run(NamedTuple):
 
 
 @click.command(short_help="The snapshots of the work tree, iteration by iteration.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names.tab_loops)
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="N iterations a run; 0 = all.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
@@ -65,6 +70,19 @@ def repo_of(workspace: str) -> Repo:
 def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]:
     """The newest snapshot of each run, newest run first."""
     return [tip for tip in world.tips(repo) if tip.is_of(loop) and run in (None, tip.run)]
+
+
+def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Offer the runs that have snapshots, newest first: those of the loop that was typed, if one was."""
+    loops = [word for word in ctx.args if not word.isdecimal()]  # an option without its value leaves all words there
+    found = runs(repo_of(place_of_tab(ctx).workspace), None)
+    return items(((tip.run, tip.loop) for tip in found if not loops or tip.loop in loops), incomplete)
+
+
+def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """Offer names until there is one."""
+    typed = ctx.params.get("words") or ()
+    return names.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 
 
 def meant(words: Sequence[str]) -> tuple[int | None, str | None]:

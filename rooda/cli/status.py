@@ -10,7 +10,7 @@ import click
 
 from rooda.cli import glance, kinds
 from rooda.cli.board import Board
-from rooda.cli.names import loop_of, require_known, say_above
+from rooda.cli.names import loop_of, require_known, say_above, tab_loops
 from rooda.cli.where import Where, where
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
@@ -27,7 +27,7 @@ NOTHING = "Nothing runs here, and nothing waits."
 
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per look.")
 @click.option("--watch", is_flag=True, help="Again every second, until Ctrl+C.")
 @click.option("--all", "everywhere", is_flag=True, help="Of every workspace in which you ran loops.")

@@ -4,7 +4,7 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
-from rooda.cli.running import done_to, named, one_running, ordered
+from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.world import descent, lock, orders, signals
@@ -13,7 +13,7 @@ PATIENCE = 15.0  # seconds
 
 
 @click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_running)
 @click.option("--now", is_flag=True, help="Give its agent no time to end by itself.")
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record. A reflex loop is over then, for good.")
 @click.pass_context

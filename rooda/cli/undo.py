@@ -31,8 +31,8 @@ class Aim(NamedTuple):
 
 
 @click.command(short_help="Put the work tree back to before an iteration.")
-@click.argument("words", nargs=-1, metavar="[N] [NAME]")
-@click.option("--run", metavar="RUN", help="The run, as `rooda snapshots` names it, not the newest.")
+@click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=shared.tab_words)
+@click.option("--run", metavar="RUN", shell_complete=shared.tab_runs, help=shared.RUN)
 @click.option("--redo", is_flag=True, help="Take the last undo back.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")

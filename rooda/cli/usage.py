@@ -5,7 +5,7 @@ from functools import partial
 
 import click
 
-from rooda.cli.names import require_known
+from rooda.cli.names import require_known, tab_loops
 from rooda.cli.pricing import prices
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
@@ -26,7 +26,7 @@ _BY: dict[str, Callable[[Used], str]] = {
 
 
 @click.command(short_help="Tokens, time and money, by loop, run, iteration, agent or day.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--since", metavar="WHEN", help="Only calls from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--by", type=click.Choice([*_BY]), default="loop", help="What a row stands for.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")

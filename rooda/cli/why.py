@@ -7,7 +7,7 @@ import click
 
 from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with
-from rooda.cli.names import say_none_noted
+from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
@@ -23,7 +23,7 @@ LONGEST = 1_048_576  # bytes of one that are read
 
 
 @click.command(short_help="Why a run went on, failed, paused or stopped, with the evidence.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context

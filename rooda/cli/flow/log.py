@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.flow.status import NONE, asked_for
+from rooda.cli.flow.status import NONE, asked_for, tab_runs
 from rooda.errors import OK
 from rooda.model import Json
 from rooda.policy.visible import visible
@@ -11,7 +11,7 @@ from rooda.world.flow_commits import Logged
 
 
 @click.command(short_help="The commits of a run as a tree.")
-@click.argument("name", required=False, metavar="[RUN]")
+@click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def log(ctx: click.Context, name: str | None, as_json: bool) -> int:

@@ -8,6 +8,7 @@ from rooda.cli import entrance, options
 from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository
+from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.model import Json
@@ -135,7 +136,7 @@ def _require_no_changes(repo: Repo, run: Known, runs: Sequence[str]) -> None:
 resume = click.Command(
     "resume",
     callback=_resume,
-    params=[click.Argument(["name"], required=False, metavar="[RUN]"), *options.for_kind()],
+    params=[click.Argument(["name"], required=False, metavar="[RUN]", shell_complete=tab_runs), *options.for_kind()],
     help="Go on with an interrupted run, on its branch. RUN is its id; without it the only one that is open is taken. "
     "A run that ended with an error goes on at the step that failed, one that ended at its limit under a higher one, "
     "if it is named.",

@@ -9,6 +9,7 @@ from rooda.cli.as_started import has_own
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean, warn_of_ignored
 from rooda.cli.flow.resume import named, resumed, taken_up
+from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy import secrets
@@ -148,7 +149,14 @@ run = click.Command(
     callback=_run,
     params=[
         click.Argument(["task"], nargs=-1),
-        click.Option(["--resume", "going"], is_flag=False, flag_value="", metavar="[RUN]", help="Go on with that run."),
+        click.Option(
+            ["--resume", "going"],
+            is_flag=False,
+            flag_value="",
+            metavar="[RUN]",
+            shell_complete=tab_runs,
+            help="Go on with that run.",
+        ),
         click.Option(["--new"], is_flag=True, help="Start anew whatever is unfinished; it stays as it is."),
         click.Option(["--allow-dirty"], is_flag=True, help="Take what is not committed into the first commit."),
         options.worktree(),

@@ -1,11 +1,12 @@
 """`rooda flow status [RUN]`: how a run stands, from its files and commits. Starts nothing, changes nothing."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rooda.cli.flow import tenant
+from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
@@ -20,12 +21,20 @@ from rooda.world import files, flow_artifacts, flow_commits, flow_repo
 from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
 from rooda.world.repo import Repo
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 NONE = "No flow has run here."
 LAST = 20  # commits
 
 
+def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    runs = flow_runs.known(flow_repo.found(place_of_tab(ctx).workspace))
+    return items(((run.id, run.status) for run in runs), incomplete)
+
+
 @click.command(short_help="How a run stands: nodes, readings, decisions, commits.")
-@click.argument("name", required=False, metavar="[RUN]")
+@click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool) -> int:

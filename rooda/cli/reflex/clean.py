@@ -5,6 +5,7 @@ import os
 import click
 
 from rooda.cli.reflex.places import named
+from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.loops.reflex_state import RUNNING
@@ -14,7 +15,7 @@ from rooda.world import lock, person
 
 
 @click.command(short_help="Remove the files of a loop that is over.")
-@click.argument("alias", required=False)
+@click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--all", "every", is_flag=True, help="All loops that are not running.")
 @click.option("--yes", is_flag=True, help="I confirm.")
 @click.pass_context

@@ -3,6 +3,7 @@
 import click
 
 from rooda.cli.reflex.places import named, newest
+from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.reflex.versions import Version, text_of, version, versions
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
@@ -10,7 +11,7 @@ from rooda.policy.reflex_sections import changed
 
 
 @click.command(short_help="What changed between iterations.")
-@click.argument("alias", required=False)
+@click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--from", "start", type=click.IntRange(min=1), metavar="N", help="The older iteration.")
 @click.option("--to", "end", type=click.IntRange(min=1), metavar="N", help="The newer one.")
 @click.pass_context

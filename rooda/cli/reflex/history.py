@@ -7,6 +7,7 @@ import click
 
 from rooda.cli.reflex.places import meant
 from rooda.cli.reflex.resume import none_active, without_history
+from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.model import Json
@@ -17,7 +18,7 @@ from rooda.stores import reflex_files
 
 
 @click.command(short_help="Every event of a loop.")
-@click.argument("alias", required=False)
+@click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
 @click.pass_context
 def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:

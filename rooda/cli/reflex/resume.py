@@ -9,6 +9,7 @@ from rooda.cli.reflex.go import go
 from rooda.cli.reflex.new import own_flags, ways
 from rooda.cli.reflex.places import meant
 from rooda.cli.reflex.ready import Ready, ready
+from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import RoodaError, Undecided
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
@@ -113,7 +114,7 @@ def with_artifact(place: Place, state: State) -> State:
 resume = click.Command(
     "resume",
     callback=_resume,
-    params=[click.Argument(["alias"], required=False), *ways(), *options.for_kind()],
+    params=[click.Argument(["alias"], required=False, shell_complete=tab_aliases), *ways(), *options.for_kind()],
     help="Go on with the active loop, or with ALIAS. A phase that was interrupted is repeated, finished ones are not.",
     short_help="Go on with the active loop, or a named one.",
 )

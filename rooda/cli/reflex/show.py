@@ -3,6 +3,7 @@
 import click
 
 from rooda.cli.reflex.places import named, newest
+from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.reflex.versions import text_of, version
 from rooda.cli.where import where
 from rooda.errors import OK, RoodaError, UsageProblem
@@ -11,7 +12,7 @@ from rooda.world import files
 
 
 @click.command(short_help="The artifact in full.")
-@click.argument("alias", required=False)
+@click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="As it was evaluated in iteration N.")
 @click.pass_context
 def show(ctx: click.Context, alias: str | None, iteration: int | None) -> int:

@@ -1,10 +1,11 @@
 """`rooda reflex status`: how far the active loop is."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rooda.cli.group import items, place_of_tab
 from rooda.cli.reflex.places import meant
 from rooda.cli.where import where
 from rooda.errors import OK
@@ -16,11 +17,19 @@ from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files, lock
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 BARS = "▁▂▃▄▅▆▇█"
 
 
+def tab_aliases(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    aliases = reflex_files.aliases(place_of_tab(ctx).workspace)
+    return items(((alias, "a reflex loop") for alias in aliases), incomplete)
+
+
 @click.command(short_help="How far the active loop is.")
-@click.argument("alias", required=False)
+@click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--artifact", is_flag=True, help="The artifact too, in full.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
