@@ -20,7 +20,7 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
-        tenant = Tenant("reflex", "draft", Setup(agent, bounds=setup.bounds))
+        tenant = Tenant("reflex", "draft", Setup(agent, bounds=setup.bounds, further=setup.further))
         session = Session(here.workspace, tenant, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
