@@ -1,9 +1,10 @@
 """Frozen records that all rooms share, as NamedTuples: an import costs a fifth of dataclasses'. Imports nothing."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rooda.errors import Cause
+from rooda.kernel.loads import Json as Json  # noqa: PLC0414 - others take it from here
 from rooda.terms import Agent, Bounds, Gate, Procedure
 
 
@@ -184,6 +185,3 @@ class World(NamedTuple):
     ask: Callable[[Call], Reply]
     check: Callable[[tuple[Gate, ...], int], Gates]
     rest: Callable[[float], None]  # sleeps so many seconds; a signal ends it early
-
-
-Json: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
 FLOORS = ["cli", "report", "stores", "loops", "settings", "world", "prompting", "policy"]
-FLOORS += ["kernel", "model", "terms", "errors"]
+FLOORS += ["model", "terms", "kernel", "errors"]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 AGENTS = ("world/agents/demo_agent.py", "world/agents/demo_flow.py")  # programs of their own; no door is for them
 SERVER = "modelserver/"  # another one; it is started, never imported

@@ -5,13 +5,15 @@ from typing import Any
 
 import click
 
-from rooda import settings
 from rooda.cli.group import DASH_H
 from rooda.cli.options import tab_agents
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.model import Json
 from rooda.policy.visible import visible
+from rooda.settings import tiers
+from rooda.settings.agents import agent_named
+from rooda.settings.agents import agents as names
 from rooda.settings.kinds import nearest
 from rooda.terms import Agent
 from rooda.world.agents import preflight
@@ -27,8 +29,8 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
-    found = settings.load(here.workspace, here.config)
-    known = ((name, settings.resolve.agent_named(found, name)) for name in settings.resolve.agents(found))
+    found = tiers.load(here.workspace, here.config)
+    known = ((name, agent_named(found, name)) for name in names(found))
     rows = [_facts(name, agent, _table(found, name), here.workspace) for name, agent in known if agent]
     if as_json:
         import json
@@ -41,7 +43,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     return OK
 
 
-def _table(found: settings.Settings, name: str) -> Json:
+def _table(found: tiers.Settings, name: str) -> Json:
     table: Json = found.table("agents").get(name, {})
     return table
 
@@ -88,10 +90,10 @@ def test(ctx: click.Context, name: str) -> int:
     One line for each thing that rooda relies on; exit 1 if one of them does not hold.
     """
     here = where(ctx)
-    found = settings.load(here.workspace, here.config)
-    agent = settings.resolve.agent_named(found, name)
+    found = tiers.load(here.workspace, here.config)
+    agent = agent_named(found, name)
     if agent is None:
-        known = settings.resolve.agents(found)
+        known = names(found)
         near = nearest(name, known)
         what = f"Unknown agent {name!r}; known are {', '.join(known)}."
         raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")

@@ -62,9 +62,9 @@ class App(click.Group):
 
 
 def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    from rooda.cli.run import procedure_command
+    from rooda.cli import kinds
 
-    return procedure_command(name, where, words)
+    return kinds.procedure_command(name, where, words)
 
 
 def _where(ctx: click.Context) -> Where:

@@ -6,7 +6,6 @@ from functools import partial
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.pricing import prices
-from rooda.cli.running import folder_of
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.model import Json
@@ -15,6 +14,7 @@ from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row, unreadable
 from rooda.world import accounts, clock, descent, lock, orders
 from rooda.world.pulse import Now, Pulse, seconds_of
+from rooda.world.runfolder import folder_of
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 SELDOM = 10  # looks between two at those that do not run

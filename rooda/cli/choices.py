@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from rooda import settings
+from rooda.cli import kinds
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
 from rooda.model import Json
+from rooda.settings import agents, tiers
 from rooda.terms import Agent, Setup
-from rooda.world import compose
 from rooda.world.agents import preflight
-
-OWN_TABLES = ("reflex", "flow", "goal")
 
 
 def written_settings(patient: Patient) -> Iterator[Finding]:
@@ -23,15 +21,14 @@ def written_settings(patient: Patient) -> Iterator[Finding]:
     yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(patient.settings.warnings))
     for name in _written(patient.settings):
         try:
-            made = settings.resolve.procedure(patient.settings, name, {})
-            prompt = compose.text(made, 1)
-            if made.setup.agent:
-                preflight.fits(made.setup.agent, prompt)
+            prompt = kinds.first_prompt(patient.settings, name)
+            if agent := kinds.tenant(kinds.OODA).setup(patient.settings, name).agent:
+                preflight.fits(agent, prompt)
         except RoodaError as problem:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
 
 
-def _written(found: settings.Settings) -> list[str]:
+def _written(found: tiers.Settings) -> list[str]:
     """The procedures that a person wrote or changed."""
     return sorted({name for layer in found.written for name in layer.table("procedures")})
 
@@ -58,7 +55,7 @@ def chosen(patient: Patient) -> Iterator[Finding]:
         yield _none_chosen(patient)
 
 
-def _setups(found: settings.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
+def _setups(found: tiers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
     """Of each procedure and kind of loop that a person wrote, and of `build`; and how one is called that is refused.
 
     Procedures of a person's are looked at before, and need no second word.
@@ -66,18 +63,10 @@ def _setups(found: settings.Settings) -> Iterator[tuple[str, Callable[[], Setup]
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
         what = "" if name in written else "agent"
-        yield what, partial(_of_procedure, found, name)
-    for kind in OWN_TABLES:
-        if any(layer.table(kind) for layer in found.written):
-            yield f"agent of {kind}", partial(_of_kind, found, kind)
-
-
-def _of_procedure(found: settings.Settings, name: str) -> Setup:
-    return settings.resolve.procedure(found, name, {}).setup
-
-
-def _of_kind(found: settings.Settings, kind: str) -> Setup:
-    return settings.setup.setup(found, kind, {})[0]
+        yield what, partial(kinds.tenant(kinds.OODA).setup, found, name)
+    for kind in kinds.KINDS:
+        if kind != kinds.OODA and any(layer.table(kind) for layer in found.written):
+            yield f"agent of {kind}", partial(kinds.tenant(kind).setup, found, "")
 
 
 def _startable(agent: Agent, workspace: str) -> Finding:
@@ -107,9 +96,9 @@ def here(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
 
 
-def installed(found: settings.Settings, workspace: str) -> Iterator[Json]:
-    for name in settings.resolve.agents(found):
-        agent = settings.resolve.agent_named(found, name)
+def installed(found: tiers.Settings, workspace: str) -> Iterator[Json]:
+    for name in agents.agents(found):
+        agent = agents.agent_named(found, name)
         try:
             program = preflight.require(agent, workspace) if agent else ""
         except RoodaError:

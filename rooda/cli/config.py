@@ -42,15 +42,15 @@ def path(ctx: click.Context) -> int:
 
 
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
-    from rooda import settings
     from rooda.cli.keys import keys
     from rooda.errors import UsageProblem
     from rooda.policy import secrets
+    from rooda.settings import shown, tiers
 
     place = where(ctx)
-    found = warned(settings.load(place.workspace, place.config))
+    found = warned(tiers.load(place.workspace, place.config))
     rows = [
-        row for row in settings.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
+        row for row in shown.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]
     hidden = keys()
     rows = [(name, _shown(secrets.without(value, hidden)), source) for name, value, source in rows]

@@ -2,8 +2,6 @@
 
 import os
 
-import click
-
 from rooda.errors import UsageProblem
 from rooda.world import files
 from rooda.world.agents.demo_agent import PROGRAM, TESTS
@@ -41,8 +39,8 @@ SUBJECT = "A small library with three mistakes"
 SOMEBODY = {"NAME": "demo", "EMAIL": "demo@example.invalid"}
 
 
-def scaffold(folder: str) -> None:
-    """Make the demo project in `folder`, which must be absent or empty."""
+def scaffold(folder: str) -> str:
+    """Make the demo project in `folder`, which must be absent or empty; a sentence about its git repository."""
     try:
         if taken(folder):
             raise UsageProblem(
@@ -57,7 +55,7 @@ def scaffold(folder: str) -> None:
             f"The demo project can't be made in {folder}: {problem.strerror or problem}.",
             "Name a folder that you may write to: rooda init --demo FOLDER",
         ) from None
-    show(folder, commit(folder))
+    return commit(folder)
 
 
 def taken(folder: str) -> bool:
@@ -74,15 +72,3 @@ def commit(folder: str) -> str:
     if failed:
         return f"Without git, since `git {failed}` failed: {why}"
     return "All of it is in a first git commit, so `git diff` shows what the agent changes."
-
-
-def show(folder: str, git: str) -> None:
-    """Say what was made and what to type next."""
-    import shlex
-
-    click.echo(f"Made a small Python project in {folder}:")
-    for name, _, about in MADE:
-        click.echo(f"  {name:<16} {about}")
-    click.echo(git)
-    here = os.path.abspath(folder) == os.getcwd()
-    click.echo("Next: rooda build" if here else f"Next: cd {shlex.quote(folder)} && rooda build")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from rooda import settings
 from rooda.cli import version_text
 from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
@@ -15,6 +14,7 @@ from rooda.errors import FAILED, OK, RoodaError
 from rooda.model import Json
 from rooda.policy.visible import visible
 from rooda.report.screen import is_terminal
+from rooda.settings import tiers
 from rooda.world import descent, files, git, guardian, kinship, tokens
 from rooda.world.repo import GitProblem, around
 
@@ -57,7 +57,7 @@ def _show(found: list[Finding], good: bool) -> None:
 
 def _patient(place: Where) -> Patient:
     try:
-        found = settings.load(place.workspace, place.config)
+        found = tiers.load(place.workspace, place.config)
     except RoodaError as problem:
         return Patient(place, None, str(problem))
     return Patient(place, found, agents=tuple(installed(found, place.workspace)))

@@ -4,20 +4,20 @@ import sys
 
 import click
 
-from rooda import settings
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
+from rooda.settings import agents, shown, tiers
 from rooda.terms import Procedure
 from rooda.world import compose, files, tokens
 from rooda.world.agents import command, preflight
 
 
-def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
+def show(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
     """Exit 0 means: ready to run. A prompt that is too long is shown, and then refused."""
     setup = procedure.setup
     if setup.agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found))
+        raise ConfigProblem(agents.no_agent_text(found))
     preflight.require(setup.agent, where.workspace)
     text = compose.text(procedure, 1)
     preflight.check(setup.agent, "")
@@ -35,6 +35,6 @@ def show(found: "settings.Settings", procedure: Procedure, where: Where, asked: 
         click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
     preflight.fits(setup.agent, text)  # refused like a start, but seen
     if asked.verbose:
-        for key, value, origin in settings.decided(found, procedure.name, asked.flags):
+        for key, value, origin in shown.decided(found, procedure.name, asked.flags):
             click.echo(f"{key}: {value} (from: {origin})", err=True)
     return OK

@@ -10,9 +10,9 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.settings.schema import LOOP
 from rooda.terms import Agent, Setup
-from rooda.world import accounts, identity, lock, orders, survivors
+from rooda.world import accounts, identity, lock, orders, runfolder, survivors
 from rooda.world.agents import preflight
-from rooda.world.runfolder import make_home
+from rooda.world.cache import make_home
 
 LONGEST_WORD = 80  # that is shown of a start
 
@@ -103,7 +103,7 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
     """Nobody of an earlier run may go on beside this one."""
-    found = survivors.end(held.before)
+    found = survivors.end(held.before, runfolder.is_id)
     if found is None:
         return
     who = ", ".join(found.commands) or "its agent"

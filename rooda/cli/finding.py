@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from rooda import settings
 from rooda.cli.where import Where
 from rooda.model import Json
+from rooda.settings import tiers
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
@@ -23,7 +23,7 @@ class Patient(NamedTuple):
     """The place that is examined; no settings where they can't be read."""
 
     where: Where
-    settings: settings.Settings | None
+    settings: tiers.Settings | None
     problem: str = ""
     agents: tuple[Json, ...] = ()  # those that are here; each was asked for its version
 

@@ -1,12 +1,12 @@
 """What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run."""
 
-from rooda.cli.running import folder_of
 from rooda.model import Json
 from rooda.policy.durations import whole
 from rooda.policy.spending import dollars
 from rooda.report.status_table import Row
 from rooda.world import clock, orders
 from rooda.world.pulse import seconds_of
+from rooda.world.runfolder import folder_of
 
 NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")
 SPENT = ("calls", "tokens", "cost", "calls_of_unknown_cost")

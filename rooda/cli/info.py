@@ -2,10 +2,10 @@
 
 import click
 
-from rooda import settings
 from rooda.cli.names import tab_procedures
 from rooda.cli.where import warned, where
 from rooda.errors import OK
+from rooda.settings import procedures, resolve, tiers
 from rooda.terms import PHASES, Procedure
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
@@ -17,9 +17,9 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 def info(ctx: click.Context, procedure: str) -> int:
     """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
     here = where(ctx)
-    found = warned(settings.load(here.workspace, here.config))
-    resolved = settings.resolve.procedure(found, procedure, {})
-    own = settings.resolve.own(found, procedure)
+    found = warned(tiers.load(here.workspace, here.config))
+    resolved = resolve.procedure(found, procedure, {})
+    own = procedures.own(found, procedure)
     click.echo("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))
     return OK
 

@@ -18,7 +18,7 @@ def init(ctx: click.Context, show: bool, demo: str | None) -> int:
     if demo is not None:
         from rooda.cli.demo import scaffold
 
-        scaffold(demo)
+        _show_demo(demo, scaffold(demo))
         return 0
     return _write(where(ctx).workspace, show)
 
@@ -75,3 +75,17 @@ def _tell(workspace: str, path: str, agents: list[str], gates: list[str]) -> Non
     click.echo(
         "Next: rooda build --dry-run" if agents else "Next: rooda init --demo DIR (a loop without an AI, to look at)"
     )
+
+
+def _show_demo(folder: str, git: str) -> None:
+    """Say what was made and what to type next."""
+    import shlex
+
+    from rooda.cli.demo import MADE
+
+    click.echo(f"Made a small Python project in {folder}:")
+    for name, _, about in MADE:
+        click.echo(f"  {name:<16} {about}")
+    click.echo(git)
+    here = os.path.abspath(folder) == os.getcwd()
+    click.echo("Next: rooda build" if here else f"Next: cd {shlex.quote(folder)} && rooda build")

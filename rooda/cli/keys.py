@@ -18,11 +18,11 @@ def keys() -> tuple[str, ...]:
 
 def _of_agents() -> list[dict[str, str]]:
     """Settings that can't be read give none."""
-    from rooda import settings
+    from rooda.settings import tiers
 
     here = where(click.get_current_context())
     try:
-        agents = settings.load(here.workspace, here.config).table("agents")
+        agents = tiers.load(here.workspace, here.config).table("agents")
     except RoodaError:
         return []
     tables = [table.get("env") for table in agents.values() if isinstance(table, dict)]

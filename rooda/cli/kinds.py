@@ -1,7 +1,7 @@
 """The kinds of loops, one row each, for the commands that take the name of any loop."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from rooda.cli.where import Where
     from rooda.model import Json
+    from rooda.settings.tiers import Settings
+    from rooda.terms import Setup
 
 OODA = "ooda"
 KINDS = {
@@ -17,6 +19,19 @@ KINDS = {
     "flow": "rooda.cli.flow.tenant",
     "goal": "rooda.cli.goal.tenant",
 }
+_PROCEDURES = "rooda.cli.run"
+
+
+def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "click.Command":
+    """The command that a word which names no command stands for."""
+    command: click.Command = importlib.import_module(_PROCEDURES).procedure_command(name, where, words)
+    return command
+
+
+def first_prompt(settings: "Settings", name: str) -> str:
+    """What the agent of the procedure NAME would read first."""
+    prompt: str = importlib.import_module(KINDS[OODA]).first_prompt(settings, name)
+    return prompt
 
 
 class Tenant(Protocol):
@@ -42,6 +57,18 @@ class Tenant(Protocol):
 
     def resume(self, name: str, where: "Where", typed: "Json") -> int:
         """Go on."""
+
+    def is_name(self, name: str) -> bool:
+        """True if the form of NAME alone shows that it is of this kind."""
+
+    def close(self, workspace: str, name: str, reason: str) -> bool:
+        """Record that NAME is over for good; False if loops of this kind stay resumable."""
+
+    def stays(self, workspace: str, name: str) -> "Callable[[str], bool]":
+        """Which paths an undo of NAME leaves as they are, because other loops of this kind need them."""
+
+    def setup(self, settings: "Settings", name: str) -> "Setup":
+        """What NAME is run with."""
 
 
 class Loop(NamedTuple):

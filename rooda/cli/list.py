@@ -2,9 +2,9 @@
 
 import click
 
-from rooda import settings
 from rooda.cli.where import warned, where
 from rooda.errors import OK
+from rooda.settings import procedures, tiers
 
 
 @click.command("list", short_help="The procedures there are.")
@@ -13,8 +13,8 @@ from rooda.errors import OK
 def list_(ctx: click.Context, as_json: bool) -> int:
     """The procedures there are, yours and the built-in ones, with a line about each."""
     here = where(ctx)
-    found = warned(settings.load(here.workspace, here.config))
-    rows = {name: settings.resolve.summary(found, name) for name in settings.resolve.names(found)}
+    found = warned(tiers.load(here.workspace, here.config))
+    rows = {name: procedures.summary(found, name) for name in procedures.names(found)}
     if as_json:
         import json
 

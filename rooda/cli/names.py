@@ -1,19 +1,16 @@
 """Names of loops and procedures: those that somebody knows here, and what is said of one that nobody does."""
 
 import os
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from rooda import settings
 from rooda.cli import kinds
 from rooda.cli.group import items, place_of_tab
-from rooda.cli.where import Where, a_name
+from rooda.cli.where import Where, a_name, above
 from rooda.errors import RoodaError, UsageProblem
-from rooda.policy.flow_labels import RUN_ID
+from rooda.settings import procedures, tiers
 from rooda.settings.kinds import nearest
-from rooda.settings.sources import upward
 from rooda.world import runfolder
 
 if TYPE_CHECKING:
@@ -30,7 +27,8 @@ def loop_of(here: Where, word: str) -> str:
 def kind_of(here: Where, name: str) -> str:
     """Of what kind the loop is, also one that is over; what nobody knows is a procedure."""
     known = (loop.kind for loop in kinds.known(here.workspace) if loop.name == name)
-    return next(known, "flow" if RUN_ID.fullmatch(name) else "goal" if name == "goal" else kinds.OODA)
+    formed = (kind for kind in kinds.KINDS if kinds.tenant(kind).is_name(name))
+    return next(known, next(formed, kinds.OODA))
 
 
 def require_known(here: Where, name: str) -> None:
@@ -61,13 +59,6 @@ def say_above(workspace: str) -> None:
         click.echo(there, err=True)
 
 
-def above(workspace: str) -> str:
-    """What to do for who stands inside the workspace that is meant; "" if loops have run here, or none above."""
-    used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, runfolder.RUNS))]
-    here = not used or used[0] == os.path.abspath(workspace)
-    return "" if here else f"Loops have run in a folder above: cd {shlex.quote(used[0])}"
-
-
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
     runs = _runs(here)
@@ -80,15 +71,15 @@ def _runs(here: Where) -> list[str]:
 
 def _procedures(here: Where) -> list[str]:
     try:
-        return settings.resolve.names(settings.load(here.workspace, here.config))
+        return procedures.names(tiers.load(here.workspace, here.config))
     except RoodaError:
         return []
 
 
 def summaries(here: Where) -> list[tuple[str, str]]:
     """Return each procedure with its summary."""
-    found = settings.load(here.workspace, here.config)
-    return [(name, settings.resolve.summary(found, name)) for name in settings.resolve.names(found)]
+    found = tiers.load(here.workspace, here.config)
+    return [(name, procedures.summary(found, name)) for name in procedures.names(found)]
 
 
 def tab_procedures(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:

@@ -16,7 +16,7 @@ from rooda.settings.shapes import PARAMETERS, Key, Option
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rooda.settings import Settings
+    from rooda.settings.tiers import Settings
 
 
 class Asked(NamedTuple):
@@ -70,11 +70,11 @@ def _option(key: str, flag: Option, row: Key, own: click.ParamType | None) -> cl
 
 
 def tab_agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    from rooda.settings import resolve
+    from rooda.settings import agents
 
     known = _settings(ctx)
     tables = known.table("agents")
-    return items(((name, tables.get(name, {}).get("summary", "")) for name in resolve.agents(known)), incomplete)
+    return items(((name, tables.get(name, {}).get("summary", "")) for name in agents.agents(known)), incomplete)
 
 
 def _tab_models(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
@@ -82,10 +82,10 @@ def _tab_models(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def _settings(ctx: click.Context) -> "Settings":
-    from rooda import settings
+    from rooda.settings import tiers
 
     here = place_of_tab(ctx)
-    return settings.load(here.workspace, here.config)
+    return tiers.load(here.workspace, here.config)
 
 
 _TAB = {"agent": tab_agents, "ai_cmd_alias": tab_agents, "model": _tab_models}

@@ -3,10 +3,10 @@
 import click
 
 from rooda.cli.kinds import Loop
-from rooda.cli.running import done_to, folder_of, named, one_running, ordered, tab_running
+from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import clock, descent, lock, orders, signals
+from rooda.world import clock, descent, lock, orders, runfolder, signals
 
 PATIENCE = 100  # looks
 LOOK = 0.02  # seconds between two
@@ -35,7 +35,7 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     """Has a person ordered it to pause? Does it stand still, by that or by Ctrl+Z?"""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
-    ordered = isinstance(run, str) and orders.of(folder_of(workspace, run)).get("order") == orders.PAUSE
+    ordered = isinstance(run, str) and orders.of(runfolder.folder_of(workspace, run)).get("order") == orders.PAUSE
     return ordered, descent.is_stopped(pid)
 
 

@@ -10,10 +10,10 @@ from rooda.policy.prices import Prices
 @cache
 def prices(here: Where) -> Prices:
     """{} if the settings can't be read: what was used is told all the same."""
-    from rooda import settings
+    from rooda.settings import tiers
     from rooda.settings.prices import prices_of
 
     try:
-        return prices_of(settings.load(here.workspace, here.config))
+        return prices_of(tiers.load(here.workspace, here.config))
     except RoodaError:
         return {}

@@ -1,15 +1,12 @@
 """`rooda resume [NAME]`: go on with what was interrupted."""
 
-import os
-
 import click
 from click.core import ParameterSource
 
 from rooda.cli import kinds, names, options
 from rooda.cli.kinds import Loop
-from rooda.cli.where import Where, relocated, where
+from rooda.cli.where import Where, above, relocated, where
 from rooda.errors import Undecided, UsageProblem
-from rooda.stores.procedure_state import Place
 from rooda.world import lock
 
 TAKEN = {"goal": {"max_iterations"}}  # beside the options of a start
@@ -61,7 +58,7 @@ def _named(here: Where, name: str) -> Loop:
     if found:
         return _one(found)
     kind = names.kind_of(here, name)
-    nothing = kind == kinds.OODA and not os.path.exists(Place(here.workspace, name).state)
+    nothing = kind == kinds.OODA and not kinds.tenant(kind).facts(here.workspace, name)
     if nothing and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)
     return Loop(kind, name)
@@ -72,7 +69,7 @@ def _only_candidate(here: Where) -> Loop:
     found = [*kinds.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
-        raise UsageProblem("Nothing to resume here.", names.above(here.workspace) or otherwise)
+        raise UsageProblem("Nothing to resume here.", above(here.workspace) or otherwise)
     idle = [loop for loop in found if not _runs(here, loop)]
     return _one(idle or found)
 

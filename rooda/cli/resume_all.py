@@ -13,7 +13,7 @@ from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.policy.cut_off import cut_off
 from rooda.world import accounts, files, helper, journal, lock, orders, origin, ourselves, workspaces
-from rooda.world.agents.environment import MANAGER
+from rooda.world.guardian import MANAGER
 from rooda.world.pulse import RECENT, parsed
 from rooda.world.signals import Haste
 

@@ -9,23 +9,22 @@ from rooda.cli import options
 from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where, warned
 from rooda.cli.where import where as place_of
-from rooda.cli.words import WORDS
 from rooda.errors import UsageProblem
 from rooda.model import Json
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rooda.settings import Settings
+    from rooda.settings.tiers import Settings
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """The command of one procedure; its help speaks of it. An unknown name is refused unless -C may explain it."""
-    from rooda import settings
+    from rooda.settings import procedures, tiers
 
-    found = settings.load(where.workspace, where.config)
-    if name in settings.resolve.names(found):
-        summary = settings.resolve.summary(found, name)
+    found = tiers.load(where.workspace, where.config)
+    if name in procedures.names(found):
+        summary = procedures.summary(found, name)
     elif any(word.startswith(("-C", "--config")) for word in words):
         summary = ""
     else:
@@ -40,12 +39,14 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
 
 
 def _unknown(name: str, found: "Settings") -> UsageProblem:
-    from rooda.settings import resolve
+    from rooda.settings import agents, procedures
     from rooda.settings.kinds import nearest
+    from rooda.settings.schema import COMMANDS
 
-    near = "build --agent " + name if name in resolve.agents(found) else nearest(name, [*resolve.names(found), *WORDS])
+    near = nearest(name, [*procedures.names(found), *COMMANDS])
+    near = f"build --agent {name}" if name in agents.agents(found) else near
     near = near or ("build --context …" if " " in name else "")
-    return resolve.unknown(name, f"rooda {near}" if near else "")
+    return procedures.unknown(name, f"rooda {near}" if near else "")
 
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
@@ -84,10 +85,10 @@ class _Run(click.Group):
     """`rooda run` takes a procedure's name where other groups take a command's."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from rooda import settings
+        from rooda.settings import procedures, tiers
 
         here = place_of(ctx)
-        return settings.resolve.names(settings.load(here.workspace, here.config))
+        return procedures.names(tiers.load(here.workspace, here.config))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         from rooda.cli.names import summaries

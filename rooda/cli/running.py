@@ -1,6 +1,5 @@
 """The loop that runs here, for the commands that do something to it."""
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -57,16 +56,12 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     for _ in range(PATIENCE):
         run = lock.owner(loop.lock).get("run")
         if isinstance(run, str) and runfolder.is_id(run):
-            folder = folder_of(workspace, run)
+            folder = runfolder.folder_of(workspace, run)
             orders.leave(folder, word, reason) if word else orders.take_back(folder)
             return
         if not lock.is_held(loop.lock):
             return
         clock.sleep(0.05)
-
-
-def folder_of(workspace: str, run: str) -> str:
-    return os.path.join(workspace, runfolder.RUNS, run)
 
 
 def done_to(loop: Loop, act: "signals.Act") -> bool:

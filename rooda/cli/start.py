@@ -2,7 +2,6 @@
 
 import os
 
-from rooda import settings
 from rooda.cli import entrance, options
 from rooda.cli.as_started import has_own, taken_over
 from rooda.cli.kinds import OODA
@@ -18,6 +17,7 @@ from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
+from rooda.settings import agents, tiers
 from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
@@ -28,7 +28,7 @@ from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
 
 
-def start(found: "settings.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
+def start(found: "tiers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
     asked, place = options.asked(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
@@ -95,13 +95,13 @@ def _warned(state: OodaState | None, screen: Screen) -> None:
 
 
 def ready(
-    found: "settings.Settings", procedure: Procedure, where: Where, asked: Asked
+    found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked
 ) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
     setup = procedure.setup
     agent = setup.agent
     if agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found))
+        raise ConfigProblem(agents.no_agent_text(found))
     program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
@@ -147,7 +147,7 @@ def require_saved(place: Place) -> OodaState:
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or opening.resume(state.status) == "nothing":
-        from rooda.cli.names import above
+        from rooda.cli.where import above
 
         name = place.procedure
         raise UsageProblem(

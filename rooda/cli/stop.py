@@ -30,9 +30,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
     who = named(loop)
-    over = loop.kind == "reflex" and bool(reason)
-    if over:
-        _close(workspace, loop.name, reason)
+    over = bool(reason) and kinds.tenant(loop.kind).close(workspace, loop.name, reason)
     ordered(workspace, loop, orders.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
@@ -58,11 +56,3 @@ def _ends(loop: Loop, seconds: float) -> bool:
         return True in descent.standing(owner.get("pid")) and not signals.go_on(owner)
 
     return lock.await_free(loop.lock, seconds, awake)
-
-
-def _close(workspace: str, alias: str, reason: str) -> None:
-    """As `rooda reflex stop REASON` does."""
-    from rooda.cli.reflex.stop import close
-    from rooda.stores.reflex_files import Place
-
-    close(Place(workspace, alias), reason)

@@ -1,5 +1,7 @@
 """What procedures tell of their runs: see `cli/kinds.py`."""
 
+from collections.abc import Callable
+
 import click
 
 from rooda.cli.options import for_start
@@ -8,10 +10,12 @@ from rooda.errors import StateDamaged
 from rooda.loops import ooda
 from rooda.model import Json
 from rooda.policy import opening
-from rooda.policy.durations import seconds, whole
-from rooda.policy.statistics import timing, timing_text
+from rooda.policy.durations import seconds, timing_text, whole
+from rooda.policy.statistics import timing
+from rooda.settings.tiers import Settings
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
+from rooda.terms import Setup
 from rooda.world import lock
 
 
@@ -86,3 +90,29 @@ def resume(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.start import resume as go_on
 
     return go_on(name, where, typed)
+
+
+def is_name(name: str) -> bool:
+    return False  # any word can be one
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    return False
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    return lambda path: False
+
+
+def setup(settings: Settings, name: str) -> Setup:
+    from rooda.settings import resolve
+
+    return resolve.procedure(settings, name, {}).setup
+
+
+def first_prompt(settings: Settings, name: str) -> str:
+    """What the agent of NAME would read first."""
+    from rooda.settings import resolve
+    from rooda.world import compose
+
+    return compose.text(resolve.procedure(settings, name, {}), 1)

@@ -9,7 +9,7 @@ from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
-from rooda.policy.snapshots import POINTER, UNDO, Snapshot, next_undone, standing, stays
+from rooda.policy.snapshots import UNDO, Snapshot, next_undone, standing, stays
 from rooda.policy.visible import visible
 from rooda.report.screen import Look, Screen
 from rooda.world import clock, lock, person, restore
@@ -115,28 +115,15 @@ def _redone(run: shared.Run) -> Aim:
 
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
-    """What other loops keep of themselves; the pointer to the active reflex loop too, while that is another one."""
-    from rooda.stores import reflex_files
-
-    active = reflex_files.active(workspace) if tip.kind == "reflex" else None
-    theirs = active not in (None, tip.loop)
-    return lambda path: stays(path, tip) or (theirs and path.endswith(f"evolution/{POINTER}"))
+    """Which paths other loops need."""
+    of_its_kind = kinds.tenant(tip.kind).stays(workspace, tip.loop)
+    return lambda path: stays(path, tip) or of_its_kind(path)
 
 
 def _shown(plan: Plan) -> list[str]:
     lines = [f"{_WORDS[row.status]:>10}  {visible(row.path)}" for row in plan.changes[:SHOWN]]
     more = len(plan.changes) - SHOWN
-    return lines + ([f"{'':>10}  … and {more} more"] if more > 0 else []) + left_alone(plan)
-
-
-def left_alone(plan: Plan) -> list[str]:
-    """What is not put back, and why."""
-    reasons = {
-        "git ignores it, now or then": plan.ignored,
-        "a repository of its own": plan.nested,
-        "another loop's own": plan.foreign,
-    }
-    return [f"left alone  {visible(path)} ({why})" for why, paths in reasons.items() for path in paths]
+    return lines + ([f"{'':>10}  … and {more} more"] if more > 0 else []) + restore.left_alone(plan)
 
 
 def _code(plan: Plan) -> int:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from rooda.settings import Settings
+    from rooda.settings.tiers import Settings
 
 
 class Where(NamedTuple):
@@ -48,3 +48,15 @@ def a_name(word: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", word):
         raise UsageProblem(f"{word!r} is not the name of a procedure.", "See the names with: rooda list")
     return word
+
+
+def above(workspace: str) -> str:
+    """What to do for who stands inside the workspace that is meant; "" if loops have run here, or none above."""
+    import shlex
+
+    from rooda.settings.sources import upward
+    from rooda.world import runfolder
+
+    used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, runfolder.RUNS))]
+    here = not used or used[0] == os.path.abspath(workspace)
+    return "" if here else f"Loops have run in a folder above: cd {shlex.quote(used[0])}"

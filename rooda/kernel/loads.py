@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 DEEPEST = 100
+Json: TypeAlias = dict[str, Any]  # an object
 
 
 def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:

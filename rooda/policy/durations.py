@@ -53,3 +53,9 @@ def seconds(text: str) -> float:
 def plain(amount: float) -> str:
     """300 for 300.0, 0.5 for 0.5: a configured number of seconds as the person wrote it."""
     return f"{amount:g}" if amount < 1e6 else str(int(amount))
+
+
+def timing_text(facts: dict[str, float]) -> str:
+    """count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s"""
+    parts = (f"{key}={value}" if key == "count" else f"{key}={value:.1f}s" for key, value in facts.items())
+    return " ".join(parts)

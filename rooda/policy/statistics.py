@@ -19,9 +19,3 @@ def timing(durations: Iterable[float]) -> dict[str, float]:
     if count > 1:
         facts["stddev"] = round(sqrt(spread / count), 3)
     return facts
-
-
-def timing_text(facts: dict[str, float]) -> str:
-    """count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s"""
-    parts = (f"{key}={value}" if key == "count" else f"{key}={value:.1f}s" for key, value in facts.items())
-    return " ".join(parts)

@@ -4,45 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooda.errors import UsageProblem
-from rooda.settings.agents import agent_named, agents, model_word, no_agent_text
-from rooda.settings.kinds import nearest
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.phases import context_of, phases_of, shipped_whole
+from rooda.settings.procedures import own, require, summary
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.setup import filled, setup_of
 from rooda.settings.sources import BUILT_IN
 from rooda.settings.tiers import Settings
 from rooda.terms import Gate, Procedure
-
-__all__ = [
-    "agent_named",
-    "agents",
-    "model_word",
-    "names",
-    "no_agent_text",
-    "own",
-    "procedure",
-    "require",
-    "summary",
-    "unknown",
-]
-
-
-def names(settings: Settings) -> list[str]:
-    """Every procedure, sorted."""
-    return sorted({name for layer in settings.layers for name in layer.table("procedures")})
-
-
-def own(settings: Settings, name: str) -> dict[str, Any]:
-    """What [procedures.NAME] says, merged over all files."""
-    return settings.table("procedures", name)
-
-
-def summary(settings: Settings, name: str) -> str:
-    """One line about the procedure; may be empty."""
-    table = own(settings, name)
-    text = table.get("summary") or table.get("description") or ""
-    return str(text).strip().partition("\n")[0]
 
 
 def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:
@@ -65,18 +34,6 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
         promise_signals=_promise_signals(look, builtin),
     )
     return filled(made, look)
-
-
-def require(settings: Settings, name: str) -> None:
-    known = names(settings)
-    if name not in known:
-        raise unknown(name, nearest(name, known))
-
-
-def unknown(name: str, near: str) -> UsageProblem:
-    """`near` is what a person may have meant, as it is typed; "" where nothing is near."""
-    what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
-    return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
 
 
 def _check_flags(flags: Mapping[str, Any]) -> None:

@@ -315,9 +315,10 @@ OLDER = {"default_max_iterations": "default_iterations"}
 
 _COMMANDS = """
     run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
-    events why diff undo snapshots attach pause continue service help prune demo
+    events why diff undo snapshots attach pause continue service prune
 """
-RESERVED = frozenset(_COMMANDS.split())
+COMMANDS = tuple(_COMMANDS.split())
+RESERVED = frozenset({*COMMANDS, "help", "demo"})
 
 
 def flag_of(key: str) -> str:

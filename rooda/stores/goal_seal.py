@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rooda.kernel.loads import loads
 from rooda.world import files
-from rooda.world.runfolder import make_home
+from rooda.world.cache import make_home
 
 
 class Seal:

@@ -12,7 +12,7 @@ from rooda.loops.ooda import COMPLETED, RUNNING, STATUSES, OodaState
 from rooda.model import Tell
 from rooda.policy.durations import seconds
 from rooda.world import clock, files
-from rooda.world.runfolder import make_home
+from rooda.world.cache import make_home
 
 _json = json.JSONEncoder().encode
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)

@@ -13,7 +13,7 @@ from rooda.model import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.reflex_sections import hashes
 from rooda.world import clock, files, folders, lock
-from rooda.world.runfolder import make_home
+from rooda.world.cache import make_home
 
 HOME = os.path.join(".ai-factory", "evolution")
 LINE = (("event", str), ("step", str), ("phase", str), ("iteration", int), ("payload", dict))  # of an event's line

@@ -2,6 +2,8 @@
 
 import os
 
+from rooda.world import files
+
 
 def place(*names: str) -> str:
     """Path of something in rooda's cache; "" when there is no home to put one in."""
@@ -19,3 +21,11 @@ def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:
         if os.path.isabs(home):
             return os.path.join(home, below, *names)
     return ""
+
+
+def make_home(path: str) -> None:
+    """`.rooda`, with a .gitignore so that no agent commits it."""
+    files.folder(path)
+    ignored = os.path.join(path, ".gitignore")
+    if not os.path.lexists(ignored):
+        files.swap(ignored, b"*\n")

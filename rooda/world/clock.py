@@ -2,10 +2,6 @@
 
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rooda.policy import resets
 
 monotonic = time.monotonic
 now = time.time
@@ -76,28 +72,20 @@ def moment(text: str) -> float | None:
         return None
 
 
-def reset_in(text: str) -> float | None:
-    """When a usage limit that is told of in these words ends, in seconds since 1970."""
-    from rooda.policy import resets
-
-    present = now()
-    return resets.reset_at(text, present, lambda moment: _next(moment, present))
-
-
-def _next(moment: "resets.Moment", present: float) -> float | None:
-    """The next time a clock shows this: a time of day that has passed means tomorrow, a date next year."""
+def next_shown(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
+    """Next time a clock shows this; month 0: today or tomorrow, year 0: this year or the next."""
     import datetime
     import zoneinfo
 
     try:
-        zone = zoneinfo.ZoneInfo(moment.zone) if moment.zone else None
-        today = datetime.datetime.fromtimestamp(present, zone)
-        shown = today.replace(hour=moment.hour, minute=moment.minute, second=0, microsecond=0)
-        if moment.month:
-            shown = shown.replace(year=moment.year or today.year, month=moment.month, day=moment.day)
-        if moment.month and not moment.year and shown.timestamp() < present - 86_400:
+        place = zoneinfo.ZoneInfo(zone) if zone else None
+        today = datetime.datetime.fromtimestamp(present, place)
+        shown = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        if month:
+            shown = shown.replace(year=year or today.year, month=month, day=day)
+        if month and not year and shown.timestamp() < present - 86_400:
             shown = shown.replace(year=today.year + 1)  # no 29th of February there: nothing is known
-        if not moment.month:  # in autumn an hour comes twice; the present minute is the one that is meant
+        if not month:  # in autumn an hour comes twice; the present minute is the one that is meant
             choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
             shown = next(each for each in choices if each.timestamp() + 60 > present)
         return shown.timestamp()  # the year 1 is too early for it

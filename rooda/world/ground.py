@@ -1,11 +1,20 @@
 """What every process of one run stands on."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rooda.world.process import Tick
-from rooda.world.runfolder import RunFolder
 from rooda.world.signals import Signals
+
+
+class Folder(Protocol):
+    """Takes the files of a run."""
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file and return its path."""
+
+    def output(self, name: str) -> tuple[str, int]:
+        """Path and descriptor of an empty file for a process to write to; -1: no disk took it."""
 
 
 class Ground(NamedTuple):
@@ -13,7 +22,7 @@ class Ground(NamedTuple):
 
     workspace: str
     env: Mapping[str, str]
-    folder: RunFolder
+    folder: Folder
     signals: Signals
     tick: Tick | None = None
     marked: bool = False  # what we start carries the run's mark from its first moment, and nothing can take it off

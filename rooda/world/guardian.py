@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from rooda.errors import code_of_signal
 from rooda.world import kinship
 
+MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")  # the service manager's; only the loop speaks there
+
 GRACE = 2.0  # for what a killed loop left behind
 LOOKS = 100  # who loses its parent while all are looked for may go unseen
 TOLD = signal.SIGUSR1  # "look at the lifeline"

@@ -6,9 +6,8 @@ The protocol is systemd's `sd_notify`: texts to the socket that NOTIFY_SOCKET na
 import os
 from collections.abc import Mapping
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.world import clock, guardian
-from rooda.world.agents.environment import MANAGER
 from rooda.world.process import Tick
 
 PATIENCE = 1.0  # seconds that a full queue may hold us up
@@ -18,7 +17,7 @@ def send(text: bytes) -> None:
     """One message, to the socket that the environment names; nobody there is no matter."""
     import socket
 
-    address = os.environ.get(MANAGER[0], "")
+    address = os.environ.get(guardian.MANAGER[0], "")
     place = f"\0{address[1:]}" if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as end:
@@ -77,7 +76,7 @@ class Herald:
 
 def herald(environ: Mapping[str, str] = os.environ) -> Herald:
     """Whether the watchdog is meant for us is said by its pid."""
-    period, pid = (environ.get(name, "") for name in MANAGER[1:])
+    period, pid = (environ.get(name, "") for name in guardian.MANAGER[1:])
     ours = pid in ("", str(os.getpid()), str(guardian.visible_pid()))
     seconds = int(period) / 1e6 if period.isdecimal() and period.isascii() and ours else 0.0
     return Herald(seconds / 2)

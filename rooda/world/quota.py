@@ -9,9 +9,16 @@ from typing import NamedTuple
 
 from rooda.model import Json
 from rooda.policy.patience import free_at
+from rooda.policy.resets import reset_at
 from rooda.terms import Agent
 from rooda.world import cache, clock, files, identity
 from rooda.world.agents import preflight
+
+
+def reset_in(text: str) -> float | None:
+    """When the usage limit that `text` reports ends, in seconds since 1970."""
+    present = clock.now()
+    return reset_at(text, present, lambda moment: clock.next_shown(present, *moment))
 
 
 class Limit(NamedTuple):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from rooda.policy.visible import visible
 from rooda.world import files, git
 from rooda.world.repo import GitProblem, Repo, listing
 
@@ -135,3 +136,13 @@ def _without(repo: Repo, target: str, kept: list[Change]) -> str:
         repo.text("read-tree", target, index=index)
         repo.text("update-index", "-z", "--index-info", index=index, stdin=listing(rows))
         return repo.text("write-tree", index=index)
+
+
+def left_alone(plan: Plan) -> list[str]:
+    """What is not put back, and why."""
+    reasons = {
+        "git ignores it, now or then": plan.ignored,
+        "a repository of its own": plan.nested,
+        "another loop's own": plan.foreign,
+    }
+    return [f"left alone  {visible(path)} ({why})" for why, paths in reasons.items() for path in paths]

@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import clock, files
+from rooda.world import cache, clock, files
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
@@ -23,7 +23,7 @@ class RunFolder:
         """The folder, made if absent."""
         if not os.path.isdir(self._path):
             try:
-                make_home(self._home)
+                cache.make_home(self._home)
                 files.folder(self._path)
             except OSError as problem:
                 self._move(problem)
@@ -110,12 +110,9 @@ class RunFolder:
                 continue
 
 
-def make_home(path: str) -> None:
-    """`.rooda`, with a .gitignore so that no agent commits it."""
-    files.folder(path)
-    ignored = os.path.join(path, ".gitignore")
-    if not os.path.lexists(ignored):
-        files.swap(ignored, b"*\n")
+def folder_of(workspace: str, run: str) -> str:
+    """Path of the run's folder."""
+    return os.path.join(workspace, RUNS, run)
 
 
 def new_id(workspace: str, name: str) -> str:

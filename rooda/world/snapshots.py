@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from rooda.policy.snapshots import ROOT, Snapshot, family, folder, message, read, ref, too_many
 from rooda.policy.visible import visible
 from rooda.world import files, git, present
+from rooda.world.cache import make_home
 from rooda.world.present import Seen
 from rooda.world.repo import Repo, position
-from rooda.world.runfolder import make_home
 
 KEEP = 20  # runs of a family whose snapshots are kept
 NAMED = 200  # of one run have refs of their own; older ones are their ancestors

@@ -1,10 +1,9 @@
 """Agents that outlived everything of an earlier run: found by the ledger, proved, ended."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rooda.world import clock, descent, identity, tree
-from rooda.world.runfolder import is_id
 
 GRACE = 2.0
 PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again
@@ -19,12 +18,12 @@ class Found(NamedTuple):
     ended: bool
 
 
-def end(ledger: dict[str, Any]) -> Found | None:
-    """End whoever provably belongs to the run that this ledger tells of. None when nobody lives."""
+def end(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Found | None:
+    """End every process that provably belongs to the ledger's run; `is_run` knows a run's id. None when none lives."""
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != identity.boot():
         return None
-    if not is_id(run):
+    if not is_run(run):
         return None
     kin = _Kin(run, _noted(calls))
     found, ended = kin.living(), True

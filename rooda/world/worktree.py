@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rooda.errors import UsageProblem
 from rooda.world import files, git
+from rooda.world.cache import make_home
 from rooda.world.repo import GitProblem, Repo, around
-from rooda.world.runfolder import make_home
 from rooda.world.snapshots import forget, names, place_of, tips
 
 HEADS = "refs/heads/"

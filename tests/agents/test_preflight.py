@@ -167,11 +167,11 @@ def test_no_false_alarm(command: str, env: dict[str, str]) -> None:
 
 def test_the_shipped_commands_are_no_traps() -> None:
     """None of the agents that ship is warned of, except amp without a key."""
-    from rooda import settings
+    from rooda.settings import agents, tiers
 
-    found = settings.load("/", environ={"HOME": "/nowhere"})
-    for name in settings.resolve.agents(found):
-        agent = settings.resolve.agent_named(found, name)
+    found = tiers.load("/", environ={"HOME": "/nowhere"})
+    for name in agents.agents(found):
+        agent = agents.agent_named(found, name)
         assert agent and (preflight.warnings(agent) == [] or name == "amp")
 
 

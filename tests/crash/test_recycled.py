@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace, alive, until
 from rooda.world import identity, survivors
+from rooda.world.runfolder import is_id
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 RUN, OTHER = "20261118T101500Z-build-4711", "20261118T101501Z-build-4711"
@@ -128,7 +129,7 @@ runs, boots = anything | st.just(OTHER), anything | st.just(identity.boot())
 @given(calls=st.lists(call) | anything, run=runs, boot=boots)
 def test_a_ledger_of_any_shape_finds_nobody(calls: object, run: object, boot: object) -> None:
     """No ledger that is not a true one names anybody."""
-    assert survivors.end({"run": run, "calls": calls, "boot": boot}) is None
+    assert survivors.end({"run": run, "calls": calls, "boot": boot}, is_id) is None
 
 
 def test_our_own_callers_are_spared(ws: Workspace) -> None:

@@ -15,11 +15,7 @@ FILES = {"textkit.py", "test_textkit.py", "rooda.toml", "AGENTS.md", ".gitignore
 
 def scaffold(ws: Workspace, folder: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Make a demo project, the way the command does it."""
-    program = (
-        "import sys; from rooda.cli.demo import scaffold; from rooda.errors import RoodaError\n"
-        "try: scaffold(sys.argv[1])\nexcept RoodaError as error: sys.exit(f'{error.code}: {error}')"
-    )
-    command = [sys.executable, "-c", program, folder]
+    command = [sys.executable, "-m", "rooda", "init", "--demo", folder]
     return subprocess.run(command, cwd=ws.path, env=ws.env | env, capture_output=True, text=True)
 
 
@@ -69,8 +65,8 @@ def test_what_is_there_is_not_written_over(bare: Workspace, taken: str) -> None:
     """A folder with something in it, or a file of that name, is a usage error; nothing is written."""
     bare.write(taken, "mine")
     run = scaffold(bare, "demo")
-    assert run.returncode == 1
-    assert run.stderr.startswith("2: demo is there already and is not an empty folder.")
+    assert run.returncode == 2
+    assert run.stderr.startswith("Error: demo is there already and is not an empty folder.")
     assert [str(path.relative_to(bare.path)) for path in Path(bare.path).rglob("*") if path.is_file()] == [taken]
 
 
@@ -78,7 +74,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(bare: Workspace) -> None:
     """A path through a file is a usage error that says why."""
     bare.write("file", "")
     run = scaffold(bare, "file/demo")
-    assert run.stderr.startswith("2: The demo project can't be made in file/demo: Not a directory.")
+    assert run.stderr.startswith("Error: The demo project can't be made in file/demo: Not a directory.")
 
 
 def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:

@@ -14,7 +14,9 @@ from rooda.loops import ooda
 from rooda.report import goal_table
 from rooda.report.lines import LEVELS, lines
 from rooda.report.why import reasons
-from rooda.settings import decided, detect, load, origins, resolve
+from rooda.settings import detect, procedures, resolve
+from rooda.settings.shown import decided, origins
+from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened
@@ -31,7 +33,7 @@ def settings_file(data: bytes) -> None:
         found = load(room(), environ={"HOME": room()})
         for _, value, origin in origins(found):
             assert origin and "\n" not in toml_value(value)
-        names = resolve.names(found)
+        names = procedures.names(found)
         for name in [each for each in names if found.origin(("procedures", each)) != "built-in"][:5] or ["build"]:
             procedure = resolve.procedure(found, name, {})
             assert len(procedure.phases) == 4

@@ -15,7 +15,7 @@ from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
 from rooda.terms import Agent
-from rooda.world import clock, files, flow_commits, flow_repo
+from rooda.world import clock, files, flow_commits, flow_repo, quota
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding
 from rooda.world.agents.reader import reader
@@ -99,7 +99,7 @@ def since(data: bytes) -> None:
 
 def reset_time(data: bytes) -> None:
     """When a usage limit ends: a moment that can be waited for and written down, or nothing."""
-    moment = clock.reset_in(seen(data))
+    moment = quota.reset_in(seen(data))
     if moment is not None:
         assert clock.moment(clock.rfc3339_local(moment)) is not None
         clock.rfc3339(moment)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
 from rooda.policy import agents_md
-from rooda.settings import decided, load, origins, resolve
+from rooda.settings import procedures, resolve
+from rooda.settings.shown import decided, origins
+from rooda.settings.tiers import load
 from rooda.terms import PHASES, Gate
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
@@ -78,7 +80,7 @@ def test_settings_are_understood_or_refused(folder: str, data: bytes) -> None:
     file.write_bytes(data)
     try:
         found = load(folder, None, {"HOME": folder})
-        for name in (*resolve.names(found)[:3], "build"):
+        for name in (*procedures.names(found)[:3], "build"):
             procedure = resolve.procedure(found, name, {})
             assert [phase.name for phase in procedure.phases] == list(PHASES)
             decided(found, name, {})

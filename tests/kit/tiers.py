@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
-from rooda.settings import Settings, load, resolve
+from rooda.settings import resolve
+from rooda.settings.tiers import Settings, load
 from rooda.terms import Procedure
 
 OWN = """

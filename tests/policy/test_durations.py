@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.policy.durations import plain, seconds, tenths, whole
-from rooda.policy.statistics import timing, timing_text
+from rooda.policy.durations import plain, seconds, tenths, timing_text, whole
+from rooda.policy.statistics import timing
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from kit.shipped_prompts import procedures, prompt
 from rooda.policy import promise
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
-from rooda.settings import load, resolve
+from rooda.settings import resolve
+from rooda.settings.tiers import load
 from rooda.terms import PHASES, Fragment, Procedure
 from rooda.world import files
 from tests.prompts.test_builtin_procedures import user_page

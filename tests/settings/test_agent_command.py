@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.tiers import Tiers
-from rooda.settings import resolve
+from rooda.settings import agents
 from rooda.terms import Agent
 from rooda.world.agents.command import argv, describe
 
@@ -60,8 +60,8 @@ def test_describe() -> None:
 def test_every_shipped_agent_has_a_command_line(tiers: Tiers) -> None:
     """With and without a model, no placeholder is left and the program is the agent's own."""
     found = tiers.load()
-    for name in resolve.agents(found):
-        agent = resolve.agent_named(found, name)
+    for name in agents.agents(found):
+        agent = agents.agent_named(found, name)
         assert agent
         for model in ("", "m"):
             line = argv(agent._replace(model=model), "P" if agent.prompt == "argument" else None)

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from kit.workspace import Workspace
-from rooda.settings import detect, load
+from rooda.settings import detect
+from rooda.settings.tiers import load
 
 PROJECTS = {
     "pytest": (

@@ -251,7 +251,7 @@ class TestEnvironment:
 
 def test_OA_41_reserved_names(tiers: Tiers) -> None:
     """A procedure that bears a command's name is an error for everything that reads settings."""
-    from rooda.settings import RESERVED
+    from rooda.settings.schema import RESERVED
 
     said = tiers.faults("".join(f"[procedures.{name}]\n" for name in sorted(RESERVED)))
     assert len(said) == len(RESERVED) == 30

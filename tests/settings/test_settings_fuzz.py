@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.errors import RoodaError
-from rooda.settings import load, origins, resolve
+from rooda.settings import procedures, resolve
+from rooda.settings.shown import origins
+from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 
 SAMPLE = b"""\
@@ -124,7 +126,7 @@ def read(data: bytes) -> None:
         found = load(folder, environ={"HOME": folder})
         for _, value, origin in origins(found):
             assert origin and "\n" not in toml_value(value)
-        for name in resolve.names(found):
+        for name in procedures.names(found):
             if found.origin(("procedures", name)) != "built-in":
                 resolve.procedure(found, name, {})
 

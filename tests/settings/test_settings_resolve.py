@@ -4,7 +4,7 @@ import pytest
 
 from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.settings import resolve
+from rooda.settings import agents, procedures
 from rooda.terms import PHASES, Gate
 
 
@@ -62,7 +62,7 @@ class TestAgent:
     def test_OA_34_nothing_configured(self, tiers: Tiers) -> None:
         """There is no default agent; the text tells the ways to set one."""
         assert tiers.procedure("build").setup.agent is None
-        lines = resolve.no_agent_text(tiers.load()).splitlines()
+        lines = agents.no_agent_text(tiers.load()).splitlines()
         assert lines[:2] == ["no AI command configured", "Set one via:"]
         ways = [line for line in lines[2:] if line.startswith("  ")]
         assert 5 <= len(ways) <= 6
@@ -172,16 +172,16 @@ def test_names_and_summaries(tiers: Tiers) -> None:
     """All procedures, sorted; a summary is one line, else the description's first."""
     tiers.write(OWN + 'description = """\nFirst line.\nSecond."""\n')
     found = tiers.load()
-    names = resolve.names(found)
+    names = procedures.names(found)
     assert names == sorted(names) and {"build", "bootstrap", "mine"} <= set(names)
-    assert resolve.summary(found, "mine") == "First line."
-    assert resolve.summary(found, "build")
+    assert procedures.summary(found, "mine") == "First line."
+    assert procedures.summary(found, "build")
     assert tiers.procedure("mine").display == "mine"
 
 
 def test_every_shipped_procedure_resolves(tiers: Tiers) -> None:
     """Each has four phases of existing files."""
-    for name in resolve.names(tiers.load()):
+    for name in procedures.names(tiers.load()):
         procedure = tiers.procedure(name)
         assert [phase.name for phase in procedure.phases] == list(PHASES)
         assert procedure.builtin and procedure.max_iterations > 0 and procedure.summary

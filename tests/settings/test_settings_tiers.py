@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kit.tiers import OWN, Tiers
-from rooda import settings
-from rooda.settings import resolve
+from rooda.errors import ConfigProblem
+from rooda.settings import procedures, resolve, shown
 
 CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
     ("default_iterations", "max_iterations", 1, "2", 3, 4, 0),
@@ -79,7 +79,7 @@ def test_OU_29_procedures_merge_field_by_field(tiers: Tiers) -> None:
     mine = tiers.procedure("mine")
     assert [fragment.text for phase in mine.phases for fragment in phase.fragments] == ["U", "W", "U", "U"]
     assert (mine.summary, mine.failure_threshold) == ("user", 9)
-    assert {"build", "mine"} <= set(resolve.names(tiers.load()))
+    assert {"build", "mine"} <= set(procedures.names(tiers.load()))
 
 
 def test_OU_38_a_procedure_has_its_own_threshold(tiers: Tiers) -> None:
@@ -140,7 +140,7 @@ class TestFiles:
         other = tiers.file("other.toml", "[loop]\ndefault_iterations = 2\n")
         build = resolve.procedure(tiers.load(other), "build", {})
         assert (build.max_iterations, build.failure_threshold) == (2, 7)
-        with pytest.raises(settings.tiers.ConfigProblem, match=r"no\.toml: there is no such file"):
+        with pytest.raises(ConfigProblem, match=r"no\.toml: there is no such file"):
             tiers.load(str(tiers.workspace / "no.toml"))
 
     def test_a_workspace_that_is_the_users_folder_reads_its_file_once(self, tiers: Tiers) -> None:
@@ -158,13 +158,13 @@ class TestOrigins:
         tiers.write("[loop]\n\ntoken_budget = 5\n", OWN)
         tiers.user("[loop]\nkill_grace = 1\n")
         tiers.environ["ROODA_LOOP_MODEL"] = "opus"
-        rows = {key: (value, origin) for key, value, origin in settings.origins(tiers.load())}
+        rows = {key: (value, origin) for key, value, origin in shown.origins(tiers.load())}
         assert rows["loop.token_budget"] == (5, f"workspace config ({tiers.workspace_file}:3)")
         assert rows["loop.kill_grace"] == (1, f"user config ({tiers.user_file}:2)")
         assert rows["loop.model"] == ("opus", "environment (ROODA_LOOP_MODEL)")
         assert rows["loop.failure_threshold"] == (3, "built-in")
         assert rows["procedures.mine.act"] == ("ACT", f"workspace config ({tiers.workspace_file}:9)")
-        decided = settings.decided(tiers.load(), "mine", {"default_iterations": 4})
+        decided = shown.decided(tiers.load(), "mine", {"default_iterations": 4})
         assert ("default_iterations", 4, "flag (--max-iterations)") in decided
 
     def test_tables_of_other_loops_are_kept(self, tiers: Tiers) -> None:

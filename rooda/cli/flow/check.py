@@ -73,13 +73,12 @@ def _facts(node: Node) -> Json:
 
 def _of_agent(here: Where, root: Node) -> list[str]:
     """What can't be had with the agent that is configured; nothing where none is."""
-    from rooda import settings
     from rooda.policy.flow_yaml import lenient
-    from rooda.settings import flow_agents
+    from rooda.settings import flow_agents, tiers
     from rooda.settings.setup import setup
     from rooda.world import files
 
-    found = settings.load(here.workspace, here.config)
+    found = tiers.load(here.workspace, here.config)
     made, look = setup(found, "flow", {})
     if made.agent is None:
         return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import click
 
-from rooda import settings
 from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
@@ -15,7 +14,7 @@ from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
 from rooda.policy.flow_records import listed
 from rooda.policy.visible import visible
 from rooda.report.flow_screen import FlowScreen
-from rooda.settings import flow_agents, flow_yaml
+from rooda.settings import agents, flow_agents, flow_yaml, tiers
 from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
@@ -58,7 +57,7 @@ class Ground(NamedTuple):
 
     where: Where
     asked: Asked
-    found: settings.Settings
+    found: tiers.Settings
     setup: Setup
     look: Lookup
     repo: Repo
@@ -67,7 +66,7 @@ class Ground(NamedTuple):
 
 def ground(where: Where, asked: Asked) -> Ground:
     """Settings and repository."""
-    found = warned(settings.load(where.workspace, where.config))
+    found = warned(tiers.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
     return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(entrance.look(made, asked)))
 
@@ -88,7 +87,7 @@ def ready(under: Ground) -> Ready:
     for warning in topology.warnings:
         entrance.warn(screen, warning)
     if agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(under.found, "[flow]"))
+        raise ConfigProblem(agents.no_agent_text(under.found, "[flow]"))
     program = entrance.checked(agent, under.where.workspace, "")
     entrance.announced(agent, program, screen, under.asked.kept)
     flow_repo.require_ready(under.repo)

@@ -1,13 +1,17 @@
 """What flows tell of their runs: see `cli/kinds.py`."""
 
+from collections.abc import Callable
+
 import click
 
 from rooda.cli.flow.ready import lock_path
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.model import Json
+from rooda.settings.tiers import Settings
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
+from rooda.terms import Setup
 from rooda.world import flow_repo, lock
 from rooda.world.flow_lock import running_name
 from rooda.world.repo import Repo
@@ -76,3 +80,23 @@ def _repo(workspace: str) -> Repo | None:
         return flow_repo.found(workspace)
     except RoodaError:
         return None
+
+
+def is_name(name: str) -> bool:
+    from rooda.policy.flow_labels import RUN_ID
+
+    return RUN_ID.fullmatch(name) is not None
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    return False
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    return lambda path: False
+
+
+def setup(settings: Settings, name: str) -> Setup:
+    from rooda.settings.setup import setup as of_kind
+
+    return of_kind(settings, "flow", {})[0]

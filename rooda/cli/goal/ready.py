@@ -3,7 +3,6 @@
 import os
 from typing import NamedTuple
 
-from rooda import settings
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
@@ -13,6 +12,7 @@ from rooda.model import Json
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
+from rooda.settings import agents, tiers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.terms import Agent, Setup
@@ -37,10 +37,10 @@ class Ready(NamedTuple):
 
 def ready(where: Where, typed: Json) -> Ready:
     asked = options.asked(typed)
-    found = warned(settings.load(where.workspace, where.config))
+    found = warned(tiers.load(where.workspace, where.config))
     made, look = setup(found, "goal", asked.flags)
     if made.agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found, "[goal]"))
+        raise ConfigProblem(agents.no_agent_text(found, "[goal]"))
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen, asked.kept)

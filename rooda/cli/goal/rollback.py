@@ -2,7 +2,6 @@
 
 import click
 
-from rooda.cli.undo import left_alone
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.model import Json
@@ -10,6 +9,7 @@ from rooda.policy.visible import visible
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
 from rooda.world import lock, refs
+from rooda.world.restore import left_alone
 
 
 def act(where: Where, typed: Json) -> int:

@@ -1,6 +1,7 @@
 """What a goal tells of itself: see `cli/kinds.py`."""
 
 import os
+from collections.abc import Callable
 
 import click
 
@@ -9,8 +10,10 @@ from rooda.errors import StateDamaged
 from rooda.loops.goal_state import UNFINISHED
 from rooda.model import Json
 from rooda.report import goal_table
+from rooda.settings.tiers import Settings
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import look, unfinished
+from rooda.terms import Setup
 from rooda.world import lock
 
 __all__ = ["NAME", "facts", "lines", "lock_of", "locks", "options", "resumable", "resume", "running"]
@@ -69,3 +72,21 @@ def resume(name: str, where: Where, typed: Json) -> int:
     from rooda.cli.goal import cont
 
     return cont.act(where, {**typed, "iterations": typed.get("max_iterations")})
+
+
+def is_name(name: str) -> bool:
+    return name == NAME
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    return False
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    return lambda path: False
+
+
+def setup(settings: Settings, name: str) -> Setup:
+    from rooda.settings.setup import setup as of_kind
+
+    return of_kind(settings, "goal", {})[0]

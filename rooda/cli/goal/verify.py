@@ -7,7 +7,6 @@ import tempfile
 
 import click
 
-from rooda import settings
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
 from rooda.loops.goal_state import GoalState
@@ -17,6 +16,7 @@ from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
 from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, table
+from rooda.settings import tiers
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
@@ -88,7 +88,7 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
 
 def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
     """The commands' results as they are at this moment; the state is not changed by them."""
-    look = lookup_kind(settings.load(where.workspace, where.config), "goal", {})
+    look = lookup_kind(tiers.load(where.workspace, where.config), "goal", {})
     rows = facts(state, False, None)["criteria"]
     with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         for row, criterion in zip(rows, state.brief.criteria, strict=True):

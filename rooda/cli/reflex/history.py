@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from rooda.cli.reflex.places import meant
-from rooda.cli.reflex.resume import none_active, without_history
+from rooda.cli.reflex.places import meant, none_active, without_history
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK

@@ -1,9 +1,12 @@
 """Which loop a command means."""
 
-from rooda.errors import UsageProblem
+from rooda.errors import RoodaError, Undecided, UsageProblem
+from rooda.loops.reflex_state import RUNNING
 from rooda.policy.reflex_names import is_alias
 from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
+from rooda.stores.reflex_files import Found, Place
+
+FRESH = "Start a new loop with: rooda reflex new TASK"
 
 
 def named(workspace: str, alias: str) -> Place:
@@ -21,6 +24,21 @@ def meant(workspace: str, alias: str | None) -> Place | None:
         return named(workspace, alias)
     found = reflex_files.active(workspace)
     return Place(workspace, found) if found else None
+
+
+def none_active(workspace: str) -> Undecided:
+    running = reflex_files.running(workspace)
+    if running:
+        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in running)
+        return Undecided("No active loop is named, and several are marked running; name one.", rows)
+    over = "Those that are over: rooda reflex list. " if reflex_files.aliases(workspace) else ""
+    return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
+
+
+def without_history(place: Place, found: Found) -> RoodaError:
+    """A loop that is marked running stands in the way of a new one until it is stopped."""
+    stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
+    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", f"{stop}{FRESH}")
 
 
 def newest(workspace: str) -> Place | None:

@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from rooda import settings
 from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.model import Json
 from rooda.report.reflex_screen import ReflexScreen
+from rooda.settings import agents, tiers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.sources import BUILT_IN
@@ -33,29 +33,29 @@ class Ready(NamedTuple):
 
 def ready(where: Where, asked: Asked, own: Json) -> Ready:
     """`own`: what was typed of this kind's own settings."""
-    found = warned(settings.load(where.workspace, where.config))
+    found = warned(tiers.load(where.workspace, where.config))
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _only_reads(found, look, made.agent):
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
-        raise ConfigProblem(settings.resolve.no_agent_text(found, "[reflex]"))
+        raise ConfigProblem(agents.no_agent_text(found, "[reflex]"))
     screen = ReflexScreen(entrance.look(made, asked))
     program = entrance.checked(made.agent, where.workspace, "")
     entrance.announced(made.agent, program, screen, asked.kept)
     return Ready(made, look, made.agent, _models(found, look), screen)
 
 
-def _only_reads(found: "settings.Settings", look: Lookup, agent: Agent) -> bool:
+def _only_reads(found: "tiers.Settings", look: Lookup, agent: Agent) -> bool:
     """Phases answer in words. An agent that can be kept from writing is, unless a person says otherwise."""
     said = look.find("read_only")
     able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
     return able and (said is None or said.layer.tier == BUILT_IN)
 
 
-def _models(found: "settings.Settings", look: Lookup) -> dict[str, str]:
+def _models(found: "tiers.Settings", look: Lookup) -> dict[str, str]:
     named: dict[str, Any] = look.merged("phase_models")
     for phase in named:
         if phase not in PHASES:
             raise UsageProblem(f"phase_models: {phase!r} is no phase; known are {', '.join(PHASES)}")
-    return {phase: settings.resolve.model_word(found, word) for phase, word in named.items()}
+    return {phase: agents.model_word(found, word) for phase, word in named.items()}

@@ -7,7 +7,7 @@ from rooda.cli.as_started import taken_over
 from rooda.cli.options import Asked
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.new import own_flags, ways
-from rooda.cli.reflex.places import meant
+from rooda.cli.reflex.places import FRESH, meant, none_active, without_history
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import Where, relocated, where
@@ -16,8 +16,6 @@ from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.model import Json
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
-
-FRESH = "Start a new loop with: rooda reflex new TASK"
 
 
 @click.pass_context
@@ -28,15 +26,6 @@ def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     if place is None:
         raise none_active(here.workspace)
     return go_on(place, here, typed)
-
-
-def none_active(workspace: str) -> Undecided:
-    running = reflex_files.running(workspace)
-    if running:
-        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in running)
-        return Undecided("No active loop is named, and several are marked running; name one.", rows)
-    over = "Those that are over: rooda reflex list. " if reflex_files.aliases(workspace) else ""
-    return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
 
 
 def go_on(place: Place, here: Where, typed: Json) -> int:
@@ -72,12 +61,6 @@ def require_open(place: Place, found: Found) -> State:
     if found.state.status != RUNNING:
         raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", FRESH)
     return found.state
-
-
-def without_history(place: Place, found: Found) -> RoodaError:
-    """A loop that is marked running stands in the way of a new one until it is stopped."""
-    stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
-    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", f"{stop}{FRESH}")
 
 
 def _ended(place: Place, state: State) -> str:

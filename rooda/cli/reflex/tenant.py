@@ -1,13 +1,18 @@
 """What reflex loops tell of their runs: see `cli/kinds.py`."""
 
+from collections.abc import Callable
+
 import click
 
 from rooda.cli.reflex import status
 from rooda.cli.where import Where
 from rooda.model import Json
 from rooda.policy.reflex_names import is_alias
+from rooda.policy.snapshots import POINTER
+from rooda.settings.tiers import Settings
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
+from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -43,3 +48,25 @@ def resume(name: str, where: Where, typed: Json) -> int:
 
     assert is_alias(name)
     return go_on(Place(where.workspace, name), where, typed)
+
+
+def is_name(name: str) -> bool:
+    return False  # any word can be one
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    from rooda.cli.reflex import stop
+
+    stop.close(Place(workspace, name), reason)
+    return True
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    others = reflex_files.active(workspace) not in (None, name)  # the pointer names another loop
+    return lambda path: others and path.endswith(f"evolution/{POINTER}")
+
+
+def setup(settings: Settings, name: str) -> Setup:
+    from rooda.settings.setup import setup as of_kind
+
+    return of_kind(settings, "reflex", {})[0]

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from rooda.world.guardian import MANAGER
+
 # Set by an agent CLI for what runs inside it; inherited, they make a fresh agent believe that it is nested.
 NESTING = frozenset(
     {
@@ -25,8 +27,6 @@ NESTING = frozenset(
         "AGENT_SESSION_ID",
     }
 )
-# A service manager's; who spoke there would speak in the loop's name.
-MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROCEDURE", "ROODA_MODEL")
 
 

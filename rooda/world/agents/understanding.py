@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooda.model import Call, Facts, Json, Prompt, Reply, Said, Usage
 from rooda.policy import promise
 from rooda.terms import Agent
-from rooda.world import clock, files
+from rooda.world import files
 from rooda.world.agents.environment import inherited
 from rooda.world.agents.reader import reader
 from rooda.world.process import Done
@@ -82,6 +82,12 @@ def cut_off(started: Json, agent: Agent, answer: bool = False) -> Reply:
     return understood(call, KILLED, str(started.get("transcript", "")), inherited())
 
 
+def _reset_in(text: str) -> float | None:
+    from rooda.world import quota
+
+    return quota.reset_in(text)
+
+
 def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
     from rooda.policy.outcome import USAGE_LIMIT, judge
     from rooda.world.agents import reading
@@ -89,7 +95,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
     gathered = reading.gathered(call.agent.output, reply.transcript)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
-    reset_at = facts.reset_at or (clock.reset_in(found.message) if found.kind == USAGE_LIMIT else None)
+    reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
     spent = _spent(call, facts, gathered, env)
     return reply._replace(
         outcome=found.kind,

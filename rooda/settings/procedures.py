@@ -1,0 +1,36 @@
+"""The procedures that the settings name: the shipped ones and the user's."""
+
+from typing import Any
+
+from rooda.errors import UsageProblem
+from rooda.settings.kinds import nearest
+from rooda.settings.tiers import Settings
+
+
+def names(settings: Settings) -> list[str]:
+    """Every procedure, sorted."""
+    return sorted({name for layer in settings.layers for name in layer.table("procedures")})
+
+
+def own(settings: Settings, name: str) -> dict[str, Any]:
+    """What [procedures.NAME] says, merged over all files."""
+    return settings.table("procedures", name)
+
+
+def summary(settings: Settings, name: str) -> str:
+    """One line about the procedure; may be empty."""
+    table = own(settings, name)
+    text = table.get("summary") or table.get("description") or ""
+    return str(text).strip().partition("\n")[0]
+
+
+def require(settings: Settings, name: str) -> None:
+    known = names(settings)
+    if name not in known:
+        raise unknown(name, nearest(name, known))
+
+
+def unknown(name: str, near: str) -> UsageProblem:
+    """`near` is what a person may have meant, as it is typed; "" where nothing is near."""
+    what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
+    return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
