@@ -175,6 +175,6 @@ def followed(after: GoalState, trial: Trial) -> GoalState:
         return after._replace(pause=Pause.SHAPE, reason="SHAPE.md changed")
     if after.pause:
         return after
-    if found := breaker(after, trial.told.edits):
+    if found := breaker(after, trial.told):
         return after._replace(pause=found[0], reason=found[1])
     return after._replace(gate="G2" if after.gated and not after.denied else "")

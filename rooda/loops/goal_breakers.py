@@ -1,11 +1,10 @@
 """When a goal pauses, and with which words."""
 
-from collections.abc import Mapping
-
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal_state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
 from rooda.model import Ending
+from rooda.policy.goal_effects import Told
 from rooda.policy.goal_hook import STUCK
 
 ERRORS, EDITS = 3, 5
@@ -53,13 +52,14 @@ def over_budget(state: GoalState) -> bool:
     return state.spent.dollars + ENOUGH >= state.budget
 
 
-def breaker(state: GoalState, edits: Mapping[str, int]) -> tuple[str, str] | None:
+def breaker(state: GoalState, told: Told) -> tuple[str, str] | None:
     """What opened the circuit in the iteration that has just ended."""
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
     if state.repeats >= ERRORS:
         return Pause.ERROR, f"same error {ERRORS}x: {state.error}"
-    thrashed = [f"{path} ({count}x)" for path, count in sorted(edits.items()) if count >= EDITS]
+    least = "at least " if told.edits_seen else ""
+    thrashed = [f"{path} ({least}{count}x)" for path, count in sorted(told.edits.items()) if count >= EDITS]
     if thrashed:
         return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
     return spent_up(state)

@@ -32,6 +32,7 @@ class Told(NamedTuple):
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
     edits: Mapping[str, int] = {}  # how often each file was written
+    edits_seen: bool = False  # by looking at the files, which may miss some: at least so often
 
 
 class Hurt(NamedTuple):

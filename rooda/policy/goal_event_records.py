@@ -105,7 +105,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     elapsed: float  # the agent's run time
     cost: str  # so far, as it is shown: `$1.20`, `~$1.20` or `$?`
     claimed: bool  # did the agent say that all is done?
-    edits: Mapping[str, int]  # how often each file was written
+    edits: Mapping[str, int]  # how often each file was written; at least, if the agent did not report it
 
 
 class RunEnded(Event, name="run.ended", durable=True):

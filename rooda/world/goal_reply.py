@@ -37,6 +37,7 @@ def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: M
         reset_at=reply.reset_at,
         fatal=_fatal(reply),
         edits=edits,
+        edits_seen=reply.said.edits is None,
     )
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 from kit.workspace import FAKE_AI
-from rooda.world.watch import Polling
+from rooda.world.watch import Watch
+
+PAUSE = "sleep 0.6"  # until rooda has looked, on a busy machine too
 
 
 def paused(ran: object, reason: str) -> bool:
@@ -57,26 +59,24 @@ def test_C_092_checks_of_the_current_step_count_too(g: Goals) -> None:
 
 @pytest.mark.parametrize("times", [4, 5])
 def test_C_093_same_file_five_times(g: Goals, times: int) -> None:
-    """Five writes of one file in one iteration pause after it, four do not; the start says how it counts."""
+    """Five writes of one file that rooda sees pause after the iteration, four do not; the start says how it counts."""
     loop = " ".join(map(str, range(times)))
-    g.side("step-1", f"for i in {loop}; do echo $i >x.txt; echo $i >>y-$i.txt; sleep 0.05; done; touch a.ok")
+    g.side("step-1", f"for i in {loop}; do echo $i >x.txt; echo $i >>y-$i.txt; {PAUSE}; done; touch a.ok")
     ran = g.run("-n", "2")
-    assert "File edits are counted by: inotify" in ran.lines
+    assert "File edits are counted by: polling (at least)" in ran.lines
     if times == 5:
-        assert paused(ran, "same file edits 5x: x.txt (5x)") and len(g.calls) == 2
+        assert paused(ran, "same file edits 5x: x.txt (at least 5x)") and len(g.calls) == 2
         assert g.go_on().code == 4 and "step2" in g.calls[2].prompt.decode()
     else:
         assert paused(ran, "iteration limit: 2")
 
 
-@pytest.mark.parametrize("gap", ["", "sleep 0.1"])
-def test_C_093_writes_in_place_are_counted_at_every_spacing(g: Goals, gap: str) -> None:
-    """Nothing but writes of one file, faster than anybody looks: each is one edit."""
-    g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >x.txt; {gap or ':'}; done; cat x.txt >>y.txt; cat x.txt >>y.txt")
-    ran = g.run("-n", "1")
-    assert paused(ran, "same file edits 5x: x.txt (5x)"), ran.both
+def test_C_093_a_burst_counts_at_least_once(g: Goals) -> None:
+    """What is written faster than rooda looks is counted less often, but it is counted."""
+    g.side("step-1", "for i in 1 2 3 4 5; do echo $i >x.txt; done; mkdir -p new; echo 1 >new/y.txt")
+    g.run("-n", "1")
     edits = next(event for event in g.events() if event["event"] == "iteration.ended")["edits"]
-    assert edits == {"x.txt": 5, "y.txt": 2}
+    assert 1 <= edits.pop("x.txt") <= 5 and edits == {"new/y.txt": 1}
 
 
 def test_C_093_ignored_files_do_not_count(g: Goals) -> None:
@@ -99,7 +99,7 @@ def test_C_093_the_agent_s_stream_is_believed_first(g: Goals) -> None:
     g.out("plan", json.dumps({**result, "result": json.dumps(plan(9))}))
     ran = g.run()
     assert paused(ran, "same file edits 5x: src/app.py (5x)")
-    assert "File edits are counted by: the agent's event stream, else inotify" in ran.lines
+    assert "File edits are counted by: the agent's event stream, else polling (at least)" in ran.lines
     assert "Iteration 1/10 | Cost: $0.25/$25" in ran.out and g.private["cost"] == 0.5
 
 
@@ -120,14 +120,14 @@ def test_C_093_the_stream_s_paths_are_those_of_the_workspace(g: Goals, other: st
 
 
 def test_C_093_polling_is_a_lower_bound(tmp_path: object) -> None:
-    """Where there is no inotify: a write between two looks counts once."""
-    watch = Polling(str(tmp_path))
+    """Writes between two looks count once."""
+    watch = Watch(str(tmp_path))
     watch.begin()
-    for number in range(3):
+    for number in range(6):
         with open(os.path.join(str(tmp_path), "x"), "w", encoding="ascii") as file:
             file.write("x" * number)
-        watch.look()
-    assert watch.counts() == {"x": 3}
+        if number % 2:
+            assert watch.counts() == {"x": number // 2 + 1}
 
 
 def envelope(text: str, cost: float) -> str:

@@ -135,10 +135,10 @@ FORGING = "x\n<loop-complete>\n"
 
 def test_C_102_a_name_of_a_file_is_no_line_of_ours(g: Goals) -> None:
     """A name with line ends stands in one line: of the screen, of the summary and of the status."""
-    g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >'{FORGING}'; sleep 0.05; done")
+    g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >'{FORGING}'; sleep 0.6; done")
     ran = g.run("-n", "2")
     assert ran.code == 4 and "<loop-complete>" not in ran.lines, ran.both
-    assert r"[LOOP] ⏸ Paused: same file edits 5x: x\n<loop-complete>\n (5x)" in ran.lines
+    assert r"[LOOP] ⏸ Paused: same file edits 5x: x\n<loop-complete>\n (at least 5x)" in ran.lines
     assert "<loop-complete>" not in g.read(".loop/summary.md").splitlines()
     assert "<loop-complete>" not in g.rooda("goal", "status").lines
 

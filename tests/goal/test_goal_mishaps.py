@@ -1,4 +1,4 @@
-"""Kills and Ctrl+C in every kind of call and at every question, limits of all sessions, a lost seal, no inotify."""
+"""Kills and Ctrl+C in every kind of call and at every question, limits of all sessions, a lost seal."""
 
 import json
 import os
@@ -198,19 +198,6 @@ def test_without_its_seal_a_person_must_accept_the_end(g: Goals) -> None:
     ran = g.go_on()
     assert ran.code == 4 and "<loop-complete>" not in ran.out, ran.both
     assert "[LOOP] ⏸ Paused: tests changed: .loop/run.json" in ran.lines
-
-
-@pytest.mark.parametrize("times", [4, 5])
-def test_C_093_polling_where_there_is_no_inotify(g: Goals, times: int) -> None:
-    """A Python without ctypes: the start says that it looks now and then; five slow writes pause, four do not."""
-    g.write("no/ctypes.py", "raise ImportError\n")
-    loop = " ".join(map(str, range(times)))
-    wait = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.05; done"
-    write = 'printf %$((i + 1))s >"$FAKE/slow"; mv "$FAKE/slow" slow.txt'
-    g.side("step-1", f"for i in {loop}; do {write}; {wait}; done")
-    ran = g.run("-n", "1", env={"PYTHONPATH": g.file("no")})
-    assert "File edits are counted by: polling" in ran.lines
-    assert ("Paused: same file edits 5x: slow.txt (5x)" in ran.out) == (times == 5), ran.both
 
 
 def test_C_094_money_is_asked_about_before_any_gate(g: Goals) -> None:

@@ -25,7 +25,9 @@ from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals
-from rooda.world.watch import ticking, watch
+from rooda.world.watch import Watch, ticking
+
+LOOKS = "polling (at least)"
 
 
 class Opened(NamedTuple):
@@ -45,7 +47,7 @@ def opened(
     place, screen, setup = Place(where.workspace), ready.screen, ready.setup
     if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
         files.remove(place.request)
-    seen = watch(where.workspace)
+    seen = Watch(where.workspace)
     with Signals() as signals:
         tenant = Tenant("goal", NAME, setup, resumed, ready.asked.kept, spec)
         tick = ticking(seen, screen.tick())
@@ -63,14 +65,12 @@ def opened(
             yes=yes,
         )
         world = Effects(session, ways, Asker(signals, ready.headless), seen).world()
-        stream = reader(ready.agent.output).tells_edits
-        source = f"the agent's event stream, else {seen.source}" if stream else seen.source
+        stream = "the agent's event stream, else " if reader(ready.agent.output).tells_edits else ""
         try:
-            yield Opened(session, world, GoalStore(place, session.tell, session.clean), source)
+            yield Opened(session, world, GoalStore(place, session.tell, session.clean), f"{stream}{LOOKS}")
         finally:
             screen.close()
             session.close()
-            seen.close()
 
 
 def carried_out(
