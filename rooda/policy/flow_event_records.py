@@ -43,6 +43,7 @@ class NodeEntered(Event, name="node.entered"):
     sensors: Mapping[str, Sensor]  # by name; none yet where the node was entered just now
     summary: str  # as in the commit's subject
     action: str  # as in the commit's message
+    error: str  # what was wrong, of a node that ended with an error; else empty
     executed: int  # iterations in which the controller was asked
 
 
@@ -75,6 +76,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     max_iterations: int = ABSENT  # only of a run that is over: the top node's limit
     sensors: Mapping[str, Sensor] = ABSENT  # only of a run that is over: the top node's
     action: str = ABSENT  # only of a run that is over: the last one
+    error: str = ABSENT  # only of a run that is over: what was wrong, if it ended with an error; else empty
     note: str = ABSENT  # only of a run that can be resumed: what ended this session
     hint: str = ABSENT  # only of a run that can be resumed: what to do about it, or empty
     cause: EndCause = ABSENT
