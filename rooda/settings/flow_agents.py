@@ -7,9 +7,8 @@ from rooda.settings.agents import model_word
 from rooda.settings.lookup import Lookup
 from rooda.settings.restrictions import option_words
 from rooda.terms import Agent
+from rooda.world.agents.reader import of_program
 
-SHELL = {"copilot": ("shell",), "qwen": ("run_shell_command",)}  # what others call it; else the words of Claude Code
-HARMLESS = ("aider", "demo")  # run no commands anyway
 DENIED = ("Bash",)
 
 
@@ -28,14 +27,18 @@ def _with_tools(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any]) -> 
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":
         denied = list(dict.fromkeys([*DENIED, *denied]))
-    if agent.name in SHELL:
-        denied = [*SHELL[agent.name]] if kind == "actuator" else []
+    if shell := of_program(agent.name).shell:
+        denied = [*shell] if kind == "actuator" else []
     command = agent.command
     if (allowed := _names(keys.get("tools"))) and "allow" in table and _speaks_claude(agent):
         command += f" {option_words(str(table['allow']), [name for name in allowed if name not in denied])}"
     if denied and "deny" in table:
         command += f" {option_words(str(table['deny']), denied)}"
     return agent._replace(command=command)
+
+
+def _runs_commands(agent: Agent) -> bool:
+    return agent.name != "demo" and of_program(agent.name).runs_commands
 
 
 def _speaks_claude(agent: Agent) -> bool:
@@ -54,7 +57,7 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
     tables = look.settings.table("agents")
     found = []
     for each in agent.choices:
-        if "deny" not in tables.get(each.name, {}) and each.name not in HARMLESS:
+        if "deny" not in tables.get(each.name, {}) and _runs_commands(each):
             who, lack = each.name or "the AI command", "has no option to take tools away"
             found.append(f"{who} {lack}: that the actuator runs no commands is only asked for")
     known = look.settings.table("models")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rooda.errors import RoodaError
 from rooda.model import Json
 from rooda.world import clock, descent, files, journal, ourselves, process, runfolder, tree
-from rooda.world.agents.reader import OUTPUTS, reader
+from rooda.world.agents.reader import PROGRAMS, of_program
 from rooda.world.process import Done, Spec, Tick
 from rooda.world.signals import Signals
 
@@ -21,7 +21,7 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # of our environment
 
 def testable() -> list[str]:
     """The agents that the model server can stand in for."""
-    return sorted(name for output in OUTPUTS for name in reader(output).testable)
+    return sorted(name for name in PROGRAMS if of_program(name).testable)
 
 
 class Check(NamedTuple):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.
 OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")
-PROGRAMS = (*OUTPUTS, "amp")  # whose traps are known; amp prints claude's records
+PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each with a file; the last two print claude's records
 NEWEST = "newest"  # stands for the last two names of a folder, as those of dates sort
 
 
@@ -46,7 +46,9 @@ class Reader(NamedTuple):
     powerless: Powerless | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
-    testable: tuple[str, ...] = ()  # agents that `rooda agents test` can try
+    shell: tuple[str, ...] = ()  # what it calls its tools that run commands, where not as claude does
+    runs_commands: bool = True
+    testable: bool = False  # by `rooda agents test`: the model server can stand in for its service
 
 
 NONE = Reader()

@@ -49,4 +49,4 @@ def _number(text: str) -> float:
         return math.nan
 
 
-READER = Reader(line=line)  # it offers its model no tools: nothing for `rooda agents test`
+READER = Reader(line=line, runs_commands=False)

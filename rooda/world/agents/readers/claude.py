@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from rooda.model import Json, Usage
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles
+from rooda.world.agents.readers import qwen
 from rooda.world.agents.traps import said, value
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
@@ -104,14 +105,6 @@ def _session(record: Json, into: Gathered) -> None:
         into.answer(message.get("id"), message.get("model"), Usage(*(number(usage, name) for name in names)))
 
 
-def _session_of_qwen(record: Json, into: Gathered) -> None:
-    usage = inner(record, "usageMetadata")
-    if record.get("type") == "assistant" and usage:
-        cached, out = number(usage, "cachedContentTokenCount"), number(usage, "candidatesTokenCount")
-        fresh = max(0, number(usage, "promptTokenCount") - cached)
-        into.answer(record.get("uuid"), record.get("model"), Usage(fresh, out, cached, 0))
-
-
 def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[str, str]:
     if root and _skips_permissions(argv) and env.get("IS_SANDBOX") != "1":
         return (
@@ -144,13 +137,7 @@ READER = Reader(
             telling=(b'"usage"',),
             take=_session,
         ),
-        SessionFiles(
-            home=("QWEN_HOME", ""),
-            folder=".qwen",
-            place=("projects", "*", "chats", "{session}.jsonl"),
-            telling=(b'"usageMetadata"',),
-            take=_session_of_qwen,
-        ),
+        qwen.SESSIONS,
     ),
     powerless=Powerless(
         ("--dangerously-skip-permissions", "--permission-mode", "--allowedTools", "--allowed-tools", "--tools"),
@@ -159,5 +146,5 @@ READER = Reader(
     ),
     refusal=_refusal,
     warnings=_warnings,
-    testable=("claude", "qwen"),
+    testable=True,
 )

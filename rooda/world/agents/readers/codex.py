@@ -88,5 +88,5 @@ READER = Reader(
         "codex runs in a read-only sandbox",
         "--dangerously-bypass-approvals-and-sandbox, or --sandbox workspace-write",
     ),
-    testable=("codex",),
+    testable=True,
 )  # fmt: skip

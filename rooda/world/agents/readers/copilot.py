@@ -55,5 +55,6 @@ READER = Reader(
         "copilot denies every tool",
         "--allow-all-tools",
     ),
-    testable=("copilot",),
+    shell=("shell",),
+    testable=True,
 )

@@ -133,5 +133,5 @@ READER = Reader(
         "--yolo",
     ),
     warnings=_warnings,
-    testable=("gemini",),
+    testable=True,
 )

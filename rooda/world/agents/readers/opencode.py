@@ -63,4 +63,4 @@ def _step(part: Json, into: Gathered) -> None:
     into.add(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
 
 
-READER = Reader(record=take, circles=True, testable=("opencode",))
+READER = Reader(record=take, circles=True, testable=True)

@@ -1,0 +1,23 @@
+"""qwen prints claude's records: its table has `output = "claude"`. Its session files are its own."""
+
+from rooda.model import Json, Usage
+from rooda.world.agents.gathered import Gathered, inner, number
+from rooda.world.agents.reader import Reader, SessionFiles
+
+
+def _session(record: Json, into: Gathered) -> None:
+    usage = inner(record, "usageMetadata")
+    if record.get("type") == "assistant" and usage:
+        cached, out = number(usage, "cachedContentTokenCount"), number(usage, "candidatesTokenCount")
+        fresh = max(0, number(usage, "promptTokenCount") - cached)
+        into.answer(record.get("uuid"), record.get("model"), Usage(fresh, out, cached, 0))
+
+
+SESSIONS = SessionFiles(
+    home=("QWEN_HOME", ""),
+    folder=".qwen",
+    place=("projects", "*", "chats", "{session}.jsonl"),
+    telling=(b'"usageMetadata"',),
+    take=_session,
+)
+READER = Reader(sessions=(SESSIONS,), shell=("run_shell_command",), testable=True)
