@@ -16,7 +16,7 @@ from rooda.policy.secrets import HIDDEN
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.shapes import PHASE, TEXTS
-from rooda.world import accounts, origin
+from rooda.world import history, origin
 
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 
@@ -92,8 +92,8 @@ def has_own(workspace: str, kind: str, name: str) -> bool:
 
 
 def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
-    folder = accounts.newest(workspace, name, kind, begun)
-    return origin.of(folder) if folder else {}
+    session = history.newest(workspace, name, kind, begun)
+    return origin.of(session.folder) if session else {}
 
 
 def _context(kind: str) -> click.Context:

@@ -1,6 +1,5 @@
 """All runs of some workspaces, one row each, looked at again and again: what a look needs of the last one is kept."""
 
-import os
 from functools import partial
 
 from rooda.cli import kinds
@@ -12,8 +11,8 @@ from rooda.model import Json
 from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
 from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row, unreadable
-from rooda.world import accounts, clock, descent, lock, orders
-from rooda.world.pulse import Now, Pulse, seconds_of
+from rooda.world import clock, descent, history, lock, orders
+from rooda.world.history import Now, SessionLog, seconds_of
 from rooda.world.runfolder import folder_of
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
@@ -25,8 +24,8 @@ class Board:
 
     def __init__(self, here: Where) -> None:
         self._here = here
-        self._pulses: dict[str, Pulse] = {}
-        self._closed: dict[str, tuple[Spent, float]] = {}  # what sessions that are over came to
+        self._logs: dict[str, SessionLog] = {}
+        self._closed: dict[str, tuple[Spent, float]] = {}  # sums of sessions that are over
         self._idle: dict[str, list[Row]] = {}
         self._looks: dict[str, int] = {}
         self._running: dict[str, list[Loop]] = {}
@@ -60,9 +59,10 @@ class Board:
     def row(self, workspace: str, kind: str, facts: Json) -> Row:
         """What the loop's files say of it, what its events say, and whether it stands still."""
         name, running, pid = name_of(facts), bool(facts.get("running")), facts.get("pid")
-        now, spent, elapsed, run = self._read(workspace, kind, name, running)
+        newest, spent, elapsed = self._read(workspace, kind, name, running)
+        now, ended, run = newest.now, newest.ended, newest.run
         suspended = running and descent.is_stopped(pid)
-        reason = "" if running else str(facts.get("reason") or at_limit(now.ended))
+        reason = "" if running else str(facts.get("reason") or at_limit(ended))
         waits, left = _waits(now, suspended) if running else (_next(kind, name, facts, reason), None)
         iteration, most = _iteration(kind, facts, now)
         return Row(
@@ -70,7 +70,7 @@ class Board:
             loop=kind,
             name=name,
             run=run,
-            status="running" if running else _status(str(facts.get("status", "")), now, folder_of(workspace, run)),
+            status="running" if running else _status(str(facts.get("status", "")), ended, folder_of(workspace, run)),
             running=running,
             pid=pid if isinstance(pid, int) else None,
             phase=now.phase if running else "",
@@ -90,20 +90,23 @@ class Board:
             reason=reason,
         )
 
-    def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[Now, Spent, float, str]:
-        """What the newest session does, what all sessions of the run came to, and the newest one's id."""
-        paths = accounts.sessions(workspace, name, kind)
-        if not paths:
-            return Now(), Spent(), 0.0, ""
-        newest, key = paths[-1], "\n".join((paths[0], paths[-1], str(running)))
+    def _read(self, workspace: str, kind: str, name: str, running: bool) -> tuple[SessionLog, Spent, float]:
+        """The newest session, and what all sessions of the run used."""
+        found = history.sessions(workspace, name, kind, self._log)
+        if not found:
+            return SessionLog(""), Spent(), 0.0
+        newest, key = found[-1], "\n".join((found[0].path, found[-1].path, str(running)))
         if key not in self._closed:
             there = self._here if workspace == self._here.workspace else Where(workspace)
-            self._closed[key] = _closed(paths[:-1] if running else paths, kind, partial(prices, there))
+            self._closed[key] = _closed(found[:-1] if running else found, kind, partial(prices, there))
         spent, elapsed = self._closed[key]
-        pulse = self._pulses.setdefault(newest, Pulse(newest)).look()
         if running:
-            spent, elapsed = plus(spent, pulse.spent), elapsed + pulse.elapsed(True)
-        return pulse.now, spent, elapsed, os.path.basename(os.path.dirname(newest))
+            spent, elapsed = plus(spent, newest.spent), elapsed + newest.elapsed(True)
+        return newest, spent, elapsed
+
+    def _log(self, path: str) -> SessionLog:
+        """What was read of a log stays; only what is new is read again."""
+        return self._logs.setdefault(path, SessionLog(path))
 
 
 def name_of(facts: Json) -> str:
@@ -117,17 +120,17 @@ def _facts(workspace: str, loop: Loop) -> Json:
     return {"name": loop.name, **(known[0] if known else {}), "running": True, "pid": pid}
 
 
-def _closed(paths: list[str], kind: str, pricing: accounts.Pricing) -> tuple[Spent, float]:
-    """What sessions that are over came to."""
-    spent = total(call for path in paths for call in accounts.of_session(path, pricing) if call.loop == kind)
-    return spent, sum(Pulse(path).look().elapsed(False) for path in paths)
+def _closed(sessions: list[SessionLog], kind: str, pricing: history.Pricing) -> tuple[Spent, float]:
+    """The sums of sessions that are over."""
+    spent = total(call for session in sessions for call in session.used(pricing) if call.loop == kind)
+    return spent, sum(session.elapsed(False) for session in sessions)
 
 
-def _status(word: str, now: Now, folder: str) -> str:
+def _status(word: str, ended: Json | None, folder: str) -> str:
     """Of one that nobody runs: its files may say that it goes on, or no more than that it was interrupted."""
-    if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(now.ended)):
+    if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(ended)):
         return word
-    return standing(now.ended, orders.of(folder).get("order") == orders.STOP)
+    return standing(ended, orders.of(folder).get("order") == orders.STOP)
 
 
 def _iteration(kind: str, facts: Json, now: Now) -> tuple[int | None, int | None]:

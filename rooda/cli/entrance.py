@@ -10,7 +10,7 @@ from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen
 from rooda.settings.schema import LOOP
 from rooda.terms import Agent, Setup
-from rooda.world import accounts, identity, lock, orders, runfolder, survivors
+from rooda.world import history, identity, lock, orders, runfolder, survivors
 from rooda.world.agents import preflight
 from rooda.world.cache import make_home
 
@@ -74,7 +74,7 @@ def _introduced(held: lock.Lock) -> None:
 
 def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
-    before = accounts.last_limits(workspace, name, kind)._asdict()
+    before = history.last_limits(workspace, name, kind)._asdict()
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
     return setup._replace(budget=setup.budget._replace(**going_on))

@@ -12,11 +12,9 @@ from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
 from rooda.report.why import CUT_OFF
-from rooda.world import clock, runfolder
+from rooda.world import runfolder
+from rooda.world.history import following
 from rooda.world.journal import NAME
-from rooda.world.pulse import parsed, whole_lines
-
-PAUSE = 0.2  # seconds between looks at the file
 
 
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
@@ -48,25 +46,9 @@ def show(record: Json, least: int) -> None:
 
 
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
-    """The events that are there and those to come; the last look is made after nobody is alive any more.
-
-    Then it is said that the run was cut off: nobody has told of its end.
-    """
-    offset, path, last = 0, os.path.join(folder, NAME), False
-    while True:
-        before = offset
-        for line in whole_lines(path, offset):
-            offset += len(line)
-            record = parsed(line)
-            if record:
-                yield record
-            if record and record["event"] == "run.ended":
-                return
-        if last and offset == before:
-            say_cut_off(folder)
-            return
-        last = not alive()
-        if meanwhile:
-            meanwhile()
-        if not last:
-            clock.sleep(PAUSE)
+    """The events that are there and those to come; says at the end that the run was cut off if its log has no end."""
+    last: Json = {}
+    for last in following(os.path.join(folder, NAME), alive, meanwhile):
+        yield last
+    if last.get("event") != "run.ended":
+        say_cut_off(folder)

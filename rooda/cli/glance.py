@@ -5,7 +5,7 @@ from rooda.policy.durations import whole
 from rooda.policy.spending import dollars
 from rooda.report.status_table import Row
 from rooda.world import clock, orders
-from rooda.world.pulse import seconds_of
+from rooda.world.history import seconds_of
 from rooda.world.runfolder import folder_of
 
 NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")

@@ -17,8 +17,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.model import Json
 from rooda.policy import secrets
 from rooda.report.lines import LEVELS
-from rooda.world import accounts, files, journal, lock, runfolder
-from rooda.world.pulse import parsed
+from rooda.world import files, history, journal, lock, runfolder
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
@@ -40,14 +39,15 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
         return _follow(workspace, folder, **how)
     if how["iteration"]:
         folder = session_with(workspace, folder, how["iteration"], alone=os.path.basename(folder) == name)
-    _all(folder, **how)
-    if how["iteration"] is None and not is_live(workspace, folder) and not has_ended(folder):
+    live, told = is_live(workspace, folder), events(folder)
+    _show(folder, told, **how)
+    if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in told):
         say_cut_off(folder)
     return OK
 
 
-def _all(folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
-    records = [record for record in events(folder) if iteration in (None, record.get("display"))]
+def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
+    records = [record for record in told if iteration in (None, record.get("display"))]
     if as_json:
         for record in records:
             click.echo(json.dumps(record, ensure_ascii=False))
@@ -63,22 +63,14 @@ def _all(folder: str, as_json: bool, agent: bool, iteration: int | None, verbose
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
     """The newest session of the run that made this iteration; `alone`: only this one. UsageProblem if none did."""
     name = runfolder.named(os.path.basename(folder))
-    opening: Json = next(accounts.records(os.path.join(folder, journal.NAME), "run.started", "run.resumed"), {})
-    paths = [] if alone else accounts.sessions(workspace, name, str(opening.get("loop", "")))
+    newest = history.SessionLog(os.path.join(folder, journal.NAME)).look()
     last = 0
-    for path in [folder] if alone else map(os.path.dirname, reversed(paths)):
-        made = _made_in(path)
-        if iteration in made:
-            return path
-        last = max([last, *made])
+    for session in [newest] if alone else reversed(history.sessions(workspace, name, newest.loop)):
+        if iteration in session.made:
+            return session.folder
+        last = max([last, *session.made])
     what = f"No iteration {iteration} of the latest run of '{name}' is noted here; the last one is {last or 'none'}."
     raise UsageProblem(what, f"See them with: rooda logs {name}")
-
-
-def _made_in(folder: str) -> set[int]:
-    """What happens between two iterations bears a number too, so only calls and beginnings tell."""
-    told = accounts.records(os.path.join(folder, journal.NAME), "iteration.started", "agent.started")
-    return {number for each in told if isinstance(number := each.get("display"), int)}
 
 
 def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> int:
@@ -100,10 +92,6 @@ def is_live(workspace: str, folder: str) -> bool:
     """Is somebody there who may add to this run?"""
     run = os.path.basename(folder)
     return any(lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in kinds.known(workspace))
-
-
-def has_ended(folder: str) -> bool:
-    return any(accounts.records(os.path.join(folder, journal.NAME), "run.ended"))
 
 
 def _show_agent(records: list[Json]) -> None:
@@ -142,6 +130,5 @@ def _transcript(output: str, path: str) -> Iterator[str]:
 
 
 def events(folder: str) -> list[Json]:
-    """The events; a torn last line is passed over."""
-    with open(os.path.join(folder, journal.NAME), "rb") as file:
-        return [record for line in file if (record := parsed(line))]
+    """The events; a torn last line is left out."""
+    return list(history.records(os.path.join(folder, journal.NAME)))

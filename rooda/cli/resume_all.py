@@ -12,9 +12,8 @@ from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.policy.cut_off import cut_off
-from rooda.world import accounts, files, helper, journal, lock, orders, origin, ourselves, workspaces
+from rooda.world import files, helper, history, lock, orders, origin, ourselves, workspaces
 from rooda.world.guardian import MANAGER
-from rooda.world.pulse import RECENT, parsed
 from rooda.world.signals import Haste
 
 PATIENCE = 120.0  # seconds in which a run must have begun
@@ -60,10 +59,10 @@ def _of(workspace: str) -> Iterator[CutOff]:
             click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
             continue
         for name in names:
-            sessions = accounts.sessions(workspace, name, kind)
+            sessions = history.sessions(workspace, name, kind)
             held = name in paths and lock.is_held(paths[name])
-            if sessions and not held and _is_cut_off(os.path.dirname(sessions[-1])):
-                yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), os.path.dirname(sessions[-1]))
+            if sessions and not held and _is_cut_off(sessions[-1]):
+                yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), sessions[-1].folder)
 
 
 def damaged(workspace: str, kind: str) -> list[str]:
@@ -71,14 +70,11 @@ def damaged(workspace: str, kind: str) -> list[str]:
     return [name_of(each) for each in kinds.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
 
 
-def _is_cut_off(folder: str) -> bool:
-    """A run inside another one is that one's business."""
-    try:
-        lines = files.tail(os.path.join(folder, journal.NAME), RECENT).split(b"\n")
-    except OSError:
+def _is_cut_off(session: history.SessionLog) -> bool:
+    """True if a user or a service may go on with it; a run inside another one belongs to that one."""
+    if not session.first or origin.of(session.folder).get("inside"):
         return False
-    events = (record for line in lines if (record := parsed(line)))
-    return not origin.of(folder).get("inside") and cut_off(events, orders.of(folder).get("order", ""))
+    return cut_off(session.ended, session.asked, orders.of(session.folder).get("order", ""))
 
 
 def _goes_on(each: CutOff, haste: Haste) -> int:

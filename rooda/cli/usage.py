@@ -13,7 +13,7 @@ from rooda.model import Json, Usage
 from rooda.policy.durations import whole
 from rooda.policy.spending import Used, dollars, total
 from rooda.report.columns import columns
-from rooda.world import accounts, clock
+from rooda.world import clock, history
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",
@@ -38,7 +38,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     """
     start = start_of(since) if since else ""
     here = where(ctx)
-    calls = list(accounts.used(here.workspace, a_name(name) if name else None, start, partial(prices, here)))
+    calls = list(history.used(here.workspace, a_name(name) if name else None, start, partial(prices, here)))
     if name and not calls:
         require_known(here, name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]

@@ -14,9 +14,8 @@ from rooda.model import Json
 from rooda.policy import secrets
 from rooda.policy.visible import visible
 from rooda.report.why import Reason, reasons
-from rooda.world import files, runfolder
+from rooda.world import files, history, runfolder
 from rooda.world.journal import NAME
-from rooda.world.pulse import parsed
 
 SHOWN = 200  # characters of a line of evidence
 LONGEST = 1_048_576  # bytes of one that are read
@@ -59,9 +58,9 @@ class _Log:
 
     def records(self) -> Iterator[Json]:
         """Each with the number of its line."""
-        for line in files.lines(self.path, 1 << 62, LONGEST):
+        for _, line in history.lines(self.path):
             self.lines.append(line[:SHOWN])
-            if record := parsed(line):
+            if record := history.parsed(line):
                 yield {**record, "line": len(self.lines)}
 
 

@@ -1,7 +1,5 @@
 """Was a run cut off, or did it end because it, or a person, wanted it to? How does it stand then? Pure."""
 
-from collections.abc import Iterable
-
 from rooda.errors import TERMINATED
 from rooda.model import Json
 from rooda.policy.spending import cause_of, in_words
@@ -11,21 +9,13 @@ _LIMITS = ("limit", "shared limit")
 _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
-def cut_off(events: Iterable[Json], order: str) -> bool:
-    """By the last events of its newest session and a person's order, "" for none.
+def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
+    """By the end of its newest session, a question that waits there, and the user's order, "" for none.
 
     A session without an end was killed, or the machine went down. One that SIGTERM or SIGHUP ended was ended by a
     shutdown or a closed terminal, unless a person had ordered it. Whatever waits for a person waits.
     """
-    ended: Json | None = None
-    asked = seen = False
-    for event in events:
-        name = event.get("event", "")
-        asked = name == "question.asked" or (asked and name != "question.answered")
-        ended, seen = event if name == "run.ended" else ended, True  # a hook that fails is told after the end
-    if order or asked or not seen:
-        return False
-    return ended is None or _from_outside(ended)
+    return not order and not asked and (ended is None or _from_outside(ended))
 
 
 def standing(ended: Json | None, stopped: bool) -> str:

@@ -43,7 +43,7 @@ def _verified(record: Json, seen: Seen) -> Iterator[Reason]:
 
 def _turned(record: Json, seen: Seen) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
-    fault = in_words(seen.calls.get("step", {}), _WORDS)
+    fault = in_words(seen.latest.get("step", {}), _WORDS)
     word = "accepted: the agent exited with 0, and what the step is tied to holds"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""

@@ -32,7 +32,7 @@ def _judged(record: Json, seen: Seen) -> Iterator[Reason]:
     open_ = [*record["failed"], *record["warnings"]]
     rule = f"phase {record['level']}: score {record['score']}"
     rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"
-    judge = seen.turn.get("evaluate", {}) or seen.calls.get("evaluate", {})
+    judge = seen.turn.get("evaluate", {}) or seen.latest.get("evaluate", {})
     evidence = judge.get("transcript") or record["artifact"]
     decision = "passed" if record["passed"] else "failed"
     yield Reason(record["ts"], record["number"], decision, rule, evidence, open_[0] if open_ else "")

@@ -7,6 +7,7 @@ from rooda.model import Json
 from rooda.policy.durations import plain
 from rooda.policy.spending import cause_of
 from rooda.report.lines import LEVELS, OWN_WORDS, faults, lines
+from rooda.world.history import SessionState
 
 PROMISE = "<promise>SUCCESS</promise>"
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
@@ -25,39 +26,35 @@ class Reason(NamedTuple):
     at: int = 0  # line of the event
 
 
-class Seen:
+class Seen(SessionState):
     """What came before an event, as far as reasons need it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.turn: dict[str, Json] = {}  # the latest event of each name, of this iteration
         self.red: list[Json] = []  # gates of this iteration that did not pass
-        self.open: dict[str, Json] = {}  # calls that have begun, by transcript
-        self.calls: dict[str, Json] = {}  # the latest that ended, by what ROODA_CALL said
+        self.latest: dict[str, Json] = {}  # the call that ended last, by what ROODA_CALL said
         self.call: Json = {}  # the latest of all
         self.agents: dict[str, str] = {}  # who was asked last, by what ROODA_CALL said
         self.written: dict[tuple[str, str], list[str]] = {}  # files, by node and call
-        self.last: Json = {}
-        self.began = False
 
     def note(self, record: Json) -> None:
-        event = record["event"]
+        event, begun = record["event"], self.at_work.get(str(record.get("transcript", "")), {})
+        super().note(record)
         if event == "iteration.started":
             self.turn, self.red = {}, []
-        if event == "agent.started":
-            self.open[record["transcript"]] = record
         if event == "agent.ended":
-            self.call = {**self.open.pop(record["transcript"], {}), **record}
-            self.calls[self.call.get("call", "")] = self.call
+            self.call = {**begun, **record}
+            self.latest[self.call.get("call", "")] = self.call
         if event == "node.answered":
             self.written[record["node"], record["call"]] = record["files"]
         if event == "gate.ended" and record.get("verdict") != "pass":
             self.red.append(record)
-        self.turn[event] = self.last = record
-        self.began = self.began or event in ("run.started", "run.resumed")
+        self.turn[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
         """The latest call's file, and the words in it that say how it failed. `call`: the latest of this kind."""
-        found = self.calls.get(call, {}) if call else self.call
+        found = self.latest.get(call, {}) if call else self.call
         return found.get("transcript", ""), found.get("message") or ""
 
 
@@ -71,7 +68,7 @@ def reasons(records: Iterable[Json], alive: bool = False) -> Iterator[Reason]:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             continue  # somebody changed the file
         yield from (reason._replace(at=record.get("line", 0)) for reason in found)
-    if seen.last and not alive and "run.ended" not in seen.turn:
+    if seen.last and not alive and seen.ended is None:
         yield _cut_off(seen)
 
 
@@ -94,8 +91,8 @@ def _is_sound(reason: Reason) -> bool:
 
 def _cut_off(seen: Seen) -> Reason:
     """What was at work then is the evidence; nothing that comes later in its transcript was ever read."""
-    last, at_work = seen.last, [*seen.open]
-    rule = f"the run was cut off: {CUT_OFF}" if seen.began else "the run did not begin: no start in its log"
+    last, at_work = seen.last, [*seen.at_work]
+    rule = f"the run was cut off: {CUT_OFF}" if seen.opening else "the run did not begin: no start in its log"
     number = last.get("display", 0)
     where = last["ts"], number if isinstance(number, int) else 0
     return Reason(*where, "cut off", rule, str(at_work[-1]) if at_work else "", at=last.get("line", 0))

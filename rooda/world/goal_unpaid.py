@@ -2,18 +2,16 @@
 
 import os
 
-from rooda.model import Json
 from rooda.policy.goal_effects import Told
 from rooda.terms import Agent
-from rooda.world import accounts, goal_reply, runfolder
+from rooda.world import goal_reply, runfolder
 from rooda.world.agents.understanding import cut_off
+from rooda.world.history import SessionLog
 from rooda.world.journal import NAME
 
 
 def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
     """Those of the latest session that began after its state was written last, read from their transcripts."""
     events = os.path.join(runfolder.latest(workspace, name) or "", NAME)
-    calls: list[Json] = []
-    for record in accounts.records(events, "state.saved", "agent.started"):
-        calls = [] if record["event"] == "state.saved" else [*calls, record]
+    calls = SessionLog(events).look().unsaved
     return [goal_reply.told(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]

@@ -10,7 +10,7 @@ from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, enough, in_words, total, uncounted, with_reply
 from rooda.terms import Agent, Budget
-from rooda.world import accounts, clock, quota
+from rooda.world import clock, history, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom
 Warn = Callable[[str], None]
@@ -29,10 +29,11 @@ class Turnstile:
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
         """What the run used before this session; what a crash cut off at this agent's prices."""
-        if any(self._budget):
-            self._spent = total(accounts.of_run(workspace, name, loop, lambda: agent.prices if agent else {}))
-        if self._budget.seconds:
-            self._earlier = accounts.run_time(workspace, name, loop)
+        if not any(self._budget):
+            return
+        sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
+        self._spent = total(call for session in sessions for call in session.used(lambda: prices))
+        self._earlier = sum(session.run_time for session in sessions)
 
     def ran(self) -> float:
         """Seconds that this session has run, without those in which it stood still."""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -367,3 +368,22 @@ def test_one_bad_workspace_hides_no_other(ws: Workspace) -> None:
     assert found[os.path.realpath(ws.path)]["status"] == "interrupted"
     assert found[other]["status"] == "unreadable" and "packed-refs" in found[other]["reason"]
     assert "unreadable" in ws.rooda("status", "--all").out
+
+
+def test_no_log_is_read_twice(ws: Workspace) -> None:
+    """Two sessions of one run and one of another: each log is opened once, also if a loop is named."""
+    killed = "kill -TERM $PPID; sleep 30 & wait"
+    assert ws.rooda("build", "-n", "3", "--ai-cmd", f"sh -c {shlex.quote(killed)}").code == 143
+    assert ws.rooda("resume", "build").code == 143
+    ws.procedure("other")
+    assert ws.rooda("other", "-n", "3", "--ai-cmd", f"sh -c {shlex.quote(killed)}").code == 143
+    hook = (
+        "import sys\n"
+        "sys.addaudithook(lambda event, given: event == 'open' and str(given[0]).endswith('events.jsonl')"
+        " and print('opened', given[0], file=sys.stderr))\n"
+    )
+    ws.write("hook/sitecustomize.py", hook)
+    for words, logs in ((["status"], 3), (["status", "--json"], 3), (["status", "build"], 2), (["status", "--all"], 3)):
+        ran = ws.rooda(*words, env={"PYTHONPATH": ws.file("hook")})
+        opened = [line for line in ran.err.splitlines() if line.startswith("opened")]
+        assert ran.code == 0 and len(opened) == len(set(opened)) == logs, ran.both

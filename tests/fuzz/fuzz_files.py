@@ -20,8 +20,8 @@ from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened
-from rooda.world import accounts, lock, quota, survivors, tokens
-from rooda.world.pulse import parsed
+from rooda.world import lock, quota, survivors, tokens
+from rooda.world.history import last_limits, parsed, used
 from rooda.world.runfolder import is_id
 from tests.fuzz.fuzz_room import put, room, text
 
@@ -157,12 +157,12 @@ def events(data: bytes) -> None:
         show(record, LEVELS["error"] + 1)
     for reason in reasons(records):
         json.dumps(reason._asdict())
-    calls = list(accounts.used(room()))
+    calls = list(used(room()))
     rows = [usage._row("x", calls)] if calls else []
     if rows:
         json.dumps(rows)
         usage._table(rows, "loop")
-    assert accounts.last_limits(room(), "build", "ooda").seconds is not None
+    assert last_limits(room(), "build", "ooda").seconds is not None
     os.unlink(path)
 
 
