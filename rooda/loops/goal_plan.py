@@ -4,9 +4,8 @@ from functools import partial
 from typing import NamedTuple
 
 from rooda.errors import Interrupted, RoodaError, Undecided
-from rooda.policy import goal_answer, goal_fit, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
+from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told
-from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import Plan, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_shape import Shape
@@ -55,12 +54,6 @@ class Draft(NamedTuple):
     calls: tuple[Told, ...] = ()
     clarified: str = ""
     notes: tuple[str, ...] = ()
-
-    @property
-    def fit(self) -> Fit:
-        """With what is known without the agent."""
-        checked = len([each for each in self.criteria if each.command])
-        return goal_fit.filled(self.plan.fit, self.scores.total, self.plan.reversibility, checked, len(self.criteria))
 
 
 class NotReady(Undecided):

@@ -99,7 +99,6 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
         points=plan.points,
         alt=plan.alt,
         risk=plan.risk,
-        fit=draft.fit,
         used_shape_file=bool(draft.shape_file.criteria),
         exit_signal_source=wish.exit_signal_source,
         must_not_judge=wish.must_not_judge,

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 from rooda.errors import Cause
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Print
-from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import COLLEAGUE, Scores
 from rooda.policy.goal_types import Criterion, Mark
@@ -41,7 +40,6 @@ class Brief(NamedTuple):
     alt: str = ""
     risk: str = ""
     amendments: tuple[str, ...] = ()
-    fit: Fit = Fit()  # a report, it decides nothing
     used_shape_file: bool = False
     exit_signal_source: str = "agent"
     must_not_judge: bool = False

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rooda.policy import goal_expect, goal_fit, goal_score, goal_words
-from rooda.policy.goal_fit import Fit
+from rooda.policy import goal_expect, goal_score, goal_words
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_types import ASSUMPTION, EXECUTION, MEASUREMENT, Criterion
 
@@ -38,7 +37,6 @@ class Plan(NamedTuple):
     points: int = 0
     alt: str = ""
     risk: str = ""
-    fit: Fit = Fit()
     unclear: tuple[str, ...] = ()
 
 
@@ -63,7 +61,6 @@ def read(value: Any) -> Plan:
         points=points if type(points := given.get("points")) is int and points > 0 else 0,
         alt=text_of(given.get("alt")),
         risk=text_of(given.get("risk")),
-        fit=goal_fit.read(given.get("fit")),
     )
     return plan._replace(unclear=(*(() if scores else ("score",)), *faults))
 

@@ -1,20 +1,18 @@
 """A plan as the text of SHAPE.md, in the form that `goal_shape.read` reads back."""
 
-from rooda.policy import goal_fit
-from rooda.policy.goal_fit import Fit
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_types import Criterion
 
 HEAD = "| Criterion | Verification Type | Command/Method |\n|---|---|---|"
 
 
-def text(plan: Plan, total: int, fit: Fit) -> str:
+def text(plan: Plan, total: int) -> str:
     """Criteria, what must not be, how each is verified, and when it is over."""
     rows = [f"| {_cell(each.name)} | {each.verification} | {_method(each)} |" for each in plan.criteria]
     entries = [f'  - "{each.text}"' + (f" (violated_if: `{each.violated_if}`)" if each.violated_if else "")
                for each in plan.must_not]  # fmt: skip
     parts = [
-        ("# Shape", f"Spec Score: {total}/10\nFit Score: {goal_fit.text(fit)}"),
+        ("# Shape", f"Spec Score: {total}/10"),
         ("## Implementation Criteria", _list("criteria", list(map(_item, plan.criteria)))),
         ("## Must-NOT Constraints", _list("mustNot", entries)),
         ("## Verification Plan", "\n".join([HEAD, *rows])),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.model import Json
-from rooda.policy import goal_fit, goal_types
+from rooda.policy import goal_types
 from rooda.policy.visible import visible
 from rooda.report.columns import columns
 
@@ -29,7 +29,6 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
         "shape": brief.shape,
         "scores": {name: score.score for name, score in brief.scores._asdict().items()},
         "total": brief.total,
-        "fit": {**brief.fit._asdict(), "total": brief.fit.total, "text": goal_fit.text(brief.fit)},
         "workflow": brief.workflow,
         "reversibility": brief.reversibility,
         "iteration": state.iteration,
@@ -55,7 +54,7 @@ def lines(found: Json) -> list[str]:
         f"goal: {word}",
         f"  Spec: {' '.join(found['spec'].split())[:100]}",
         f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
-        f" | Type: {found['reversibility']} | Fit: {found['fit']['text']}",
+        f" | Type: {found['reversibility']}",
         f"  Progress: {len(found['completedSteps'])}/{len(found['steps'])} steps | Step: {step}",
         f"  Iteration: {found['iteration']}/{found['max_iterations']}"
         f" | Cost: {found['cost']}/{found['budget']}{found['doubt']}",

@@ -15,7 +15,6 @@ from rooda.policy import (
     goal_errors,
     goal_expect,
     goal_files,
-    goal_fit,
     goal_plan,
     goal_prd,
     goal_precheck,
@@ -117,8 +116,7 @@ def plan_reply(data: bytes) -> None:
     plan = goal_plan.read(goal_answer.found(said))
     goal_plan.unique(plan.must_not, plan.must_not)
     scores = goal_score.quoted(plan.scores, said) if plan.scores else goal_score.Scores()
-    fit = goal_fit.filled(plan.fit, scores.total, plan.reversibility, 1, 2)
-    written = goal_shape_text.text(plan, scores.total, fit)
+    written = goal_shape_text.text(plan, scores.total)
     again = goal_shape.read(written)
     names = [each.name for each in plan.criteria]
     if all(name.isascii() and name.replace(" ", "").isalnum() for name in names):

@@ -1,4 +1,4 @@
-"""What is adapted of what this loop descends from: fit, SHAPE.md by a command, lists of tasks; and why."""
+"""What is adapted of what this loop descends from: SHAPE.md by a command, lists of tasks; and why."""
 
 import json
 import os
@@ -7,35 +7,17 @@ import pytest
 
 from kit.goal import SPEC, A, B, Goals, claim, plan
 from kit.workspace import FAKE_AI
-from rooda.policy import goal_fit, goal_prd, goal_shape, goal_shape_text
-from rooda.policy.goal_fit import Fit
+from rooda.policy import goal_prd, goal_shape, goal_shape_text
 from rooda.policy.goal_plan import MustNot, Plan
 from rooda.policy.goal_types import Criterion
 
 
-@pytest.mark.parametrize(
-    "fit, shape",
-    [
-        ((10, 10, 10, 5, 5), "Tool"),
-        ((9, 4, 9, 9, 9), "Colleague"),
-        ((8, 8, 5, 5, 5), "Tool with review"),
-        ((5, 5, 5, 5, 5), "Colleague"),
-        ((5, 5, 5, 5, 4), "not to be delegated"),
-        ((5, None, 5, 5, 5), ""),
-    ],
-)
-def test_CU_21_C_016_fit_by_its_sum(fit: tuple[int | None, ...], shape: str) -> None:
-    """The borders of the second score; with a part unknown there is no verdict."""
-    assert goal_fit.verdict(Fit(*fit)) == shape
-
-
-def test_CU_21_C_016_fit_is_a_report_only(g: Goals) -> None:
-    """Shown by status, as far as it is known; the shape follows the ten points."""
-    g.planned(9, fit={"hidden_coupling": 1, "shape_confidence": 0, "reversibility": 0})
+def test_CU_21_CA_52_delegation_is_not_scored(g: Goals) -> None:
+    """A second score of 50 was dropped by decision: a plan that has one is taken, and nothing shows it."""
+    g.planned(9, fit={"hidden_coupling": 1, "shape_confidence": 0})
     g.run("-n", "1")
-    assert "| Fit: 30/50 (Tool with review)" in g.rooda("goal", "status").out
-    status = json.loads(g.rooda("goal", "status", "--json").out)
-    assert (status["shape"], status["fit"]["total"], status["fit"]["spec_clarity"]) == ("Tool", 30, 9)
+    assert "Fit" not in g.rooda("goal", "status").out
+    assert "fit" not in json.loads(g.rooda("goal", "status", "--json").out)
 
 
 def test_CU_26_a_shape_that_is_written_is_read_back() -> None:
@@ -49,7 +31,7 @@ def test_CU_26_a_shape_that_is_written_is_read_back() -> None:
         Criterion("hope", "assumption"),
     )
     must_not = (MustNot("no deps", "! git diff --quiet (x)"), MustNot("plain words: really"))
-    shape = goal_shape.read(goal_shape_text.text(Plan(criteria=criteria, must_not=must_not), 7, Fit()))
+    shape = goal_shape.read(goal_shape_text.text(Plan(criteria=criteria, must_not=must_not), 7))
     assert (shape.criteria, shape.must_not) == (criteria, must_not)
 
 

@@ -12,7 +12,7 @@ from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
 from rooda.loops.goal_plan import NotReady, failed
 from rooda.model import Json
-from rooda.policy import goal_fit, goal_rubric, goal_score, goal_shape_text, goal_words
+from rooda.policy import goal_rubric, goal_score, goal_shape_text
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import INTENT, Scores
 from rooda.report.goal_screen import GoalScreen
@@ -39,7 +39,7 @@ def act(where: Where, typed: Json) -> int:
             f"Not written: the specification scores {scores.total}/10; its intent must be clarified first.",
             "See what is missing: rooda goal score SPEC",
         )
-    _written(place, plan, scores, spec)
+    _written(place, plan, scores)
     click.echo(f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot")
     return OK
 
@@ -53,10 +53,7 @@ def _asked(where: Where, typed: Json, spec: str) -> Plan:
     return plan
 
 
-def _written(place: Place, plan: Plan, scores: Scores, spec: str) -> None:
-    checked = len([each for each in plan.criteria if each.command])
-    kind = goal_words.reversibility(spec, plan.reversibility)
-    fit = goal_fit.filled(plan.fit, scores.total, kind, checked, len(plan.criteria))
+def _written(place: Place, plan: Plan, scores: Scores) -> None:
     goal_place.ready(place)
     files.folder(os.path.dirname(place.shape))
-    files.replace(place.shape, files.to_bytes(goal_shape_text.text(plan, scores.total, fit)))
+    files.replace(place.shape, files.to_bytes(goal_shape_text.text(plan, scores.total)))
