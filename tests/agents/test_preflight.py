@@ -6,7 +6,7 @@ import pytest
 
 from kit.workspace import Ran, Workspace, until
 from rooda.terms import Agent
-from rooda.world.agents import environment, preflight, traps
+from rooda.world.agents import environment, preflight
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="a rule for root")
 RESULT = """\
@@ -162,7 +162,7 @@ def test_a_command_that_will_come_to_nothing(ws: Workspace, command: str, says: 
 def test_no_false_alarm(command: str, env: dict[str, str]) -> None:
     """A command that says what it wants is believed."""
     words = command.split()
-    assert traps.warnings(words[0], words, env) == []
+    assert preflight.traps(words[0], words, env) == []
 
 
 def test_the_shipped_commands_are_no_traps() -> None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 
 from rooda.terms import Agent
@@ -47,3 +48,18 @@ def _leave_out(words: list[str], word: str) -> None:
     """Drop a word whose value is unknown, together with the option it belongs to."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
+
+
+def said(argv: Sequence[str], word: str) -> bool:
+    """Is this word or `WORD=…` in the command line?"""
+    return any(each == word or each.startswith(f"{word}=") for each in argv)
+
+
+def value(argv: Sequence[str], option: str) -> str:
+    """What follows the option, as its own word or after `=`."""
+    for place, word in enumerate(argv):
+        if word == option:
+            return argv[place + 1] if place + 1 < len(argv) else ""
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return ""

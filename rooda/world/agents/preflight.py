@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 from rooda.model import Prompt
 from rooda.terms import Agent
 from rooda.world import files
-from rooda.world.agents import command, environment, traps
+from rooda.world.agents import command, environment
+from rooda.world.agents.reader import of_program
 
 ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
 SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
@@ -37,7 +38,8 @@ def check(agent: Agent, prompt: str) -> None:
     fits(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")
-        what, hint = traps.refusal(os.path.basename(argv[0]), argv, environ(agent), os.geteuid() == 0)
+        refusal = of_program(os.path.basename(argv[0])).refusal
+        what, hint = refusal(argv, environ(agent), os.geteuid() == 0) if refusal else ("", "")
         if what:
             raise ConfigProblem(what, hint)
 
@@ -77,7 +79,19 @@ def warnings(agent: Agent) -> list[str]:
     if not agent.name:
         return []
     argv = command.argv(agent, "")
-    return traps.warnings(os.path.basename(argv[0]), argv, environ(agent))
+    return traps(os.path.basename(argv[0]), argv, environ(agent))
+
+
+def traps(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Why this command line will probably fail or idle, unless the CLI's own settings, which rooda does not read, help.
+
+    Measured: docs/agents.md.
+    """
+    known, found = of_program(program), []
+    powerless = known.powerless
+    if powerless and not any(command.said(argv, word) for word in powerless.words):
+        found.append(f"{powerless.what}, and exits with 0 all the same. Its command should have {powerless.cure}.")
+    return [*found, *(known.warnings(argv, env) if known.warnings else ())]
 
 
 def lines(agent: Agent, program: str) -> list[str]:

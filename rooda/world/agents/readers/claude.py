@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rooda.model import Json, Usage
+from rooda.world.agents.command import said, value
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles
 from rooda.world.agents.readers import qwen
-from rooda.world.agents.traps import said, value
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
 OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage

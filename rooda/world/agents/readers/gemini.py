@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rooda.model import Json, Usage
+from rooda.world.agents.command import said
 from rooda.world.agents.gathered import Gathered, inner, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles
-from rooda.world.agents.traps import said
 
 EDITING = ("write_file", "replace", "edit")
 CHANGING = (*EDITING, "run_shell_command")  # tools that a run without --yolo is not offered
