@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from kit.hermetic import isolate
 from kit.workspace import Workspace
+
+isolate()
 
 settings.register_profile("rooda", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("rooda")

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from kit.hermetic import clean
 from kit.processes import Terminal, drawn
 from kit.workspace import FAKE_AI, SAMPLE, Workspace, alive, masked, until
 
@@ -73,6 +75,17 @@ def test_what_outlives_its_command_fails_the_test(bare: Workspace) -> None:
     with pytest.raises(AssertionError, match="sleep 60"):
         bare.close(0.2)
     assert left.wait() == -9
+
+
+def test_a_repository_or_settings_above_the_temporary_folder_are_avoided(tmp_path: Path) -> None:
+    """The first temporary folder is taken that is neither inside a repository nor below a rooda.toml."""
+    for stray in ("repository/.git", "settings/rooda.toml", "neither/x"):
+        (tmp_path / stray).parent.mkdir()
+        (tmp_path / stray).touch()
+    inside = [str(tmp_path / name) for name in ("nowhere", "repository", "settings", "neither")]
+    assert clean(inside) == inside[-1]
+    with pytest.raises(RuntimeError, match="set TMPDIR"):
+        clean(inside[:-1])
 
 
 def test_masking() -> None:

@@ -1,7 +1,9 @@
 """Real processes for the harness: with files as output, or on a terminal; and conditions to wait for."""
 
+import contextlib
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -27,6 +29,21 @@ def until(condition: Callable[[], Any], seconds: float = 10, what: str = "a cond
             raise AssertionError(f"waited {seconds:g} s for {what}")
         time.sleep(0.005)
     return value
+
+
+def ended(process: subprocess.Popen[Any], seconds: float) -> bool:
+    """Wait for the process to end, without the rests of `Popen.wait`, which looks every 50 ms; False if time is up."""
+    if not hasattr(os, "pidfd_open"):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return process.returncode is not None
+    if process.poll() is not None:
+        return True
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
 
 
 def alive(pid: int) -> bool:
@@ -132,21 +149,18 @@ class Running:
 
     def finish(self, timeout: float = 30) -> int:
         """The exit code, as soon as the process has ended (negative: the signal that killed it)."""
-        try:
-            return self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
+        if not ended(self.process, timeout):
             self.stop()
-            raise AssertionError(f"not over after {timeout:g} s; output:\n{self.both}") from None
+            raise AssertionError(f"not over after {timeout:g} s; output:\n{self.both}")
+        return self.process.wait()
 
     def stop(self) -> None:
         """End the process if it still runs: TERM, then KILL after 10 s."""
         if self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
+            if not ended(self.process, 10):
                 os.killpg(self.pid, signal.SIGKILL)
-                self.process.wait()
+            self.process.wait()
 
 
 class Terminal(Running):

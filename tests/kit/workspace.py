@@ -84,7 +84,7 @@ class Workspace:
         for folder in (self.path, os.path.join(self.fake, "calls"), os.path.join(self.home, "tmp")):
             os.makedirs(folder)
         Path(self.home, ".gitconfig").write_text(
-            "[user]\n\tname = test\n\temail = test@example.invalid\n[init]\n\tdefaultBranch = main\n"
+            "[user]\n\tname = test\n\temail = test@example.invalid\n[init]\n\tdefaultBranch = main\n\ttemplateDir =\n"
         )
         self.mark = f"HARNESS_MARK={root}"
         self.env = self._environment()
