@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 import pytest
-from tiers import OWN as MINE
-from tiers import Tiers
 
+from kit.tiers import OWN as MINE
+from kit.tiers import Tiers
 from rooda.cli import as_started, kinds, options
 from rooda.settings import resolve
 from rooda.settings.environment import environment
