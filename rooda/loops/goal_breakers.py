@@ -49,7 +49,7 @@ def spent_up(state: GoalState) -> tuple[str, str] | None:
 
 
 def over_budget(state: GoalState) -> bool:
-    return state.spent.dollars + ENOUGH >= state.budget
+    return state.spent.cost + ENOUGH >= state.budget
 
 
 def breaker(state: GoalState, told: Told) -> tuple[str, str] | None:

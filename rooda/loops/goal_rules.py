@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from rooda.loops.goal_state import SATISFY, GoalState, Spent, tied
+from rooda.loops.goal_state import SATISFY, GoalState, tied
 from rooda.policy import goal_errors
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Finding, Told
 from rooda.policy.goal_types import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
+from rooda.policy.spending import add
 
 
 def with_step(state: GoalState) -> GoalState:
@@ -82,18 +83,11 @@ def needs_cause(state: GoalState) -> bool:
 
 
 def paid(state: GoalState, told: Told) -> GoalState:
-    """With what a call has cost, however it ended."""
-    spent = state.spent
+    """Add the cost of a call, however it ended."""
     if told.ended == "not-started":
         return state
-    return state._replace(
-        spent=Spent(
-            round(spent.dollars + (told.cost or 0.0), 6),
-            spent.calls + 1,
-            spent.unknown + (told.cost is None),
-            spent.estimated or told.estimated,
-        )
-    )
+    spent = add(state.spent, told.cost, estimated=told.estimated)
+    return state._replace(spent=spent._replace(cost=round(spent.cost, 6)))
 
 
 def signature(state: GoalState, told: Told, findings: Sequence[Finding]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from rooda.policy.goal_effects import Print
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import COLLEAGUE, Scores
 from rooda.policy.goal_types import Criterion, Mark
+from rooda.policy.spending import Spent
 from rooda.terms import Budget
 
 IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED = "in_progress", "paused", "completed", "cancelled", "failed"
@@ -51,15 +52,6 @@ class Brief(NamedTuple):
     iterations: int = 10  # what one continue grants
     allowance: float = 25.0
     started_at: str = ""
-
-
-class Spent(NamedTuple):
-    """What the calls have cost so far."""
-
-    dollars: float = 0.0
-    calls: int = 0
-    unknown: int = 0  # calls of which nobody knows
-    estimated: bool = False
 
 
 class GoalState(NamedTuple):
@@ -163,14 +155,14 @@ def step_class(state: GoalState) -> str:
 
 def cost_text(spent: Spent, blind: bool = False) -> str:
     """With two decimals; `~` for an estimate; `$?` as long as nothing is known: then it is not `$0.00`."""
-    if (spent.unknown and not spent.dollars) or (blind and not spent.calls):
+    if (spent.unknown and not spent.cost) or (blind and not spent.calls):
         return "$?"
-    return f"{'~' if spent.estimated else ''}${spent.dollars:.2f}"
+    return f"{'~' if spent.estimated else ''}${spent.cost:.2f}"
 
 
 def cost_doubt(spent: Spent) -> str:
     """What the sum leaves out; "" where nothing or all is unknown."""
-    if not spent.unknown or not spent.dollars:
+    if not spent.unknown or not spent.cost:
         return ""
     return f" (the cost of {spent.unknown} of {spent.calls} calls is unknown)"
 

@@ -23,6 +23,35 @@ class Price(NamedTuple):
 Prices = Mapping[str, tuple[float, ...]]
 
 
+class Cost(NamedTuple):
+    """What one call cost, and how that is known."""
+
+    dollars: float | None = None
+    source: str = "unknown"  # reported | computed | declared | estimated | unknown
+
+
+def of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
+    """As the CLI reported it, else computed from the tokens of each model in `parts`, else unknown."""
+    if reported is not None and (reported or not usage or not any(usage)):
+        return Cost(reported, "reported")  # no dollars for many tokens: the CLI knows no price
+    costs = [cost(each, name, table) for name, each in parts.items() if any(each)]
+    known = [each for each in costs if each is not None]
+    return Cost(sum(known), "computed") if known and len(known) == len(costs) else Cost()
+
+
+def assumed(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
+    """For a goal's budget, which has to count every call: as known, else as declared for each call, else estimated.
+
+    `lengths`: characters of the prompt and of the answer; four of them count as a token.
+    """
+    if known is not None:
+        return Cost(known, "reported")
+    if declared:
+        return Cost(declared, "declared")
+    guess = cost(Usage(input=lengths[0] // 4, output=lengths[1] // 4), model, table)
+    return Cost() if guess is None else Cost(guess, "estimated")
+
+
 def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
     """Dollars; None when the tokens or the model's price are not known."""
     price = price_of(model, table)

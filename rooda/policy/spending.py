@@ -32,19 +32,25 @@ class Used(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A sum over calls."""
+    """A sum over calls: of a session, a run, a goal, or a row of `rooda usage`."""
 
     calls: int = 0
     cost: float = 0.0
-    unknown: int = 0  # calls whose cost nobody knows
+    unknown: int = 0  # calls of unknown cost; `cost` leaves them out
     tokens: int = 0
     seconds: float = 0.0
+    estimated: bool = False  # part of `cost` is a guess
+
+    @property
+    def known(self) -> float | None:
+        """The cost; None if calls were made and the cost of all of them is unknown."""
+        return None if self.calls and self.unknown == self.calls else self.cost
 
 
 def total(calls: Iterable[Used]) -> Spent:
     spent = Spent()
     for call in calls:
-        spent = _plus(spent, call.cost, call.usage, call.seconds)
+        spent = add(spent, call.cost, call.usage, call.seconds)
     return spent
 
 
@@ -55,17 +61,21 @@ def plus(one: Spent, other: Spent) -> Spent:
         one.unknown + other.unknown,
         one.tokens + other.tokens,
         one.seconds + other.seconds,
+        one.estimated or other.estimated,
     )
 
 
-def with_reply(spent: Spent, reply: Reply) -> Spent:
-    return _plus(spent, reply.cost, reply.usage, reply.seconds)
+def add(
+    spent: Spent, cost: float | None, usage: Usage | None = None, seconds: float = 0.0, estimated: bool = False
+) -> Spent:
+    """The sum with one more call. An unknown cost (None) adds no dollars, and the call counts as unknown."""
+    return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 
-def _plus(spent: Spent, cost: float | None, usage: Usage | None, seconds: float) -> Spent:
-    tokens = sum(usage) if usage else 0
-    unknown = spent.unknown + (cost is None)
-    return Spent(spent.calls + 1, spent.cost + (cost or 0.0), unknown, spent.tokens + tokens, spent.seconds + seconds)
+def since(before: Spent, now: Spent) -> Spent:
+    """What the calls between two sums came to."""
+    calls, cost, unknown = now.calls - before.calls, now.cost - before.cost, now.unknown - before.unknown
+    return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)
 
 
 def enough(budget: Budget, spent: Spent, seconds: float) -> Cause | None:

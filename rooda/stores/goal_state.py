@@ -9,14 +9,16 @@ from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
-from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, Spent, public
+from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
 from rooda.model import Json, Tell
 from rooda.policy.goal_effects import Print
+from rooda.policy.spending import Spent, since
 from rooda.stores.goal_place import Place, ready, tidy
 from rooda.stores.goal_seal import Seal
 from rooda.world import files
 
 RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
+_SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated": "estimated"}  # by key of run.json
 
 
 class GoalStore:
@@ -144,7 +146,7 @@ def record(before: GoalState | None, state: GoalState) -> Json:
         **public(state),
         "step": began.step if state.iteration else "",
         "outcome": "success" if good else "failure" if state.iteration else "start",
-        "cost": cost_since(before.spent if before else Spent(), state.spent),
+        "cost": _rounded(since(before.spent if before else Spent(), state.spent).known),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,
         "evidence": {name: mark.evidence for name, mark in marks.items() if mark.evidence},
@@ -153,23 +155,21 @@ def record(before: GoalState | None, state: GoalState) -> Json:
     }
 
 
-def cost_since(before: Spent, now: Spent) -> float | None:
-    """None where nobody knows what any of the calls cost."""
-    calls = now.calls - before.calls
-    blind = calls > 0 and now.unknown - before.unknown == calls
-    return None if blind else round(now.dollars - before.dollars, 6)
+def _rounded(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)
 
 
 def private(state: GoalState) -> Json:
     """run.json: the brief, why it stands still, and under `progress` what a continue needs."""
     progress = codec.encode(state._replace(brief=()))  # type: ignore[arg-type]
     del progress["brief"]
+    progress["spent"] = {key: getattr(state.spent, field) for key, field in _SPENT.items()}
     return {
         **codec.encode(state.brief),
         "status": state.status,
         "pause": state.pause,
         "reason": state.reason,
-        "cost": None if state.spent.calls and state.spent.calls == state.spent.unknown else state.spent.dollars,
+        "cost": state.spent.known,
         "budget": state.budget,
         "max_iterations": state.limit,
         "keep": state.keep,
@@ -181,7 +181,10 @@ def understood(data: Any) -> GoalState:
     """The state in run.json's words; Mismatch if it isn't one."""
     if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
         raise codec.Mismatch("key 'progress' is missing")
-    state = codec.decode(GoalState, {**data["progress"], "brief": data})
+    progress = {**data["progress"], "brief": data}
+    if isinstance(spent := progress.get("spent"), dict):
+        progress["spent"] = {field: spent[key] for key, field in _SPENT.items() if key in spent}
+    state = codec.decode(GoalState, progress)
     if state.status not in STATUSES:
         raise codec.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
     if len(state.marks) != len(state.brief.criteria) or not 0 <= state.done <= len(state.steps):

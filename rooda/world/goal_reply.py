@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rooda.model import Reply, Usage
+from rooda.model import Reply
 from rooda.policy import goal_answer, goal_block, goal_errors, prices
 from rooda.policy.goal_effects import Told
 from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
@@ -22,7 +22,7 @@ def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: M
     """All of it from the reply and its transcript."""
     said = reply.said.text
     answer = goal_answer.unwrapped(said) if reply.output == "text" else goal_answer.Answer(said)
-    cost, estimated = _cost(agent, reply, answer, prompt_size, per_call)
+    cost = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
     return Told(
         text=answer.text,
@@ -30,8 +30,8 @@ def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: M
         ended=reply.ended,
         how="" if ok else in_words(reply, WORDS) or f"exit {reply.exit_code}",
         error="" if ok else _error(reply, answer.text),
-        cost=cost,
-        estimated=estimated,
+        cost=cost.dollars,
+        estimated=cost.source == "estimated",
         seconds=reply.seconds,
         limited=reply.outcome == USAGE_LIMIT,
         reset_at=reply.reset_at,
@@ -41,18 +41,11 @@ def told(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: M
     )
 
 
-def _cost(
-    agent: Agent, reply: Reply, answer: goal_answer.Answer, size: int, per_call: float
-) -> tuple[float | None, bool]:
-    """Reported, else by tokens, else as declared, else estimated from the lengths, else unknown."""
+def _cost(agent: Agent, reply: Reply, answer: goal_answer.Answer, size: int, per_call: float) -> prices.Cost:
     if reply.ended == "not-started":
-        return 0.0, False
-    for cost in (reply.cost, answer.cost, per_call or None):
-        if cost is not None:
-            return cost, False
-    guess = Usage(input=size // 4, output=len(answer.text) // 4)
-    cost = prices.cost(guess, reply.model or agent.model, agent.prices)
-    return cost, cost is not None
+        return prices.Cost(0.0, "reported")
+    known = answer.cost if reply.cost is None else reply.cost
+    return prices.assumed(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
 
 
 def _error(reply: Reply, text: str) -> str:

@@ -8,7 +8,7 @@ from rooda.errors import Cause, LimitReached
 from rooda.model import Call, Reply
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
-from rooda.policy.spending import Spent, enough, in_words, total, uncounted, with_reply
+from rooda.policy.spending import Spent, add, enough, in_words, total, uncounted
 from rooda.terms import Agent, Budget
 from rooda.world import clock, history, quota
 
@@ -86,7 +86,7 @@ class Turnstile:
 
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
-        self._spent = with_reply(self._spent, reply)
+        self._spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
         if not self._warned and (doubt := uncounted(self._budget, reply)):
             self._warned = True
             self._warn(doubt)

@@ -1,7 +1,7 @@
 """From a process that has ended and its transcript to what became of the call."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooda.model import Call, Facts, Json, Prompt, Reply, Said, Usage
 from rooda.policy import promise
@@ -12,19 +12,11 @@ from rooda.world.agents.reader import reader
 from rooda.world.process import Done
 
 if TYPE_CHECKING:
+    from rooda.policy import prices
     from rooda.world.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its end
 KILLED = Done(137, 0.0, "interrupted")
-
-
-class Spent(NamedTuple):
-    """What a call used, and what that costs."""
-
-    usage: Usage | None
-    cost: float | None
-    source: str  # reported | computed | unknown
-    model: str
 
 
 def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
@@ -96,16 +88,16 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
-    spent = _spent(call, facts, gathered, env)
+    usage, model, cost = _used(call, facts, gathered, env)
     return reply._replace(
         outcome=found.kind,
         message=found.message,
         retryable=found.retryable,
         reset_at=reset_at,
-        usage=spent.usage,
-        cost=spent.cost,
-        cost_source=spent.source,
-        model=spent.model,
+        usage=usage,
+        cost=cost.dollars,
+        cost_source=cost.source,
+        model=model,
         turns=facts.turns,
         tools=facts.tools,
         edited=len(facts.edited),
@@ -119,7 +111,9 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
     return gathered.edited or None if reader(call.agent.output).tells_edits else None
 
 
-def _spent(call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]) -> Spent:
+def _used(
+    call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
+) -> tuple[Usage | None, str, "prices.Cost"]:
     """As the transcript has it; what that leaves open, the file of the session may know."""
     from rooda.policy import prices
     from rooda.world.agents import sessions
@@ -129,13 +123,8 @@ def _spent(call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str
         shares = sessions.spent(call.agent.output, facts.session, env)
         model = model or next(iter(shares), "")
     usage = facts.usage or sessions.total(shares)
-    if facts.cost is not None and (facts.cost or not usage or not any(usage)):
-        return Spent(usage, facts.cost, "reported", model)  # no dollars for many tokens: it knows no price
     parts = shares if len(shares) > 1 else {next(iter(shares), model or call.agent.model): usage or Usage()}
-    costs = [prices.cost(each, name, call.agent.prices) for name, each in parts.items() if any(each)]
-    known = [each for each in costs if each is not None]
-    cost = sum(known) if known and len(known) == len(costs) else None
-    return Spent(usage, cost, "unknown" if cost is None else "computed", model)
+    return usage, model, prices.of_call(facts.cost, usage, parts, call.agent.prices)
 
 
 def _promise_of_text(call: Call, transcript: str) -> str:
