@@ -15,20 +15,18 @@ from rooda.model import Json
 from rooda.policy.visible import visible
 from rooda.report.screen import is_terminal
 from rooda.settings import tiers
-from rooda.world import descent, files, git, guardian, kinship, tokens
+from rooda.world import descent, files, git, tokens
 from rooda.world.repo import GitProblem, around
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
-ROOM, LITTLE_ROOM, FEW_FILES = 1 << 30, 50 << 20, 10_000  # bytes; files that may still be made
-WATCHES, INSTANCES, PROCESSES, MEMORY = 8192, 128, 256, 1 << 30
-FS_NOTIFY, CGROUP = "/proc/sys/fs/inotify/max_user_", "/sys/fs/cgroup"
+LITTLE_ROOM = 50 << 20  # bytes
 
 
 @click.command(short_help="Can a loop run here, who pays for it, what to put right.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> int:
-    """Look at Python, git, the settings, the agents and who is billed, terminal, disk, and what the system grants.
+    """Look at Python, git, the settings, the agents and who is billed, terminal and disk.
 
     Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written into the workspace,
     and nobody is charged.
@@ -102,11 +100,9 @@ def _terminal(patient: Patient) -> Iterator[Finding]:
 def _disk(patient: Patient) -> Iterator[Finding]:
     workspace = patient.where.workspace
     facts = os.statvfs(workspace)
-    free, inodes = facts.f_bavail * facts.f_frsize, facts.f_favail
-    few = free < ROOM or (facts.f_files > 0 and inodes < FEW_FILES)
-    status = BAD if free < LITTLE_ROOM else WARN if few else GOOD
-    do = "" if status == GOOD else "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc"
-    yield Finding("disk", status, f"{free / 1e9:.1f} GB free at {workspace}", do)
+    free = facts.f_bavail * facts.f_frsize
+    do = "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc" if free < LITTLE_ROOM else ""
+    yield Finding("disk", BAD if do else GOOD, f"{free / 1e9:.1f} GB free at {workspace}", do)
     home = os.path.join(workspace, ".rooda")
     place = home if os.path.lexists(home) else workspace
     if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
@@ -116,69 +112,12 @@ def _disk(patient: Patient) -> Iterator[Finding]:
         yield Finding("state", BAD, f"{home} can't be written", do)
 
 
-def _inotify(patient: Patient) -> Iterator[Finding]:
-    """Dev servers and test watchers of agents need it; rooda itself does not."""
-    counts = {name: _number(f"{FS_NOTIFY}{name}") for name in ("watches", "instances")}
-    if None in counts.values():
-        return
-    few = (counts["watches"] or 0) < WATCHES or (counts["instances"] or 0) < INSTANCES
-    do = "Watchers that agents start may fail: sysctl fs.inotify.max_user_watches=524288" if few else ""
-    shown = f"{counts['watches']} watches, {counts['instances']} instances"
-    yield Finding("inotify", WARN if few else GOOD, shown, do)
-
-
-def _processes(patient: Patient) -> Iterator[Finding]:
-    """What lets rooda end whatever an agent starts."""
+def _proc(patient: Patient) -> Iterator[Finding]:
+    """Without it rooda can't find what an agent leaves behind."""
     if not sys.platform.startswith("linux"):
-        yield Finding("processes", INFO, "ended by group and by descent; orphans that leave both are not found")
         return
-    yield _granted(
-        "subreaper", kinship.adopt_orphans(), "orphans come to rooda",
-        "What an agent leaves behind may go on after a run: this container forbids PR_SET_CHILD_SUBREAPER.",
-    )  # fmt: skip
-    yield _granted(
-        "marks", kinship.mark("doctor"), "processes carry their run's mark",
-        "Survivors of a killed run are found by their environment only: somebody has set RLIMIT_RTTIME.",
-    )  # fmt: skip
-    yield _granted("proc", descent.PROC, "/proc is there", "Mount /proc: descendants can't be found without it.")
-    yield Finding("guardian", INFO, f"ends what is left within {guardian.GRACE:g}s of a loop's death")
+    do = "" if descent.PROC else "Mount /proc: descendants can't be found without it."
+    yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
 
 
-def _granted(what: str, granted: bool, detail: str, do: str) -> Finding:
-    return Finding(what, GOOD, detail) if granted else Finding(what, WARN, "not granted", do)
-
-
-def _cgroup(patient: Patient) -> Iterator[Finding]:
-    """What a container or a service allows agents to use."""
-    memory, pids = _limit("memory.max"), _limit("pids.max")
-    little = [f"{memory / 1e9:.1f} GB of memory"] if memory is not None and memory < MEMORY else []
-    little += [f"{pids} processes"] if pids is not None and pids < PROCESSES else []
-    shown = f"memory {f'{memory / 1e9:.1f} GB' if memory else 'without limit'}, processes {pids or 'without limit'}"
-    do = f"Agents that build and test need more than {', '.join(little)}: raise the limits." if little else ""
-    yield Finding("cgroup", WARN if little else GOOD, shown, do)
-
-
-def _limit(name: str) -> int | None:
-    """The narrowest limit from our own group up to the root; None without one."""
-    try:
-        rows = files.to_text(files.of_kernel("/proc/self/cgroup")).splitlines()
-    except OSError:
-        return None
-    parts = next((row[3:] for row in rows if row.startswith("0::")), "/").split("/")
-    groups = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
-    found = [number for group in groups if (number := _number(f"{CGROUP}{group.rstrip('/')}/{name}")) is not None]
-    return min(found, default=None)
-
-
-def _number(path: str) -> int | None:
-    """What a file of the kernel says; None without the file, or for `max`."""
-    try:
-        return int(files.of_kernel(path))
-    except (OSError, ValueError):
-        return None
-
-
-_LOOKS: tuple[Look, ...] = (
-    *(_python, _git, written_settings, chosen, here, _terminal, _disk, _inotify, _processes),
-    _cgroup,
-)
+_LOOKS: tuple[Look, ...] = (_python, _git, written_settings, chosen, here, _terminal, _disk, _proc)

@@ -34,7 +34,7 @@ def test_a_place_where_all_is_well(ws: Workspace) -> None:
     ws.git("init", "-q")
     before = sorted(os.listdir(ws.path))
     found = examined(ws, 0)
-    for what in ("rooda", "python", "tokens", "git", "repository", "settings", "ai_cmd", "disk", "state", "cgroup"):
+    for what in ("rooda", "python", "tokens", "git", "repository", "settings", "ai_cmd", "disk", "state"):
         assert found[what]["status"] == "ok", found[what]
     assert found["repository"]["detail"] == ws.path
     said = ws.rooda("doctor")
