@@ -21,7 +21,7 @@ def waiting(bench: Bench) -> Measured:
     series = round_robin({WAITING: lambda: idle(bench.loop(1), place, seconds)}, 2 if bench.quick else 5)
     found = series[WAITING]
     rows = [
-        Row(8, "private memory while an agent works, all processes", found["private"].median / 1e6, 16, "MB"),
+        Row(8, "private memory while an agent works, all processes", found["private"].median / 1e6, 18, "MB"),
         Row(8, "wake-ups while an agent works", found["wakeups"].high, 0, "/s"),
         Row(8, "CPU while an agent works", found["idle cpu"].high * 1000, 0, "ms/min"),
     ]

@@ -48,19 +48,10 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def libc(function: str, *arguments: int) -> int | None:
-    """Call the C library; None where it has no such function. `ctypes` itself costs six times as much to load."""
+    """Call the C library; None where it has no such function, or Python no ctypes."""
     try:
-        import _ctypes
+        import ctypes
 
-        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), function)  # type: ignore[arg-type]
-        return int(_ctypes.call_function(address, arguments))
-    except (ImportError, AttributeError, TypeError):  # another Python
-        pass
-    except OSError:
-        return None
-    import ctypes
-
-    try:
         return int(getattr(ctypes.CDLL(None), function)(*arguments))
-    except (OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):
         return None
