@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from rooda.cli import version_text
+from rooda import __version__
 from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
@@ -63,7 +63,7 @@ def _patient(place: Where) -> Patient:
 
 def _python(patient: Patient) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("rooda", GOOD, version_text().split()[1])
+    yield Finding("rooda", GOOD, __version__)
     yield Finding("python", GOOD, f"{version} ({sys.executable}), {sys.platform}")
     _, exact = tokens.count("How many are these?", "o200k_base")
     do = "" if exact else "Install tiktoken again: pip install --force-reinstall tiktoken"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
 from rooda.model import Json
-from rooda.report.lines import Line
+from rooda.report.lines import warning
 from rooda.report.screen import Look, Screen
 from rooda.settings.schema import LOOP
 from rooda.terms import Agent, Setup
@@ -81,7 +81,7 @@ def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Set
 
 
 def warn(screen: Screen, text: str) -> None:
-    screen.line(Line("warn", f"WARNING: {text}", aside=True))
+    screen.line(warning(text, aside=True))
 
 
 def _shown(word: str) -> str:

@@ -9,6 +9,8 @@ import click
 
 from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
 
+ERROR, WARNING = "Error: ", "WARNING: "  # before the one sentence that says why nothing was done
+
 
 def guarded(words: Sequence[str]) -> int:
     """Run the command line. A person's mistake ends in a sentence, never in a traceback."""
@@ -32,10 +34,10 @@ def guarded(words: Sequence[str]) -> int:
         _say("Interrupted.")
         return code_of_signal(cut.number)
     except Undecided as problem:
-        _say(f"WARNING: {problem}")
+        _say(f"{WARNING}{problem}")
         return problem.code
     except RoodaError as problem:
-        _say(f"Error: {problem}")
+        _say(f"{ERROR}{problem}")
         return problem.code
     except (BrokenPipeError, SystemExit):  # click turns the one into the other
         return _reader_gone()
@@ -45,7 +47,7 @@ def guarded(words: Sequence[str]) -> int:
 
             silence(sys.stdout)  # what it still holds can't be written at the end either
         place = f"{problem.filename}: " if problem.filename else ""
-        _say(f"Error: {place}{problem.strerror or problem}")
+        _say(f"{ERROR}{place}{problem.strerror or problem}")
         return FAILED
 
 

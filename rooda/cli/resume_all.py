@@ -8,6 +8,7 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli.board import name_of
+from rooda.cli.gate import ERROR, WARNING
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
@@ -89,8 +90,8 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         click.echo(f"Resumed {who}")
         return OK
     said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
-    why = next((line for line in said if line.startswith(("Error:", "WARNING:"))), said[0])
-    if done.code == UNDECIDED and "is running here already" in why:
+    why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
+    if done.code == UNDECIDED and lock.is_held(kinds.tenant(each.loop.kind).lock_of(each.workspace, each.loop.name)):
         click.echo(f"Runs already: {who}")
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)

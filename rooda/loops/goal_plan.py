@@ -135,9 +135,14 @@ def unclear(wish: Wish, plan: Plan, workflow: str, shape: Shape) -> list[str]:
         found.append("reversibility")
     if not (plan.criteria or shape.criteria or wish.criteria):
         found.append("criteria")
-    if workflow != "B" and not (plan.evidence or wish.evidence):
+    if _lacks_evidence(wish, plan, workflow):
         found.append(f"workflow gate ({goal_words.GATE_ASKS[workflow]})")
     return list(dict.fromkeys(found))
+
+
+def _lacks_evidence(wish: Wish, plan: Plan, workflow: str) -> bool:
+    """True if the gate of the workflow asks for evidence and there is none."""
+    return workflow != "B" and not (plan.evidence or wish.evidence)
 
 
 def completed(
@@ -155,8 +160,7 @@ def completed(
     else:
         scores = goal_score.quoted(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
-        gate = any(fault.startswith("workflow gate") for fault in faults)
-        ways = f"give --plan FILE{' or --evidence TEXT' if gate else ''}"
+        ways = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(wish, plan, workflow) else ''}"
         raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {ways}.")
     plan = plan._replace(evidence=wish.evidence or plan.evidence)
     criteria = goal_plan.merged(plan.criteria, *shape.criteria, *wish.criteria)

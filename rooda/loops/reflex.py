@@ -11,7 +11,6 @@ from rooda.loops.reflex_asking import asked, json_of
 from rooda.loops.reflex_judging import evaluate
 from rooda.loops.reflex_state import (
     CRITIQUE,
-    ELSEWHERE,
     EVALUATE,
     PLAN,
     PREPARE,
@@ -119,7 +118,7 @@ ROUND: tuple[tuple[str, tuple[str, ...], Callable[[State, How, World], State]], 
 def announce(name: str, before: State, after: State, how: How, world: World) -> None:
     """The compact block: after CRITIQUE where there is one, else after EVALUATE; and what goes with it."""
     judged = name == "EVALUATE" and after.evaluation is not before.evaluation and after.current_step != CRITIQUE
-    if after.error == ELSEWHERE or not (judged or name == "CRITIQUE"):
+    if after.elsewhere or not (judged or name == "CRITIQUE"):
         return
     world.say("reflex.block", **inputs.block(before, after, how.artifact, world.changed(before)))
     switched = judged and after.phase != before.phase

@@ -8,7 +8,6 @@ from rooda.policy.reflex_rules import LEVELS, active, is_number
 from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 
 RUNNING = "running"
-ELSEWHERE = "ended from outside"  # what State.error says of a loop that somebody else has ended
 STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)
 PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
@@ -40,6 +39,7 @@ class State(NamedTuple):
     created_at: str = ""
     updated_at: str = ""
     error: str = ""  # why a phase failed for good; not a key of run.json
+    elsewhere: bool = False  # another command ended the loop; not a key of run.json either
 
     @property
     def rules(self) -> list[Json]:
@@ -79,13 +79,13 @@ def _over(state: State, status: str, reason: str) -> State:
 
 def encoded(state: State) -> Json:
     data: Json = codec.encode(state)
-    del data["error"]
+    del data["error"], data["elsewhere"]
     return data
 
 
 def decoded(data: Json) -> State:
     """The state of a parsed `run.json`; Mismatch says what is wrong with it."""
-    state = codec.decode(State, data)._replace(error="")
+    state = codec.decode(State, data)._replace(error="", elsewhere=False)
     if state.current_step == "PRODUCE":
         state = state._replace(current_step=PRODUCE_PREPARE)
     for key, words in (("status", STATUSES), ("phase", LEVELS), ("current_step", STEPS)):

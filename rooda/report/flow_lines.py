@@ -6,7 +6,7 @@ import shlex
 from rooda.model import Json
 from rooda.policy.durations import whole
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
-from rooda.report.lines import Line
+from rooda.report.lines import Line, error, warning
 
 DETACHED = re.compile("[0-9a-f]{40,64}")  # a base that is no branch
 
@@ -41,7 +41,7 @@ def _ended(record: Json) -> list[Line]:
     if record["status"] == RUNNING:
         again = f"{record['note']}. State saved. Resume with: rooda flow resume {record['name']}"
         hint = [Line("warn", record["hint"])] if record["hint"] else []
-        return [Line("warn", again if record["reason"] == "signal" else f"WARNING: {again}"), *hint]
+        return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
     mine = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # merged into no branch, it would be lost again
@@ -71,11 +71,9 @@ def _end(record: Json) -> Line:
         cycles = f"limit {most}: {most - 1} full {'cycle' if most == 2 else 'cycles'}"
         text = f"Flow {record['name']} max-iterations-reached ({cycles}), target not met (total: {total})"
         passing = record["sensors"] and all(status == PASS for status in record["sensors"].values())
-        return Line(
-            "warn", f"WARNING: {text}" + ("; all sensors pass, but no controller judged that" if passing else "")
-        )
+        return warning(text + ("; all sensors pass, but no controller judged that" if passing else ""))
     what = record.get("error") or record["action"]  # a log of an earlier rooda has no error
-    return Line("error", f"ERROR: Flow {record['name']} ended with an error: {what} (total: {total})")
+    return error(f"Flow {record['name']} ended with an error: {what} (total: {total})")
 
 
 MAKERS = {

@@ -66,7 +66,7 @@ def _told(record: Json, seen: Seen) -> Iterator[Reason]:
 
 
 def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
-    said = LINES["run.ended"](record)[0].text.removeprefix("WARNING: ").removeprefix("ERROR: ")
+    said = LINES["run.ended"](record)[0].said
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
     text = "; ".join(filter(None, (said, stopped(record), rule)))
     last = seen.turn.get("node.ended", {})

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from rooda.model import Json
 from rooda.policy.spending import cause_of
 from rooda.report.goal_box import box
-from rooda.report.lines import Line
-
-_CRITERIA = "CRITERIA: "
+from rooda.report.lines import Line, warning
 
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
@@ -16,11 +14,10 @@ _ASCII = str.maketrans(
 )
 
 
-def plain(text: str) -> str:
+def plain(line: Line) -> Line:
     """For a terminal that knows ASCII only. Names of criteria stay what they are in the file."""
-    if text.startswith(_CRITERIA):
-        return _CRITERIA + json.dumps(json.loads(text.removeprefix(_CRITERIA)))
-    return text.translate(_ASCII).encode("ascii", "replace").decode()
+    text = line.ascii or line.text.translate(_ASCII).encode("ascii", "replace").decode()
+    return line._replace(said=text, label="")
 
 
 def _scored(record: Json) -> list[Line]:
@@ -42,7 +39,7 @@ def _planned(record: Json) -> list[Line]:
         *_info(f"Reversibility: type {record['reversibility']}", f"Criteria: {len(criteria)}", *criteria),
         *_info(*(["Must not:", *rules] if rules else [])),
         *_info(f"Steps: {len(record['steps'])}", *evidence),
-        *(Line("warn", f"WARNING: {note}", aside=True) for note in record["notes"]),
+        *(warning(note, aside=True) for note in record["notes"]),
     ]
 
 
@@ -65,8 +62,8 @@ def _started(record: Json) -> list[Line]:
         why = "The cost of calls is not known, so the budget can't be enforced"
         notes.append(f"{why}: the iteration limit is the only bound.")
     lost = record["type"] != "2A" and not record["git"]
-    warning = Line("warn", "WARNING: No git repository here: steps are not checkpointed.", aside=True)
-    return [*_info(start, *notes), *([warning] if lost else [])]
+    bare = warning("No git repository here: steps are not checkpointed.", aside=True)
+    return [*_info(start, *notes), *([bare] if lost else [])]
 
 
 def _resumed(record: Json) -> list[Line]:
@@ -87,15 +84,16 @@ def _iteration_started(record: Json) -> list[Line]:
 
 def _iteration_ended(record: Json) -> list[Line]:
     word = f"✓ {record['step']} complete" if record["accepted"] else f"✗ {record['step']} not complete"
-    return _info(
-        f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
-        "---LOOP_STATUS---",
-        f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
-        f"{_CRITERIA}{json.dumps(record['criteria'], ensure_ascii=False)}",
-        f"STUCK_COUNT: {record['stuck']}",
-        f"NEXT: {record['next']}",
-        "---END_STATUS---",
-    )
+    shown, in_ascii = (f"CRITERIA: {json.dumps(record['criteria'], ensure_ascii=each)}" for each in (False, True))
+    return [
+        *_info(
+            f"[LOOP] {word} | Progress: {record['done']}/{record['total']} | Next: {record['next_step']}",
+            "---LOOP_STATUS---",
+            f"EXIT_SIGNAL: {str(record['exit_signal']).lower()}",
+        ),
+        Line("info", shown, ascii=in_ascii),
+        *_info(f"STUCK_COUNT: {record['stuck']}", f"NEXT: {record['next']}", "---END_STATUS---"),
+    ]
 
 
 def _asked(record: Json) -> list[Line]:

@@ -19,7 +19,7 @@ class GoalScreen(Screen):
             sys.stdout.reconfigure(errors="replace")  # a C locale would refuse what it does not have
 
     def line(self, line: Line) -> None:
-        super().line(line._replace(text=plain(line.text)) if self._ascii else line)
+        super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
         """Where a person types, no status line stands."""

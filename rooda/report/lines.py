@@ -20,8 +20,22 @@ class Line(NamedTuple):
     """One line without its stamp."""
 
     level: str
-    text: str
+    said: str
     aside: bool = False  # not one of the catalogue: goes to stderr
+    label: str = ""  # what a screen puts before it
+    ascii: str = ""  # for a terminal that knows ASCII only, where signs can't just be replaced
+
+    @property
+    def text(self) -> str:
+        return self.label + self.said
+
+
+def warning(said: str, aside: bool = False) -> Line:
+    return Line("warn", str(said), aside, "WARNING: ")  # somebody may have changed the file
+
+
+def error(said: str, aside: bool = False) -> Line:
+    return Line("error", str(said), aside, "ERROR: ")
 
 
 def lines(record: Json) -> list[Line]:
@@ -76,18 +90,19 @@ def _number(record: Json) -> str:
 
 def _over_budget(record: Json) -> list[Line]:
     count = f"{'' if record['exact'] else '~'}{record['tokens']}"
-    return [_warn(f"Prompt exceeds token budget: {count} > {record['budget']}")]
+    return [warning(f"Prompt exceeds token budget: {count} > {record['budget']}")]
 
 
 def _truncated(record: Json) -> list[Line]:
     text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']})"
-    return [Line("warn", f"WARNING: {text}; only the end is read", aside=True)]
+    return [warning(f"{text}; only the end is read", aside=True)]
 
 
 def _iteration_ended(record: Json) -> list[Line]:
     if record["outcome"] == "interrupted":
         return []
-    found = [*_reason(record), *(_warn(f"{what}, consecutive failures: {_count(record)}") for what in faults(record))]
+    count = f"consecutive failures: {_count(record)}"
+    found = [*_reason(record), *(warning(f"{fault.text}, {count}") for fault in faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
         found.append(_info(f"Iteration {_number(record)} completed in {tenths(record['elapsed'])}"))
     return found
@@ -98,27 +113,34 @@ def _reason(record: Json) -> list[Line]:
     if not record.get("agent_outcome") or not record["message"]:
         return []
     said = record["message"].strip().splitlines()
-    return [Line("warn", f"WARNING: {record['agent_outcome']}: {said[0][:300]}", aside=True)] if said else []
+    return [warning(f"{record['agent_outcome']}: {said[0][:300]}", aside=True)] if said else []
 
 
 def _resting(record: Json) -> list[Line]:
     who = f"Usage limit of {record['account']}: waiting" if record.get("account") else "Waiting"
     text = f"{who} {whole(record['seconds'])} before the next call (until {record['until']})"
-    return [Line("warn", f"WARNING: {text}", aside=True)]
+    return [warning(text, aside=True)]
 
 
 def _count(record: Json) -> str:
     return f"{record['consecutive_failures']}/{record['failure_threshold']}"
 
 
-def faults(record: Json) -> list[str]:
-    """What made the iteration a failed one."""
+class Fault(NamedTuple):
+    """What made an iteration a failed one."""
+
+    text: str
+    of_gates: bool = False
+
+
+def faults(record: Json) -> list[Fault]:
     from rooda.policy.outcome import in_words
 
     if failed := in_words(record, _FAILED):
-        return [failed]
-    found = ["AI signaled FAILURE"] if record["promise"] == "FAILURE" else []
-    return [*found, f"Quality gates failed: {record['gates_failed']}"] if record["gates_failed"] else found
+        return [Fault(failed)]
+    found = [Fault("AI signaled FAILURE")] if record["promise"] == "FAILURE" else []
+    gates = [Fault(f"Quality gates failed: {record['gates_failed']}", True)] if record["gates_failed"] else []
+    return [*found, *gates]
 
 
 def _run_ended(record: Json) -> list[Line]:
@@ -130,13 +152,13 @@ def _run_ended(record: Json) -> list[Line]:
         end = [_info(f"AI signaled SUCCESS: completed after {record['iterations']} iterations (total: {total})")]
     elif reason == "failures":
         after = f"Aborting after {record['consecutive_failures']} consecutive failures"
-        end = [Line("error", f"ERROR: {after} ({record['iterations']} iterations completed, total: {total})")]
+        end = [error(f"{after} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "limit":
-        end = [_warn(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
+        end = [warning(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
     elif reason == "agent":
-        end = [Line("error", f"ERROR: Aborting: {record['note'].splitlines()[0][:400]}"), *_cure(record)]
+        end = [error(f"Aborting: {record['note'].splitlines()[0][:400]}"), *_cure(record)]
     elif reason == "prompt":
-        end = [Line("error", f"ERROR: {line}") for line in record["note"].splitlines()[:1]]
+        end = [error(line) for line in record["note"].splitlines()[:1]]
     else:
         end = [Line("warn", _interrupted(record))]
     timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
@@ -158,11 +180,11 @@ def _interrupted(record: Json) -> str:
 
 def _unsaved(record: Json) -> list[Line]:
     text = f"State could not be saved to {record['path']} ({record['why']}); the loop goes on without it"
-    return [Line("error", f"ERROR: {text}", aside=True)]
+    return [error(text, aside=True)]
 
 
 def _problem(record: Json) -> list[Line]:
-    return [Line("warn", f"WARNING: {record['text']}", aside=True)]
+    return [warning(record["text"], aside=True)]
 
 
 def _gate_ended(record: Json) -> list[Line]:
@@ -176,10 +198,6 @@ def _prompt_assembled(record: Json) -> list[Line]:
 
 def _info(text: str) -> Line:
     return Line("info", text)
-
-
-def _warn(text: str) -> Line:
-    return Line("warn", f"WARNING: {text}")
 
 
 _CURES = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rooda.model import Json
 from rooda.policy.visible import visible
-from rooda.report.lines import Line
+from rooda.report.lines import Line, warning
 
 LONGEST = 300  # characters of a plan, of a fix
 
@@ -85,7 +85,7 @@ def _phase(record: Json) -> list[Line]:
 def _breach(record: Json) -> list[Line]:
     what = "the loop ends" if record["last"] else "it is asked once more"
     text = f"{record['step']} broke its contract: {one_line(record['error'])}; {what}"
-    return [Line("warn", f"WARNING: {text}", aside=True)]
+    return [warning(text, aside=True)]
 
 
 def _checks(record: Json) -> list[Line]:
@@ -99,7 +99,7 @@ def _checks(record: Json) -> list[Line]:
 
 def _restored(record: Json) -> list[Line]:
     text = f"{record['artifact']} was changed during an agent's call; it was put back"
-    return [Line("warn", f"WARNING: {text}", aside=True)]
+    return [warning(text, aside=True)]
 
 
 def _boundary(record: Json) -> list[Line]:
@@ -113,7 +113,7 @@ def _ended(record: Json) -> list[Line]:
         lost = "It can't go on. Start a new loop with: rooda reflex new TASK"
         return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}")]
     if record["elsewhere"]:
-        lines = [Line("warn", "WARNING: this loop was ended by another command.", aside=True)]
+        lines = [warning("this loop was ended by another command.", aside=True)]
         return lines + _info(summary(record))
     return _info(summary(record))
 

@@ -127,8 +127,8 @@ def _failed(record: Json, seen: Seen, transcript: str) -> Iterator[Reason]:
     count = f"failures in a row: {record['consecutive_failures']} of {record['failure_threshold']}"
     words = record.get("message") or (PROMISE.replace("SUCCESS", "FAILURE") if record["promise"] == "FAILURE" else "")
     for fault in faults(record):
-        evidence = seen.red[0].get("output", "") if seen.red and fault.startswith("Quality gates") else transcript
-        yield Reason(*where, f"{fault}; {count}", evidence, words)
+        evidence = seen.red[0].get("output", "") if seen.red and fault.of_gates else transcript
+        yield Reason(*where, f"{fault.text}; {count}", evidence, words)
     for gate in seen.red:
         yield Reason(*where, f"gate {gate['gate']}: {gate['verdict']}", gate.get("output", ""))
 
@@ -189,7 +189,7 @@ def told(record: Json, seen: Seen) -> Iterator[Reason]:
         return
     for line in lines(record):
         if LEVELS[line.level] >= LEVELS["warn"]:
-            text = line.text.removeprefix("WARNING: ")
+            text = line.said if line.level == "warn" else line.text
             yield Reason(record["ts"], record.get("display", 0), "told", text)
 
 

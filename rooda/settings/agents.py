@@ -103,7 +103,7 @@ def _named(settings: Settings, found: Found) -> Agent:
 def _unknown(settings: Settings, found: Found) -> RoodaError:
     name, known = found.value, agents(settings)
     if name in settings.table("agents"):
-        where = settings.origin(("agents", name)).partition("(")[2].rstrip(")")
+        where = settings.place(("agents", name))
         return ConfigProblem(f"{where}: agents.{name}: the key 'command' is missing")
     near = nearest(name, known)
     what = f"{found.where}: unknown agent {name!r}; known are {', '.join(known) or 'none'}"

@@ -32,7 +32,7 @@ class Found(NamedTuple):
         """The beginning of a sentence about it: FILE:LINE: KEY, or the flag or variable."""
         if self.layer.path:
             return f"{self.layer.at(self.path)}: {dotted(self.path)}"
-        return self.origin.partition("(")[2].rstrip(")")
+        return self.layer.place(self.path)
 
 
 class Lookup(NamedTuple):

@@ -33,7 +33,7 @@ def _shipped() -> dict[str, Any]:
 def _price(settings: Settings, name: str, table: dict[str, Any]) -> Price:
     for key in ("input", "output"):
         if key not in table:
-            where = settings.origin(("prices", name)).partition("(")[2].rstrip(")")
+            where = settings.place(("prices", name))
             hint = f"The keys of a price are {', '.join(PRICE)}, in dollars per million tokens."
             raise ConfigProblem(f"{where}: {dotted(('prices', name))}: the key {key!r} is missing", hint)
     fresh = float(table["input"])

@@ -24,11 +24,16 @@ class Layer(NamedTuple):
     lines: Mapping[Path, int] = {}
 
     def origin(self, path: Path) -> str:
+        """The tier, and the place in it."""
+        return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.place(path)})"
+
+    def place(self, path: Path) -> str:
+        """The variable, the flag, or FILE:LINE; "" for what ships."""
         if self.tier == ENVIRONMENT:
-            return f"{ENVIRONMENT} ({variable_of(str(path[1]))})"
+            return variable_of(str(path[1]))
         if self.tier == FLAG:
-            return f"{FLAG} ({flag_of(str(path[-1]))})"
-        return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.at(path)})"
+            return flag_of(str(path[-1]))
+        return "" if self.tier == BUILT_IN else self.at(path)
 
     def at(self, path: Path) -> str:
         """FILE:LINE, or FILE where the line is unknown."""
@@ -69,6 +74,10 @@ class Settings(NamedTuple):
     def origin(self, path: Path) -> str:
         """Where the value at `path` comes from; "" when it is nowhere."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
+
+    def place(self, path: Path) -> str:
+        """The variable, flag or FILE:LINE that has the value at `path`; "" when it ships or is nowhere."""
+        return next((layer.place(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def folder(self, path: Path) -> str:
         """Where the file lies that a person wrote and that has the value at `path`; "" when none has it."""

@@ -10,7 +10,7 @@ from typing import Any
 from rooda.errors import Undecided
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex_events
-from rooda.loops.reflex_state import ELSEWHERE, EVALUATE, RUNNING, State, encoded
+from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
 from rooda.model import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place
@@ -115,7 +115,7 @@ class ReflexStore:
         disk = reflex_files.read_state(self._place)
         if disk is None or disk.run_id != self._state.run_id or disk.status == RUNNING:
             return None
-        return disk._replace(error=ELSEWHERE)
+        return disk._replace(elsewhere=True)
 
     def history(self) -> list[Json]:
         """Every event so far; only what is new is parsed."""

@@ -172,3 +172,23 @@ def test_a_nodes_error_is_read_back_from_its_commit() -> None:
     assert found == boundary
     done = Boundary("main", "2", NodeState(2, "running", (), "x", "error: said the agent"))
     assert read(message(done)) == done
+
+
+def test_the_evidence_of_a_red_gate() -> None:
+    """The gate's output, whatever it is called; of any other fault the transcript."""
+    turn: Json = {"event": "iteration.ended", "ts": "t", "display": 1, "outcome": "failure", "ended": "exit"}
+    turn |= {"note": "", "exit_code": 0, "limit": 0.0, "message": "", "agent_outcome": "", "promise": "FAILURE"}
+    turn |= {"consecutive_failures": 1, "failure_threshold": 3, "gates_failed": "lint (exit 1)", "loop": "ooda"}
+    turn |= {"iteration": 0, "max_iterations": 3, "elapsed": 1.0}
+    gate: Json = {"event": "gate.ended", "ts": "t", "gate": "lint", "verdict": "exit 1", "output": "/gate"}
+    gate |= {"loop": "ooda", "elapsed": 1.0}
+    call: Json = {"event": "agent.ended", "ts": "t", "transcript": "/call", "call": "iteration", "loop": "ooda"}
+    found = [reason.evidence for reason in why.reasons([call, gate, turn], alive=True)]
+    assert found == ["/call", "/gate", "/gate"]
+
+
+def test_a_label_is_no_part_of_what_is_said() -> None:
+    """A screen puts WARNING before it, `why` does not."""
+    record: Json = {"event": "problem", "ts": "t", "display": 1, "loop": "ooda", "text": "WARNING: as it was written"}
+    assert [line.text for line in lines(record)] == ["WARNING: WARNING: as it was written"]
+    assert [reason.rule for reason in why.reasons([record], alive=True)] == ["WARNING: as it was written"]

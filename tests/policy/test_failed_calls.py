@@ -51,7 +51,7 @@ def test_a_failed_call_in_the_words_of_each_loop(reply: Reply) -> None:
 def test_a_failed_call_on_the_screen(reply: Reply) -> None:
     """From the event, where the outcome has another name."""
     record = {**reply._asdict(), "agent_outcome": reply.outcome, "gates_failed": ""}
-    assert lines.faults(record) == [ON_SCREEN[reply]]
+    assert [fault.text for fault in lines.faults(record)] == [ON_SCREEN[reply]]
 
 
 def test_a_call_that_went_well_has_no_fault() -> None:

@@ -1,7 +1,7 @@
 """What a loop came to, for the screen, the log and `stop`."""
 
 from rooda.loops.reflex_events import JUDGED
-from rooda.loops.reflex_state import ELSEWHERE, RUNNING, State
+from rooda.loops.reflex_state import RUNNING, State
 from rooda.model import Json
 from rooda.policy import reflex_score as scoring
 from rooda.stores import reflex_files
@@ -24,8 +24,8 @@ def summary(place: Place, state: State) -> Json:
         "stop_reason": state.stop["reason"],
         "reason": state.stop["reason"],
         "note": _why(state),
-        "error": "" if state.error == ELSEWHERE else state.error,
-        "elsewhere": state.error == ELSEWHERE,
+        "error": state.error,
+        "elsewhere": state.elsewhere,
         "artifact": place.shown_artifact,
     }
     if state.stop["reason"] == "iteration_limit" and found and not found["passed"]:
@@ -40,7 +40,8 @@ def _why(state: State) -> str:
     if state.status == RUNNING:
         return ""
     if not found or reason not in JUDGED:
-        return state.error or f"stopped by a person: {reason}"
+        ended = "ended from outside" if state.elsewhere else f"stopped by a person: {reason}"
+        return state.error or ended
     threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
     score = f"score {scoring.hundredths(found['score'])}, {threshold}"
     left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
