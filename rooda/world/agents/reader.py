@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooda.model import Json
-
 if TYPE_CHECKING:
+    from rooda.model import Json
     from rooda.world.agents.gathered import Gathered
 
 # The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.
@@ -29,13 +28,13 @@ class SessionFiles(NamedTuple):
     folder: str  # its folder else, in HOME
     place: tuple[str, ...]  # in it; {session} is the id, {short} its beginning, a pattern is any that fits
     telling: tuple[bytes, ...]  # one of these is in each line that matters
-    take: Callable[[Json, "Gathered"], None]
+    take: Callable[["Json", "Gathered"], None]
 
 
 class Reader(NamedTuple):
     """Facts about one CLI, and about others that print its records. Each file in `readers/` has one, named READER."""
 
-    record: Callable[[Json, "Gathered"], None] | None = None  # takes one JSON record
+    record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, where the output is not JSON
     noise: Callable[[str, "Gathered"], None] | None = None  # takes a line that is no record but tells something
     last: tuple[str, ...] = ()  # types of its final record; it may hang after that
