@@ -53,7 +53,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return read
 
 
-def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[click.Parameter]:  # type: ignore[type-arg]
+def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[click.Option]:  # type: ignore[type-arg]
     """The options of the keys of one group. `types`: values that are judged in other words than the settings'."""
     return [_option(key, row.flag, row, types.get(key)) for key, row in keys.items() if row.flag and row.group == group]
 

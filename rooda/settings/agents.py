@@ -18,7 +18,7 @@ def agent_of(look: Lookup) -> Agent | None:
     if found is None:
         return None
     agent = _raw(look.settings, found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
-    patience = {"on_limit": look.value("on_limit", "wait"), "fallback": _fallback(look)}
+    patience = {"on_limit": look.value("on_limit"), "fallback": _fallback(look)}
     return restricted(look, agent)._replace(model=_model(look, agent), **patience)
 
 

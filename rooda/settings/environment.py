@@ -5,10 +5,8 @@ from typing import Any
 
 from rooda.settings.kinds import Kind, meant, shown
 from rooda.settings.lines import Tree
-from rooda.settings.schema import LOOP, OLDER, variable_of
+from rooda.settings.schema import LOOP, OLDER, VARIABLES, variable_of
 from rooda.settings.shapes import called
-
-PREFIX = "ROODA_LOOP_"
 
 
 def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:
@@ -16,8 +14,8 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
     loop: Tree = {}
     problems: list[str] = []
     warnings: list[str] = []
-    for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name].strip()):
-        key = variable.removeprefix(PREFIX).lower() if variable.isupper() else ""
+    for variable in sorted(name for name in environ if name.startswith(VARIABLES) and environ[name].strip()):
+        key = variable.removeprefix(VARIABLES).lower() if variable.isupper() else ""
         if key in OLDER:
             warnings.append(f"{variable}: is now called {variable_of(OLDER[key])}")
             key = OLDER[key]

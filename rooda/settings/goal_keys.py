@@ -2,11 +2,27 @@
 
 from rooda.settings.kinds import AMOUNT, FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import Key
+from rooda.settings.shapes import Key, Option
 
+ITERATIONS, BUDGET = 10, 25
 OWN = {
-    "max_iterations": Key(whole(1), "iterations after which a goal pauses", default=10),
-    "budget": Key(AMOUNT, "dollars after which a goal pauses", default=25),
+    "max_iterations": Key(
+        whole(1),
+        "iterations after which a goal pauses",
+        default=ITERATIONS,
+        flag=Option(
+            f"Iterations after which it pauses (default {ITERATIONS}, at most 50)",
+            ("-n", "--iterations", "--max-iterations", "iterations"),
+        ),
+        group="limit",
+    ),
+    "budget": Key(
+        AMOUNT,
+        "dollars after which a goal pauses",
+        default=BUDGET,
+        flag=Option(f"Dollars after which it pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
+        group="limit",
+    ),
     "verify_timeout": Key(SECONDS, "seconds one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(
         word("agent", "verified"), "who says that it is done: the agent too, or checks alone", default="agent"

@@ -50,7 +50,8 @@ class Lookup(NamedTuple):
                     return Found(table[key], layer, (*path, key))
         return None
 
-    def value(self, key: str, default: Any) -> Any:
+    def value(self, key: str, default: Any = None) -> Any:
+        """A key whose row has a default needs none here: config/rooda.toml has it."""
         found = self.find(key)
         return default if found is None else found.value
 

@@ -309,8 +309,6 @@ PRICE = {
     "written": Key(AMOUNT, "tokens that are written into a cache; the price of input when left out"),
 }
 
-TABLES = ("loop", "procedures", "reflex", "flow", "goal", "agents", "models", "prices", "ai_cmd_aliases", "hooks")
-
 OLDER = {"default_max_iterations": "default_iterations"}
 
 _COMMANDS = """
@@ -327,6 +325,9 @@ def flag_of(key: str) -> str:
     return ((row and row.flag) or Option("")).flag(key)
 
 
+VARIABLES = "ROODA_LOOP_"
+
+
 def variable_of(key: str) -> str:
     """The environment's word for a setting of [loop]."""
-    return "ROODA_LOOP_" + key.upper()
+    return VARIABLES + key.upper()

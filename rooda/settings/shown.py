@@ -6,7 +6,8 @@ from typing import Any
 from rooda.settings.check import dotted
 from rooda.settings.lines import Path
 from rooda.settings.lookup import lookup
-from rooda.settings.schema import LOOP, TABLES
+from rooda.settings.loop_kinds import TABLES
+from rooda.settings.schema import LOOP
 from rooda.settings.tiers import Settings
 
 

@@ -35,7 +35,7 @@ def go(
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)
             guard = Guard(repo, root, name)
-            verify = not here.look.value("no_verify", False)
+            verify = not here.look.value("no_verify")
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
             store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
             session.tell("run.resumed" if resumed else "run.started", **_opening(here, state, done))

@@ -38,7 +38,7 @@ class Ready(NamedTuple):
 
     @property
     def native(self) -> bool:
-        return bool(self.look.value("sensors", "agent") == "native")
+        return bool(self.look.value("sensors") == "native")
 
     def ways(self) -> Ways:
         from rooda.cli.flow.inner import loop_of
@@ -47,7 +47,7 @@ class Ready(NamedTuple):
             self.setup,
             partial(flow_agents.agent_for, self.look, self.agent),
             self.native,
-            float(self.look.value("sensor_timeout", 0)),
+            float(self.look.value("sensor_timeout")),
             loop_of(self.agent),
         )
 

@@ -8,6 +8,7 @@ import click
 from rooda.cli import options
 from rooda.cli.group import DASH_H, InOrder
 from rooda.cli.where import relocated, where
+from rooda.settings.goal_keys import OWN
 
 
 def _verb(name: str, module: str, about: str, *params: click.Parameter) -> click.Command:
@@ -43,17 +44,11 @@ class _Dollars(click.FloatRange):
 
 
 def _limits(more: str) -> list[click.Parameter]:
-    return [
-        click.Option(
-            ["-n", "--iterations", "--max-iterations", "iterations"], type=click.IntRange(min=1), metavar="N",
-            help=f"Iterations after which it pauses (default 10, at most 50){more}.",
-        ),
-        click.Option(
-            ["--budget"], type=_Dollars(), metavar="DOLLARS",
-            help=f"Dollars after which it pauses (default 25, at most 100){more}.",
-        ),
-        _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars."),
-    ]  # fmt: skip
+    """`more`: the end of what their help says."""
+    limits = options.of(OWN, "limit", max_iterations=click.IntRange(min=1), budget=_Dollars())
+    for limit in limits:
+        limit.help = f"{limit.help}{more}."
+    return [*limits, _flag("--force-limits", help="Allow more than 50 iterations or 100 dollars.")]
 
 
 def _spec() -> list[click.Parameter]:

@@ -32,7 +32,7 @@ class Ready(NamedTuple):
     headless: bool = False  # nobody is to be asked, terminal or not
 
     def number(self, key: str) -> float:
-        return float(self.look.value(key, 0))
+        return float(self.look.value(key))
 
 
 def ready(where: Where, typed: Json) -> Ready:

@@ -114,7 +114,7 @@ def _spec(where: Where, look: Lookup, command: str, output: str) -> Spec:
         cwd=where.workspace,
         env=os.environ,
         output=output,
-        timeout=float(look.value("verify_timeout", 0)),
-        grace=float(look.value("kill_grace", 5)),
-        cap=int(look.value("max_output_buffer", 0)),
+        timeout=float(look.value("verify_timeout")),
+        grace=float(look.value("kill_grace")),
+        cap=int(look.value("max_output_buffer")),
     )

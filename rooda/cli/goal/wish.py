@@ -59,9 +59,9 @@ def wish(ready: Ready, where: Where, typed: Json) -> Wish:
         budget=budget(ready, typed),
         limits=ready.setup.budget,
         blind=blind(ready),
-        exit_signal_source=str(look.value("exit_signal_source", "agent")),
-        must_not_judge=bool(look.value("must_not_judge", False)),
-        observation_evidence=str(look.value("observation_evidence", "person")),
+        exit_signal_source=str(look.value("exit_signal_source")),
+        must_not_judge=bool(look.value("must_not_judge")),
+        observation_evidence=str(look.value("observation_evidence")),
     )
 
 

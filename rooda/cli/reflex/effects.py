@@ -41,9 +41,9 @@ class Effects:
     ) -> None:
         self._session, self._place, self._store, self._ready = session, place, store, ready
         self._say, self._shows, self._commands = session.tell, shows, commands
-        self._sequential = bool(ready.look.value("sequential", False))
+        self._sequential = bool(ready.look.value("sequential"))
         self._retryable = False  # may the same call go well a little later?
-        self._check_timeout = float(ready.look.value("check_timeout", 30))
+        self._check_timeout = float(ready.look.value("check_timeout"))
 
     def world(self) -> World:
         return World(

@@ -30,7 +30,7 @@ def go(
     made, screen = ready.setup, ready.screen
     bounds = made.bounds._replace(max_output_buffer=min(made.bounds.max_output_buffer, CAP))  # of the check commands
     look = ready.look
-    sequential, extraction = bool(look.value("sequential", False)), str(look.value("extraction", "strict"))
+    sequential, extraction = bool(look.value("sequential")), str(look.value("extraction"))
     how = How(place.shown_artifact, sequential, extraction, _names_of(place.workspace))
     with Signals() as signals:
         tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)

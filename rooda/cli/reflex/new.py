@@ -86,7 +86,7 @@ def _proposed(task: str, here: Where, asked: Asked, made: Ready, typed: Json) ->
     shown = "rules of both phases hold" if any(rule.phase == "B" for rule in drafted.criteria.rules) else "rules hold"
     first = " ".join(task.split())
     ideal = typed["ideal_result"] or drafted.ideal or f"{first[:120]}: all {shown}"
-    limit = int(made.look.value("max_iterations", 4))
+    limit = int(made.look.value("max_iterations"))
     criteria = drafted.criteria._replace(thresholds=thresholds)
     return Proposal(task, ideal, alias, criteria, drafted.origin, limit)
 
