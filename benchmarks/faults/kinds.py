@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tests.kit import kinds
+
 Json = dict[str, Any]
 PHASES = ("observe", "orient", "decide", "act")
 RULES = [
@@ -159,12 +161,12 @@ OODA_STATE, COURSES = ".rooda/state/build.json", ".ai-factory/evolution/courses"
 OODA = Kind(
     "ooda",
     _ooda,
-    ("build", "-n", str(TURNS)),
+    kinds.ooda(TURNS),
     lambda folder: ("resume", "build"),
     tuple(frozenset([f"iteration {number}"]) for number in range(1, TURNS + 1)),
     lambda folder: os.path.exists(os.path.join(folder, OODA_STATE)),
     lambda folder: not os.path.exists(os.path.join(folder, OODA_STATE)) and _any(folder, f"made/{TURNS}"),
-    (".rooda/state",),
+    kinds.KINDS["ooda"].public,
     {
         "build.json": {
             **dict.fromkeys(("iteration", "max_iterations", "consecutive_failures", "failure_threshold"), int),
@@ -177,18 +179,15 @@ OODA = Kind(
 REFLEX = Kind(
     "reflex",
     _reflex,
-    (
-        *("reflex", "new", "The courses", "--alias", "courses", "--rules", "rules.json", "--confirm-criteria"),
-        *("--max-iterations", "4", "--confirm-max-iterations", "4"),
-    ),
-    lambda folder: ("reflex", "resume"),
+    kinds.reflex(4, "courses"),
+    lambda folder: kinds.KINDS["reflex"].resume,
     _calls(
         *("plan 1 A", "produce 1 A, prepare 1 A", "prepare 1 B", "evaluate 1 B", "critique 1 B", "refine 1 B"),
         *("plan 2 B", "produce 2 B, prepare 2 B", "evaluate 2 B"),
     ),
     lambda folder: _any(folder, f"{COURSES}/run.json", f"{COURSES}/history.jsonl"),
     lambda folder: load(folder, f"{COURSES}/run.json").get("status") not in (None, "running"),
-    (".ai-factory",),
+    kinds.KINDS["reflex"].public,
     {
         "current.json": dict.fromkeys(("active_run_id", "task_alias", "status", "updated_at"), str),
         "run.json": {**dict.fromkeys(("run_id", "task_alias", "status"), str), "iteration": int},
@@ -199,8 +198,8 @@ REFLEX = Kind(
 FLOW_KIND = Kind(
     "flow",
     _flow,
-    ("flow", "run", "do it"),
-    lambda folder: ("flow", "resume", *_failed_run(folder)),
+    kinds.flow(),
+    lambda folder: (*kinds.KINDS["flow"].resume, *_failed_run(folder)),
     _calls(
         "sensor 0 outer 0",
         *(
@@ -227,12 +226,12 @@ FLOW_KIND = Kind(
 GOAL = Kind(
     "goal",
     _goal,
-    ("goal", "run", SPEC),
-    lambda folder: ("goal", "continue"),
+    kinds.goal(name=SPEC),
+    lambda folder: kinds.KINDS["goal"].resume,
     _calls("plan 1", "step 1", "step 2", "step 3"),
     lambda folder: _any(folder, ".loop/run.json", ".loop/iterations.jsonl"),
     lambda folder: load(folder, ".loop/state.json").get("status") == "completed" and _any(folder, ".loop/summary.md"),
-    (".loop",),
+    kinds.KINDS["goal"].public,
     {
         "state.json": {"status": str, "iteration": int},
         "run.json": {},

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.bench import write
 from benchmarks.goals.flow import topology
 from benchmarks.goals.goal import plan
-from benchmarks.goals.reflex import rules
+from tests.kit import kinds
 
 MANY = 1000
 IGNORED = ("said", "calls", "doubled", "limits.told", ".rooda/", ".loop/", ".ai-factory/")
@@ -44,13 +44,16 @@ promise_signals = true
 """
 
 
+Counter = Callable[[str], tuple[str, int]]
+
+
 class Kind(NamedTuple):
     """One kind of loop."""
 
     name: str
     begin: Callable[[int], list[str]]  # the words that begin the n-th run
     resume: list[str]
-    counter: Callable[[str], tuple[str, int]]  # which run, and how far it is; ("", 0) when there is none
+    counter: Counter  # which run, and how far it is; ("", 0) when there is none
     json: tuple[str, ...]  # files that must be whole at any moment
     lines: tuple[str, ...]  # files whose every line must be, but for a torn last one
 
@@ -58,7 +61,7 @@ class Kind(NamedTuple):
 def furnish(folder: str, agent: str, env: Mapping[str, str]) -> None:
     """Whatever any of the four wants to find; a repository with a commit."""
     write(os.path.join(folder, "rooda.toml"), SETTINGS % json.dumps(agent) + "".join(f'{p} = "{p}"\n' for p in PHASES))
-    write(os.path.join(folder, "rules.json"), json.dumps(rules(1)))
+    write(os.path.join(folder, "rules.json"), kinds.rules())
     write(os.path.join(folder, "plan.json"), json.dumps(plan(20)))
     write(os.path.join(folder, ".gitignore"), "".join(f"/{name}\n" for name in IGNORED))
     for name in ("controller", "sensor", "actuator"):
@@ -101,26 +104,23 @@ def _goal(folder: str) -> tuple[str, int]:
     return str(run.get("started_at", "")), _state(".loop/state.json", "spec")(folder)[1]
 
 
-def _one(name: str) -> list[str]:
-    return ["--confirm-criteria", "--max-iterations", str(MANY), "--confirm-max-iterations", str(MANY), "--alias", name]
+_LIMIT = ["--iterations", str(MANY), "--force-limits"]
+_PLANNED = ["--plan", "plan.json", "--score", "2,2,2,2,2", "--fresh"]
 
 
-_MORE = ["--iterations", str(MANY), "--force-limits"]
-_REFLEX = ".ai-factory/evolution/soak-*/"
+def _kind(name: str, begin: Callable[[int], list[str]], resume: list[str], counter: Counter) -> Kind:
+    row = kinds.KINDS[name]
+    return Kind(name, begin, [*row.resume, *resume], counter, row.whole, row.lines)
+
+
 KINDS = (
-    Kind(
-        "ooda", lambda _: ["soak", "-n", "0"], ["resume", "soak"],
-        _state(".rooda/state/soak.json", "started_at"), (".rooda/state/*.json",), (),
+    _kind("ooda", lambda _: [*kinds.ooda(0, "soak")], ["soak"], _state(".rooda/state/soak.json", "started_at")),
+    _kind(
+        "reflex",
+        lambda n: [*kinds.reflex(MANY, f"soak-{n:04d}")],
+        [],
+        _state(".ai-factory/evolution/soak-*/run.json", "run_id"),
     ),
-    Kind(
-        "reflex", lambda n: ["reflex", "new", "a task", "--rules", "rules.json", *_one(f"soak-{n:04d}")],
-        ["reflex", "resume"], _state(f"{_REFLEX}run.json", "run_id"),
-        (f"{_REFLEX}run.json", ".ai-factory/evolution/current.json"), (f"{_REFLEX}history.jsonl",),
-    ),
-    Kind("flow", lambda _: ["flow", "run", "go on", "--new"], ["flow", "resume"], _commits, (), ()),
-    Kind(
-        "goal", lambda _: ["goal", "run", "a task", "--plan", "plan.json", "--score", "2,2,2,2,2", *_MORE, "--fresh"],
-        ["goal", "continue", *_MORE], _goal,
-        (".loop/state.json", ".loop/run.json"), (".loop/iterations.jsonl",),
-    ),
-)  # fmt: skip
+    _kind("flow", lambda _: [*kinds.flow(), "--new"], [], _commits),
+    _kind("goal", lambda _: [*kinds.goal(MANY, "a task"), *_PLANNED], _LIMIT, _goal),
+)

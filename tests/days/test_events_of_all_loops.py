@@ -11,7 +11,8 @@ import pytest
 import tomli_w
 
 from kit.background import prepare
-from kit.loops import CLAIM, Loops
+from kit.kinds import CLAIM
+from kit.loops import Loops
 from kit.workspace import Ran, Workspace, until
 from tests.days.test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 

@@ -6,18 +6,11 @@ import signal
 from contextlib import suppress
 from typing import Any
 
+from . import kinds
 from .workspace import FAKE_AI, Workspace, until
 
-KINDS = ("ooda", "reflex", "flow", "goal")
+KINDS = tuple(kinds.KINDS)
 HOLD = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
-RULES = [{"id": "a.correctness.one", "severity": "fail", "description": "one"}]
-PLAN = {
-    "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 2),
-    "reversibility": "2A",
-    "workflow_gate": {"kind": "library_search", "evidence": "No library exists because this is a test."},
-    "criteria": [{"name": "made", "command": "test -f made"}],
-    "steps": [{"name": "make", "criteria": ["made"]}],
-}
 
 
 def rows(ws: Workspace, *words: str) -> list[dict[str, Any]]:
@@ -69,19 +62,18 @@ def begin(ws: Workspace, kind: str) -> None:
 def _ooda(ws: Workspace, hold: str) -> list[str]:
     ws.side("iteration-2", hold)
     ws.side("iteration-3", hold)
-    return ["build", "-n", "3"]
+    return [*kinds.ooda(3)]
 
 
 def _reflex(ws: Workspace, hold: str) -> list[str]:
     ws.config(f"[reflex]\nai_cmd = {json.dumps(FAKE_AI)}\nexec_checks = 'skip'\n")
-    ws.write("rules.json", json.dumps(RULES))
-    ws.out("plan", json.dumps({"plan": ["a", "b", "c"]}))
+    ws.write("rules.json", kinds.rules())
+    ws.out("plan", json.dumps(kinds.STEPS))
     ws.side("produce", hold)
     ws.out("produce", "# Page\n")
     ws.out("prepare", json.dumps({"checks": []}))
-    ws.out("evaluate", json.dumps({"rule_results": [{"id": RULES[0]["id"], "verdict": "pass", "details": "seen"}]}))
-    confirmed = ["--confirm-criteria", "-n", "2", "--confirm-max-iterations", "2", "--alias", "page", "--sequential"]
-    return ["reflex", "new", "A page", "--rules", "rules.json", *confirmed]
+    ws.out("evaluate", json.dumps({"rule_results": [{"id": kinds.RULE["id"], "verdict": "pass", "details": "seen"}]}))
+    return [*kinds.reflex(2), "--sequential"]
 
 
 def _flow(ws: Workspace, hold: str) -> list[str]:
@@ -89,16 +81,16 @@ def _flow(ws: Workspace, hold: str) -> list[str]:
 
     flow = Flow(ws).scenario("S1")
     flow.say("actuator-main", f"!sh {hold}\n!edit src.txt one\n## What Was Done\n\none\n")
-    return ["flow", "run", "do it"]
+    return [*kinds.flow()]
 
 
 def _goal(ws: Workspace, hold: str) -> list[str]:
     ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
-    ws.write("plan.json", json.dumps(PLAN))
+    ws.write("plan.json", json.dumps(kinds.plan(2)))
     ws.side("step-1", hold)
     ws.side("step-2", "touch made")
-    ws.out("step-2", "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n")
-    return ["goal", "run", "Make it", "--plan", "plan.json", "--headless", "--yes"]
+    ws.out("step-2", kinds.CLAIM)
+    return [*kinds.goal(), "--plan", "plan.json", "--headless", "--yes"]
 
 
 def calls(ws: Workspace, kind: str) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import flow as flow_kit
+from . import kinds
 from . import reflex as reflex_kit
 from .goal import SPEC, Goals
 from .workspace import FAKE_AI, Ran, Running, Workspace, until
@@ -201,23 +202,22 @@ def _goal_done(four: Four) -> bool:
     return state["status"] == "completed" and rows == [0, 1, 2, 3]
 
 
-CONFIRMED = ("--confirm-criteria", "--confirm-max-iterations", "4")
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("ooda", Workspace, _ooda, ("build", "-n", "2"), _ooda_done, (".rooda/state",), 2, "build"),
+        Kind("ooda", Workspace, _ooda, kinds.ooda(2), _ooda_done, kinds.KINDS["ooda"].public, 2, "build"),
         Kind(
             "reflex",
             Workspace,
             _reflex,
-            ("reflex", "new", reflex_kit.TASK, "--rules", "rs.json", *CONFIRMED),
+            kinds.reflex(4, reflex_kit.ALIAS, "rs.json"),
             _reflex_done,
-            (".ai-factory",),
+            kinds.KINDS["reflex"].public,
             4,
             reflex_kit.ALIAS,
         ),
-        Kind("flow", Workspace, _flow, ("flow", "run", "do it"), _flow_done, (".ai-loop", ".git"), 5),
-        Kind("goal", Goals, _goal, ("goal", "run", SPEC), _goal_done, (".loop",), 4, "goal", first=2),
+        Kind("flow", Workspace, _flow, kinds.flow(), _flow_done, kinds.KINDS["flow"].public, 5),
+        Kind("goal", Goals, _goal, kinds.goal(name=SPEC), _goal_done, kinds.KINDS["goal"].public, 4, "goal", first=2),
     )
 }
 

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from . import kinds
 from .flow import AGENT, Flow
 from .workspace import FAKE_AI, Ran, Running, Workspace
 
-RULE = {"id": "a.correctness.one", "severity": "fail", "description": "one"}
-CHECK = {"rule_id": RULE["id"], "type": "content", "search": "one", "expected": "it is there"}
-CLAIM = "---LOOP_STATUS---\nEXIT_SIGNAL: true\n---END_STATUS---\n"
+CHECK = {"rule_id": kinds.RULE["id"], "type": "content", "search": "one", "expected": "it is there"}
 
 
 class Loops:
@@ -25,7 +24,7 @@ class Loops:
 
     def start(self, kind: str) -> Running:
         """One that goes on while the test looks at it; a flow's actuator says where it is, and stays."""
-        words = {"ooda": ["build", "-n", "9"], "flow": ["flow", "run", "do it"]}.get(kind)
+        words = {"ooda": [*kinds.ooda(9)], "flow": [*kinds.flow()]}.get(kind)
         if kind == "reflex":
             words = self.reflex_words()
         elif kind == "goal":
@@ -39,14 +38,14 @@ class Loops:
 
     def ooda(self, *words: str, **how: Any) -> Ran:
         self.settings()
-        return self.ws.rooda("build", "-n", "9", *words, **how)
+        return self.ws.rooda(*kinds.ooda(9), *words, **how)
 
     def reflex_words(self, *words: str) -> list[str]:
         """One rule of one word; the artifact holds it from the beginning."""
         self.settings()
-        self.ws.write("rules.json", json.dumps([RULE]))
+        self.ws.write("rules.json", kinds.rules())
         for name, text in {
-            "plan": json.dumps({"plan": ["a", "b", "c"]}),
+            "plan": json.dumps(kinds.STEPS),
             "produce": "# Page\n\none\n",
             "prepare": json.dumps({"checks": [CHECK]}),
         }.items():
@@ -63,18 +62,11 @@ class Loops:
     def goal_words(self, *words: str) -> list[str]:
         """One criterion, one step that makes it true and claims so."""
         self.settings()
-        made: dict[str, Any] = {
-            "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),
-            "reversibility": "2A",
-            "workflow_gate": {"kind": "library_search", "evidence": "this or that"},
-            "criteria": [{"name": "made", "command": "test -f made"}],
-            "steps": [{"name": "make", "criteria": ["made"]}],
-        }
-        self.ws.write("plan.json", json.dumps(made))
+        self.ws.write("plan.json", json.dumps(kinds.plan()))
         if not Path(self.ws.fake, "step-1.sh").exists():
             self.ws.side("step-1", "touch made")
-        self.ws.out("step", CLAIM)
-        return ["goal", "run", "Make it", "--plan", "plan.json", *words]
+        self.ws.out("step", kinds.CLAIM)
+        return [*kinds.goal(), "--plan", "plan.json", *words]
 
     def flow(self, *words: str, scenario: str = "S1", **how: Any) -> Ran:
         """Measured, controlled, acted, complete; the kit's agent."""

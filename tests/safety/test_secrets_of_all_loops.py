@@ -8,7 +8,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from kit.loops import RULE, Loops
+from kit.kinds import RULE
+from kit.loops import Loops
 from kit.workspace import Ran, Workspace
 
 KEY = 'sk+test/0123 "456789"=abcdef\\x'
