@@ -143,7 +143,7 @@ def tied(state: GoalState, step: str) -> tuple[str, ...]:
     for each in state.brief.steps:
         if each.name == step:
             return tuple(name for name in each.criteria if name in known)
-    wanted = step.removeprefix(SATISFY)
+    wanted = step.removeprefix(SATISFY)  # of a step that was added: state.json has its name and nothing else
     return tuple(name for name in sorted(known, key=len, reverse=True) if wanted.startswith(name))[:1]
 
 
