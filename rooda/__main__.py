@@ -1,4 +1,4 @@
-from rooda.cli import main
+from rooda.startup import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
-FLOORS = ["cli", "report", "stores", "loops", "settings", "world", "prompting", "policy"]
+FLOORS = ["startup", "cli", "report", "stores", "loops", "settings", "world", "prompting", "policy"]
 FLOORS += ["model", "terms", "kernel", "errors"]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 AGENTS = ("world/agents/demo_agent.py", "world/agents/demo_flow.py")  # programs of their own; no door is for them
@@ -39,8 +39,8 @@ WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "ma
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip
 STARTING = {"fork", "forkpty", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp", "system", "popen", "spawnv"}
-STARTERS = {"world/spawn.py", "world/guardian.py", "world/background.py", "world/utf8.py"}
-SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py", "world/utf8.py")
+STARTERS = {"world/spawn.py", "world/guardian.py", "world/background.py", "startup.py"}
+SPEAKING = ("cli/", "report/", "world/person.py", "world/goal_asking.py", "startup.py")
 
 
 def name_of(path: Path) -> str:
@@ -117,7 +117,7 @@ HEAVY = ("rich", "tiktoken", "yaml", "psutil", "asyncio", "logging", "importlib.
 def loaded_by(arguments: list[str], environment: dict[str, str], folder: Path) -> set[str]:
     """Modules that are loaded when the command has ended."""
     code = (
-        "import sys; from rooda.cli import main; code = main(sys.argv[1:]);"
+        "import sys; from rooda.startup import main; code = main(sys.argv[1:]);"
         "sys.stdout.flush(); print('LOADED', *sys.modules, file=sys.stderr); sys.exit(code)"
     )
     ran = subprocess.run(
@@ -140,7 +140,7 @@ def test_cheap_questions_load_nothing_heavy(arguments: list[str], tmp_path: Path
 def test_completion_loads_nothing_heavy(tmp_path: Path) -> None:
     """TAB completes commands and procedures without the heavy libraries."""
     environment = {"_ROODA_COMPLETE": "bash_complete", "COMP_WORDS": "rooda b", "COMP_CWORD": "1"}
-    code = "import sys\nfrom rooda.cli import main\n"
+    code = "import sys\nfrom rooda.startup import main\n"
     code += "try: main([])\nfinally: print('LOADED', *sys.modules, file=sys.stderr)"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **environment}

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooda.cli import version_text
 from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where
-from rooda.cli.words import OPTIONS, WORDS, help_text
+from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
 from rooda.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -48,12 +47,13 @@ class App(click.Group):
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """Every word that may come first, and what it does."""
-        from rooda.cli.names import summaries
         from rooda.errors import RoodaError
+        from rooda.settings import procedures, tiers
 
         words = [(name, word.help) for name, word in WORDS.items()]
         try:
-            return words + summaries(_where(ctx))
+            here = _where(ctx)
+            return words + procedures.summaries(tiers.load(here.workspace, here.config))
         except RoodaError:
             return words
 

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.names import tab_procedures
+from rooda.cli.options import tab_procedures
 from rooda.cli.where import warned, where
 from rooda.errors import OK
 from rooda.settings import procedures, resolve, tiers

@@ -76,16 +76,6 @@ def _procedures(here: Where) -> list[str]:
         return []
 
 
-def summaries(here: Where) -> list[tuple[str, str]]:
-    """Return each procedure with its summary."""
-    found = tiers.load(here.workspace, here.config)
-    return [(name, procedures.summary(found, name)) for name in procedures.names(found)]
-
-
-def tab_procedures(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    return items(summaries(place_of_tab(ctx)), incomplete)
-
-
 def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
     """Offer the loops that have left something here, of any kind; runs too, once the first digit is typed."""
     here = place_of_tab(ctx)

@@ -69,6 +69,12 @@ def _option(key: str, flag: Option, row: Key, own: click.ParamType | None) -> cl
     return option(type=own or Value(row.kind), metavar=flag.metavar or "N")
 
 
+def tab_procedures(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    from rooda.settings import procedures
+
+    return items(procedures.summaries(_settings(ctx)), incomplete)
+
+
 def tab_agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
     from rooda.settings import agents
 

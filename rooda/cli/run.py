@@ -91,9 +91,11 @@ class _Run(click.Group):
         return procedures.names(tiers.load(here.workspace, here.config))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from rooda.cli.names import summaries
+        from rooda.settings import procedures, tiers
 
-        return items(summaries(place_of(ctx)), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
+        here = place_of(ctx)
+        known = items(procedures.summaries(tiers.load(here.workspace, here.config)), incomplete)
+        return known + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return procedure_command(name, place_of(ctx), ("-C",))

@@ -4,7 +4,7 @@ import platform
 
 import click
 
-from rooda.cli import version_text
+from rooda.cli.words import version_text
 from rooda.errors import OK
 
 

@@ -22,9 +22,9 @@ WORDS = {
     "events": Word("rooda.cli.events:events", "The events of the latest run as JSON lines; -f goes on."),
     "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
-    "reflex": Word("rooda.cli.reflex:reflex", "Write one artifact and refine it until its rules hold."),
+    "reflex": Word("rooda.cli.reflex.group:reflex", "Write one artifact and refine it until its rules hold."),
     "flow": Word("rooda.cli.flow.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."),
-    "goal": Word("rooda.cli.goal:goal", "Work on a specification until its criteria hold, with evidence."),
+    "goal": Word("rooda.cli.goal.group:goal", "Work on a specification until its criteria hold, with evidence."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "The snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.diff:diff", "What an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Put the work tree back to before an iteration."),
@@ -67,3 +67,9 @@ def help_text() -> str:
     rows = "".join(f"  {name:<{width}}  {word.help}\n" for name, word in WORDS.items())
     procedures = "\nProcedures: build, bootstrap, audit-spec, … (see `rooda list`; options: `rooda build --help`)\n"
     return f"{USAGE}{ABOUT}{OPTIONS}\nCommands:\n{rows}{procedures}"
+
+
+def version_text() -> str:
+    from rooda import __version__
+
+    return f"rooda {__version__}\n"

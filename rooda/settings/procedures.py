@@ -34,3 +34,8 @@ def unknown(name: str, near: str) -> UsageProblem:
     """`near` is what a person may have meant, as it is typed; "" where nothing is near."""
     what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
     return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
+
+
+def summaries(settings: Settings) -> list[tuple[str, str]]:
+    """Return each procedure with its summary."""
+    return [(name, summary(settings, name)) for name in names(settings)]

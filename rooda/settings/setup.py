@@ -8,9 +8,9 @@ from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP
 from rooda.settings.tiers import Settings
-from rooda.terms import Bounds, Budget, Procedure, Setup
+from rooda.terms import Bounds, Budget, Setup
 
-R = TypeVar("R", Bounds, Budget, Procedure, Setup)
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setup, Lookup]:
@@ -36,4 +36,5 @@ def filled(record: R, look: Lookup) -> R:
         name, _, field = row.into.partition(".")
         if field and name == type(record).__name__.lower() and (found := look.find(key)):
             fields[field] = type(getattr(record, field))(row.converted(found.value))
-    return record._replace(**fields)
+    made: R = record._replace(**fields)  # type: ignore[attr-defined]
+    return made

@@ -135,7 +135,7 @@ def test_who_needs_no_prices_does_not_read_them(ws: Workspace, words: list[str])
     code = (
         "import sys; opened = []\n"
         "sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == 'open' else None)\n"
-        "from rooda.cli import main; code = main(sys.argv[1:])\n"
+        "from rooda.startup import main; code = main(sys.argv[1:])\n"
         "sys.exit(code or any('prices.toml' in each for each in opened) or not any('rooda' in e for e in opened))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code, *words], cwd=ws.path, env=ws.env, capture_output=True, text=True)

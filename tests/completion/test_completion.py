@@ -19,7 +19,8 @@ PACKAGE = "/usr/share/bash-completion/bash_completion"
 HEAVY = {"rich", "tiktoken", "yaml", "psutil", "asyncio"}
 
 
-ASK = "import sys\nfrom rooda.cli import main\ncode = main([])\nprint(*sys.modules, file=sys.stderr)\nsys.exit(code)"
+ASK = "import sys\nfrom rooda.startup import main\ncode = main([])\n"
+ASK += "print(*sys.modules, file=sys.stderr)\nsys.exit(code)"
 
 
 def asked(ws: Workspace, line: str, shell: str) -> tuple[list[str], set[str]]:

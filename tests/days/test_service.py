@@ -155,7 +155,7 @@ def test_systemd_accepts_the_unit(ws: Workspace, control: Path) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-DARWIN = "import sys; sys.platform = 'darwin'; from rooda.cli import main; sys.exit(main(sys.argv[1:]))"
+DARWIN = "import sys; sys.platform = 'darwin'; from rooda.startup import main; sys.exit(main(sys.argv[1:]))"
 
 
 def darwin(ws: Workspace, *words: str) -> Ran:

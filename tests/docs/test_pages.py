@@ -33,7 +33,7 @@ def test_commands_are_accepted(page: Path, bare: Workspace) -> None:
     typed = [_anywhere(words) for words in commands(page)]
     bare.config("\n".join(text for text in blocks(ROOT / "README.md", "toml") if "[procedures." in text))
     program = (
-        "import contextlib, io, json, sys; from rooda.cli import main\n"
+        "import contextlib, io, json, sys; from rooda.startup import main\n"
         "for words in json.loads(sys.argv[1]):\n"
         "    said = io.StringIO()\n"
         "    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said): code = main([*words, '--help'])\n"
