@@ -77,7 +77,7 @@ def test_a_limit_under_any_note(loop: str, kind: str) -> None:
     assert same(why.limits, **end).endswith(RULES[kind])
     for note in NOTES:
         assert RULES[kind] in rule_of(ended(**end, note=note))
-    assert not same(lambda record: cut_off([record], ""), **end)
+    assert not same(lambda record: cut_off(record, False, ""), **end)
 
 
 @LOOP
@@ -89,7 +89,7 @@ def test_a_log_without_a_cause(loop: str, cause: str) -> None:
     record = ended(loop, REASON_AT_LIMIT[loop], 4, note=WORDS["account"]) | more
     assert moments(record) == ["paused"] and at_limit(record) == WORDS["account"]
     assert why.limits(record) == "" and rule_of(record)
-    assert standing(record, False) == PAUSED and not cut_off([record], "")
+    assert standing(record, False) == PAUSED and not cut_off(record, False, "")
 
 
 @pytest.mark.parametrize(
