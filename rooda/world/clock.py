@@ -1,7 +1,6 @@
 """The only reader of clocks."""
 
 import time
-from functools import lru_cache
 
 monotonic = time.monotonic
 now = time.time
@@ -44,13 +43,8 @@ def local(seconds: float) -> time.struct_time:
 
 def rfc3339_milli(seconds: float) -> str:
     """UTC with milliseconds, the form of events."""
-    return f"{_whole(int(seconds))}.{int(seconds % 1 * 1000):03d}Z"
-
-
-@lru_cache(1)
-def _whole(seconds: int) -> str:
-    """Between two agent calls stand seven events of one second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds)))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def compact(seconds: float) -> str:
