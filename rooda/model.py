@@ -1,11 +1,11 @@
 """Frozen records that all rooms share, as NamedTuples: an import costs a fifth of dataclasses'. Imports nothing."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from rooda.errors import Cause
 from rooda.kernel.loads import Json as Json  # noqa: PLC0414 - others take it from here
-from rooda.terms import Agent, Bounds, Gate, Procedure
+from rooda.terms import Agent, Bounds
 
 
 class Prompt(NamedTuple):
@@ -168,20 +168,3 @@ class Ending(NamedTuple):
     signal: int = 0
     note: str = ""  # for people; nothing reads it
     cause: Cause | None = None
-
-
-Tell: TypeAlias = Callable[..., None]  # tell("event.name", **facts)
-
-
-class World(NamedTuple):
-    """The effects a loop may cause. Loops get it as an argument and never import a door."""
-
-    now: Callable[[], str]  # UTC, the form of the state files
-    elapsed: Callable[[], float]  # seconds since this session began
-    signalled: Callable[[], int]  # the first signal received, 0 for none
-    enough: Callable[[], Cause | None]  # the limit of cost, tokens or time that is reached
-    tell: Tell
-    compose: Callable[[Procedure, int], Prompt]
-    ask: Callable[[Call], Reply]
-    check: Callable[[tuple[Gate, ...], int], Gates]
-    rest: Callable[[float], None]  # sleeps so many seconds; a signal ends it early

@@ -15,6 +15,8 @@ from rooda.loops.ooda import OodaState
 from rooda.model import Json
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
+from rooda.policy.event_records import limits_of
+from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.settings import agents, tiers
@@ -193,12 +195,17 @@ def go(
     with Signals() as signals:
         tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)
         session = Session(where.workspace, tenant, signals, screen.show, screen.tick(), held)
-        store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.tell)
+        store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = opened(procedure, state, asked)
-        gates = [gate.name for gate in procedure.gates or ()]
-        how: Json = {"max_iterations": began.max_iterations, "elapsed": ooda.total_seconds(began), "gates": gates}
-        how["limits"] = procedure.setup.budget._asdict()
-        session.tell("run.started" if state is None else "run.resumed", iterations=began.iteration, **how)
+        session.emit(
+            (RunStarted if state is None else RunResumed)(
+                iterations=began.iteration,
+                max_iterations=began.max_iterations,
+                elapsed=ooda.total_seconds(began),
+                gates=[gate.name for gate in procedure.gates or ()],
+                limits=limits_of(procedure.setup.budget),
+            )
+        )
         try:
             ending = ooda.ooda(Run(store), began, procedure, world_of(session, procedure))
         except Interrupted as abandoned:

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from rooda.errors import Interrupted
 from rooda.kernel.run import Run
+from rooda.policy.event_records import Problem
+from rooda.policy.flow_event_records import NodeBoundary, NodeEnded, NodeEntered
 from rooda.policy.flow_labels import label
 from rooda.policy.flow_messages import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line
 from rooda.policy.flow_records import (
@@ -37,9 +39,9 @@ def node(run: Run, job: Job, world: FlowWorld) -> NodeState:
             state = run.carry(turn(run, job, state, world))
         except NodeFailed as problem:
             state = run.carry(of_error(problem.why, state.iteration + 1, world.readings(job)))
-            world.tell("problem", text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}")
-        world.tell("node.boundary", **facts(job, state))
-    world.tell("node.ended", reason=REASON_OF[state.status], **facts(job, state))
+            world.emit(Problem(text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}"))
+        world.emit(NodeBoundary(**entered(job, state).facts))
+    world.emit(NodeEnded(reason=REASON_OF[state.status], **entered(job, state).facts))
     return state
 
 
@@ -61,7 +63,7 @@ def turn(run: Run, job: Job, state: NodeState, world: FlowWorld) -> NodeState:
 
 def entry(run: Run, job: Job, world: FlowWorld) -> NodeState:
     """Iteration 0: the top node is measured, an inner one begins with stubs."""
-    world.tell("node.entered", **facts(job, NodeState(0)))
+    world.emit(entered(job, NodeState(0)))
     step(run, world, "ENTER", partial(world.enter, job))
     if job.inner:
         return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.stubs, job)), ENTRY, ENTRY)
@@ -95,20 +97,20 @@ def executed(state: NodeState) -> int:
     return max(0, state.iteration - (state.status == LIMIT))
 
 
-def facts(job: Job, state: NodeState) -> dict[str, object]:
-    """What a boundary came to, for the log and the screen."""
-    return {
-        "iteration": state.iteration - 1,
-        "node": job.node.path,
-        "level": job.node.depth,
-        "label": label(job.parent_label, state.iteration),
-        "number": state.iteration,
-        "max_iterations": job.node.max_iterations,
-        "status": state.status,
-        "target_met": state.status == COMPLETE,
-        "sensors": {reading.sensor: reading.status for reading in state.readings},
-        "summary": state.summary,
-        "action": state.action,
-        "error": state.error,
-        "executed": executed(state),
-    }
+def entered(job: Job, state: NodeState) -> NodeEntered:
+    """The node as it is now; the events of its boundaries and of its end have the same fields."""
+    return NodeEntered(
+        iteration=state.iteration - 1,
+        node=job.node.path,
+        level=job.node.depth,
+        label=label(job.parent_label, state.iteration),
+        number=state.iteration,
+        max_iterations=job.node.max_iterations,
+        status=state.status,
+        target_met=state.status == COMPLETE,
+        sensors={reading.sensor: reading.status for reading in state.readings},
+        summary=state.summary,
+        action=state.action,
+        error=state.error,
+        executed=executed(state),
+    )

@@ -7,7 +7,7 @@ from rooda.errors import LimitReached
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause, breaker, signalled, why_stop
 from rooda.loops.goal_close import conclude, forbidden, judged, observed, unshown
-from rooda.loops.goal_facts import closing_facts, feedback, g2, iteration_facts, opening_facts, step_prompt
+from rooda.loops.goal_facts import closing, feedback, g2, iteration_ended, opening, step_prompt
 from rooda.loops.goal_gates import asked, offered
 from rooda.loops.goal_rules import (
     accepted,
@@ -53,7 +53,7 @@ def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
     kind = ending.kind if status == PAUSED else ""
     last = state._replace(status=status, pause=kind, reason=ending.note, cause=ending.cause)
     state = run.carry(state if last == state else last._replace(updated_at=world.now()))
-    world.tell("run.ended", **closing_facts(state, ending))
+    world.emit(closing(state, ending))
     return ending
 
 
@@ -71,7 +71,7 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
     before = run.carry(with_step(state))
     number = before.iteration + 1
-    world.tell("iteration.started", **opening_facts(before))
+    world.emit(opening(before))
     if step_class(before) != "2A":
         run.step("CHECKPOINT", partial(world.checkpoint, before.brief.run, number))
     told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
@@ -90,7 +90,7 @@ def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
     after = run.carry(settled(before, after, trial, world.now()))
-    world.tell("iteration.ended", **iteration_facts(before, after, trial.accepted or after.exit_signal, told))
+    world.emit(iteration_ended(before, after, trial.accepted or after.exit_signal, told))
     after = followed(after, trial)
     return run.carry(after) if after.gate else after
 

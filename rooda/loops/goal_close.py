@@ -7,6 +7,7 @@ from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal_state import COMPLETED, GoalState
 from rooda.policy import goal_answer, goal_ruling, goal_score, goal_words
+from rooda.policy.event_records import Problem
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_types import ASSUMPTION, OBSERVATION, REVIEW, Criterion
@@ -145,7 +146,7 @@ def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
     """The whole change; a person is told where a judge sees only a part of it."""
     diff = world.diff(state.brief.base)
     if more := prompts.unseen(diff):
-        world.tell("problem", text=f"The judge of {of} is not shown all of the change: {more} characters are cut.")
+        world.emit(Problem(text=f"The judge of {of} is not shown all of the change: {more} characters are cut."))
     return diff
 
 
@@ -165,5 +166,5 @@ def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> t
     if named or (named is not None and told.ok):
         return state, named
     why = f": {told.how}" if told.how else ""
-    world.tell("problem", text=f"The judge of what must not be gave no answer that is any use{why}")
+    world.emit(Problem(text=f"The judge of what must not be gave no answer that is any use{why}"))
     return state._replace(untold=(*state.untold, *plain)), ()

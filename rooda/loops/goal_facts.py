@@ -1,47 +1,47 @@
 """What a goal says of itself: to its journal and screen, and to the agent of the next call."""
 
-from typing import Any
 
 from rooda.loops.goal_rules import needs_cause
 from rooda.loops.goal_state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
 from rooda.model import Ending
 from rooda.policy import goal_types
 from rooda.policy.goal_effects import GoalWorld, Told
+from rooda.policy.goal_event_records import IterationEnded, IterationStarted, RunEnded
 from rooda.policy.goal_words import WORKFLOW_NAMES
 from rooda.policy.spending import cause_facts
 from rooda.prompting import goal as prompts
 
 
-def opening_facts(state: GoalState) -> dict[str, Any]:
-    return {
-        "iteration": state.iteration,
-        "max_iterations": state.limit,
-        "cost": cost_text(state.spent, state.blind),
-        "budget": money(state.budget),
-        "step": state.step,
-    }
+def opening(state: GoalState) -> IterationStarted:
+    return IterationStarted(
+        iteration=state.iteration,
+        max_iterations=state.limit,
+        cost=cost_text(state.spent, state.blind),
+        budget=money(state.budget),
+        step=state.step,
+    )
 
 
-def iteration_facts(before: GoalState, after: GoalState, accepted: bool, told: Told) -> dict[str, Any]:
+def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: Told) -> IterationEnded:
     """The line of the step and the status block."""
     names = [each.name for each in after.brief.criteria]
-    return {
-        "iteration": before.iteration,
-        "step": before.step,
-        "accepted": accepted,
-        "done": after.done,
-        "total": len(after.steps),
-        "next_step": after.steps[after.done] if after.done < len(after.steps) else "none",
-        "exit_signal": after.exit_signal,
-        "criteria": {name: mark.met for name, mark in zip(names, after.marks, strict=True)},
-        "stuck": after.stuck,
-        "next": following(after),
-        "outcome": "success" if accepted else "failure",
-        "elapsed": round(told.seconds, 3),
-        "cost": cost_text(after.spent, after.blind),
-        "claimed": after.claim.exit,
-        "edits": dict(told.edits),
-    }
+    return IterationEnded(
+        iteration=before.iteration,
+        step=before.step,
+        accepted=accepted,
+        done=after.done,
+        total=len(after.steps),
+        next_step=after.steps[after.done] if after.done < len(after.steps) else "none",
+        exit_signal=after.exit_signal,
+        criteria={name: mark.met for name, mark in zip(names, after.marks, strict=True)},
+        stuck=after.stuck,
+        next=following(after),
+        outcome="success" if accepted else "failure",
+        elapsed=round(told.seconds, 3),
+        cost=cost_text(after.spent, after.blind),
+        claimed=after.claim.exit,
+        edits=dict(told.edits),
+    )
 
 
 def following(state: GoalState) -> str:
@@ -63,34 +63,34 @@ def g2(before: GoalState, after: GoalState, accepted: bool) -> str:
     return f"Step {before.step} not complete{why}. Continue?"
 
 
-def closing_facts(state: GoalState, ending: Ending) -> dict[str, Any]:
+def closing(state: GoalState, ending: Ending) -> RunEnded:
     """How it ended, and what the verdict rests on."""
     brief = state.brief
-    return {
-        "reason": ending.kind,
-        "note": ending.note,
+    return RunEnded(
+        reason=ending.kind,
+        note=ending.note,
         **cause_facts(ending.cause),
-        "status": state.status,
-        "exit_code": ending.code,
-        "signal": ending.signal,
-        "iterations": state.iteration,
-        "max_iterations": state.limit,
-        "cost": cost_text(state.spent, state.blind),
-        "budget": money(state.budget),
-        "allowance": money(brief.allowance),
-        "done": state.done,
-        "remaining": len(state.steps) - state.done,
-        "criteria": {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
-        "claimed": list(goal_types.claimed(brief.criteria, state.marks)),
-        "verdict": goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
-        "verified": goal_types.used(state.marks),
-        "confidence": state.confidence,
-        "type": brief.reversibility,
-        "points": brief.points,
-        "alt": state.alt or brief.alt,
-        "risk": state.risk or brief.risk,
-        "tests_changed": list(state.tests_changed),
-    }
+        status=state.status,
+        exit_code=ending.code,
+        signal=ending.signal,
+        iterations=state.iteration,
+        max_iterations=state.limit,
+        cost=cost_text(state.spent, state.blind),
+        budget=money(state.budget),
+        allowance=money(brief.allowance),
+        done=state.done,
+        remaining=len(state.steps) - state.done,
+        criteria={each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
+        claimed=list(goal_types.claimed(brief.criteria, state.marks)),
+        verdict=goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
+        verified=goal_types.used(state.marks),
+        confidence=state.confidence,
+        type=brief.reversibility,
+        points=brief.points,
+        alt=state.alt or brief.alt,
+        risk=state.risk or brief.risk,
+        tests_changed=list(state.tests_changed),
+    )
 
 
 def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rooda.errors import Interrupted, RoodaError, Undecided
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
+from rooda.policy.event_records import Problem
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_plan import Plan, Step
 from rooda.policy.goal_score import Scores
@@ -80,7 +81,7 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
         if not problems:
             break
         how = "" if told.ok else f" (the AI command: {told.how})"
-        world.tell("problem", text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}")
+        world.emit(Problem(text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}"))
     if problems and not told.ok and not (plan.criteria or plan.steps):
         raise failed(told, "Nothing was started.")
     return complete(plan, "plan", calls, clarified)

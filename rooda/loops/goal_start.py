@@ -7,7 +7,10 @@ from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal_rules import paid, runnable
 from rooda.loops.goal_state import Brief, GoalState, money
+from rooda.model import Json
+from rooda.policy import goal_event_records as events
 from rooda.policy import goal_plan, goal_precheck, goal_score, goal_words
+from rooda.policy.event_records import Problem
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_score import COLLEAGUE, INTENT, TOOL
 from rooda.policy.goal_types import ASSUMPTION, REVIEW, Mark
@@ -45,8 +48,8 @@ def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
 
 
 def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:
-    scores = {name: score._asdict() for name, score in draft.scores._asdict().items()}
-    world.tell("goal.scored", scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by)
+    scores: Json = {name: score._asdict() for name, score in draft.scores._asdict().items()}
+    world.emit(events.GoalScored(scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by))
 
 
 def clarified(world: GoalWorld, draft: Draft, rounds: int) -> str:
@@ -130,18 +133,19 @@ def opening_state(world: GoalWorld, wish: Wish, brief: Brief) -> GoalState:
 
 def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
     brief = state.brief
-    world.tell(
-        "goal.planned",
-        reversibility=brief.reversibility,
-        criteria=[{"name": each.name, "method": prompts.method(each)} for each in brief.criteria],
-        steps=list(state.steps),
-        gate=brief.gate,
-        evidence=brief.evidence,
-        must_not=[each.text for each in brief.mustNot],
-        notes=list(draft.notes),
+    world.emit(
+        events.GoalPlanned(
+            reversibility=brief.reversibility,
+            criteria=[{"name": each.name, "method": prompts.method(each)} for each in brief.criteria],
+            steps=list(state.steps),
+            gate=brief.gate,
+            evidence=brief.evidence,
+            must_not=[each.text for each in brief.mustNot],
+            notes=list(draft.notes),
+        )
     )
     if world.shape()[0] and not draft.shape_file.criteria:
-        world.tell("problem", text="SHAPE.md is there, but no criteria were found in it")
+        world.emit(Problem(text="SHAPE.md is there, but no criteria were found in it"))
 
 
 def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
@@ -178,7 +182,7 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
             f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
             "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
         )
-    world.tell("goal.prechecked", amendments=list(found))
+    world.emit(events.GoalPrechecked(amendments=list(found)))
     return paid(state._replace(brief=brief._replace(amendments=found)), told)
 
 
@@ -203,24 +207,25 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
 def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
     if state.keep or not world.attended():
-        world.tell("goal.disclosed", text=f"{DISCLOSURE} [Y/n]")
+        world.emit(events.GoalDisclosed(text=f"{DISCLOSURE} [Y/n]"))
     else:
         answer = world.question(Question("keep", DISCLOSURE))
         state = state._replace(keep={"y": "delete", "n": "keep"}.get(answer or "", ""))
     state = run.carry(state)
     brief = state.brief
-    world.tell(
-        "run.started",
-        shape=brief.shape,
-        total=brief.total,
-        workflow=brief.workflow,
-        steps=len(state.steps),
-        budget=money(state.budget),
-        max_iterations=state.limit,
-        edits=brief.edits,
-        already=list(brief.already),
-        blind=state.blind and state.spent.unknown == state.spent.calls,
-        type=brief.reversibility,
-        git=world.git(),
+    world.emit(
+        events.RunStarted(
+            shape=brief.shape,
+            total=brief.total,
+            workflow=brief.workflow,
+            steps=len(state.steps),
+            budget=money(state.budget),
+            max_iterations=state.limit,
+            edits=brief.edits,
+            already=list(brief.already),
+            blind=state.blind and state.spent.unknown == state.spent.calls,
+            type=brief.reversibility,
+            git=world.git(),
+        )
     )
     return state

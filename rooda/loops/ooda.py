@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
-from rooda.model import Call, Ending, Gates, Prompt, Reply, World
+from rooda.model import Call, Ending, Gates, Prompt, Reply
 from rooda.policy.durations import seconds, tenths
+from rooda.policy.ooda_effects import World
+from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded
 from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
 from rooda.policy.spending import cause_facts, in_words
@@ -61,7 +63,7 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
     state = run.carry(start)
     while (ending := why_stop(state, world.signalled()) or at_limit(world.enough())) is None:
-        world.tell("iteration.started", iteration=state.iteration, max_iterations=state.max_iterations)
+        world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
         try:
             prompt = run.step("PROMPT", partial(world.compose, procedure, state.iteration))
             if world.signalled():
@@ -78,14 +80,14 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
             continue
         gates = run.step("GATES", partial(world.check, procedure.gates or (), state.iteration)) if reply.ok else Gates()
         before, state = state, run.carry(settle(state, reply, gates, world.now()))
-        world.tell("iteration.ended", **turn_facts(before, state, reply, gates))
+        world.emit(iteration_ended(before, state, reply, gates))
         if reply.outcome in FATAL:
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
             break
         if reply.retryable and why_stop(state, world.signalled()) is None:
             world.rest(backoff(procedure.setup.retry_wait, state.consecutive_failures))
     state = run.carry(state._replace(status=STATUS_OF[ending.kind]))
-    world.tell("run.ended", **ending_facts(state, ending, start, world.elapsed()))
+    world.emit(run_ended(state, ending, start, world.elapsed()))
     return ending
 
 
@@ -150,40 +152,40 @@ def total_seconds(state: OodaState) -> float:
     return sum(map(seconds, state.elapsed_per_iteration))
 
 
-def turn_facts(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> dict[str, object]:
+def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> IterationEnded:
     """What one iteration came to, for the log and the screen."""
     cut = interrupted(reply, gates)
-    return {
-        "iteration": before.iteration,
-        "max_iterations": state.max_iterations,
-        "phase": "persist",
-        "elapsed": round(reply.seconds, 3),
-        "outcome": "interrupted" if cut else "failure" if failed(reply, gates) else "success",
-        "exit_code": reply.exit_code,
-        "ended": reply.ended,
-        "limit": reply.limit,
-        "note": reply.note,
-        "agent_outcome": reply.outcome,
-        "message": reply.message,
-        "promise": reply.promise,
-        "gates_failed": gates.summary,
-        "consecutive_failures": state.consecutive_failures,
-        "failure_threshold": state.failure_threshold,
-    }
+    return IterationEnded(
+        iteration=before.iteration,
+        max_iterations=state.max_iterations,
+        phase="persist",
+        elapsed=round(reply.seconds, 3),
+        outcome="interrupted" if cut else "failure" if failed(reply, gates) else "success",
+        exit_code=reply.exit_code,
+        ended=reply.ended,
+        limit=reply.limit,
+        note=reply.note,
+        agent_outcome=reply.outcome,
+        message=reply.message,
+        promise=reply.promise,
+        gates_failed=gates.summary,
+        consecutive_failures=state.consecutive_failures,
+        failure_threshold=state.failure_threshold,
+    )
 
 
-def ending_facts(state: OodaState, ending: Ending, start: OodaState, session: float) -> dict[str, object]:
+def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float) -> RunEnded:
     """What the run came to. Total: earlier sessions' run time and this session's wall time."""
-    return {
-        "reason": ending.kind,
-        "status": state.status,
-        "exit_code": ending.code,
-        "signal": ending.signal,
-        "note": ending.note,
+    return RunEnded(
+        reason=ending.kind,
+        status=state.status,
+        exit_code=ending.code,
+        signal=ending.signal,
+        note=ending.note,
         **cause_facts(ending.cause),
-        "iterations": state.iteration,
-        "max_iterations": state.max_iterations,
-        "consecutive_failures": state.consecutive_failures,
-        "elapsed": round(total_seconds(start) + session, 3),
-        "timing": timing(map(seconds, state.elapsed_per_iteration)),
-    }
+        iterations=state.iteration,
+        max_iterations=state.max_iterations,
+        consecutive_failures=state.consecutive_failures,
+        elapsed=round(total_seconds(start) + session, 3),
+        timing=timing(map(seconds, state.elapsed_per_iteration)),
+    )

@@ -23,6 +23,7 @@ from rooda.loops.reflex_world import How, Job, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy import reflex_score as scoring
+from rooda.policy.reflex_event_records import ReflexBoundary
 
 EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
 
@@ -120,9 +121,9 @@ def announce(name: str, before: State, after: State, how: How, world: World) -> 
     judged = name == "EVALUATE" and after.evaluation is not before.evaluation and after.current_step != CRITIQUE
     if after.elsewhere or not (judged or name == "CRITIQUE"):
         return
-    world.say("reflex.block", **inputs.block(before, after, how.artifact, world.changed(before)))
+    world.emit(inputs.block(before, after, how.artifact, world.changed(before)))
     switched = judged and after.phase != before.phase
     if switched:
         world.show()
     if switched or before.iteration >= 2:
-        world.say("reflex.boundary", switched=switched)
+        world.emit(ReflexBoundary(switched=switched))

@@ -8,6 +8,7 @@ from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
 from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy.reflex_contract import Breach
+from rooda.policy.reflex_event_records import ReflexBreach
 
 TRIES = 2  # a phase is asked once more with the same input, no oftener
 
@@ -53,7 +54,7 @@ def _broken(state: State, world: World, broken: Sequence[tuple[Job, Breach, str]
         attempt, error = world.tries(state, job.phase) + 1, world.told(str(problem))
         secret = job.phase in WRITERS  # the artifact's text stays in the artifact
         world.breach(state, job.phase, attempt, error, "" if secret else world.told(text)[:200])
-        world.say("reflex.breach", step=job.phase, attempt=attempt, error=error, last=attempt >= TRIES)
+        world.emit(ReflexBreach(step=job.phase, attempt=attempt, error=error, last=attempt >= TRIES))
         if attempt >= TRIES:
             over.append(f"{job.phase}: {error}")
     return ended(state, "phase_error", "; ".join(over)) if over else state

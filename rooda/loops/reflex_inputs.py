@@ -6,6 +6,7 @@ from typing import Any
 
 from rooda.loops.reflex_state import State
 from rooda.model import Json
+from rooda.policy.reflex_event_records import ReflexBlock
 from rooda.policy.reflex_score import hundredths
 
 NOTHING = "none"
@@ -68,25 +69,25 @@ def _json(value: Sequence[Any]) -> str:
     return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in value) + "\n]"
 
 
-def block(before: State, after: State, artifact: str, changed: list[str] | None) -> Json:
+def block(before: State, after: State, artifact: str, changed: list[str] | None) -> ReflexBlock:
     """Facts of the compact summary. `before` holds the plan and the level that was judged."""
     found: Mapping[str, Any] = after.evaluation
     issues = after.critique["issues"] if after.critique else []
     fixes = [[issue["rule_id"], issue["fix_instruction"]] for issue in issues]
     if not fixes and not found["passed"]:
         fixes = [[entry["id"], entry["message"]] for entry in (*found["failed"], *found["warnings"])][:SHOWN]
-    return {
-        "iteration": before.iteration - 1,
-        "number": before.iteration,
-        "max_iterations": before.max_iterations,
-        "level": before.phase,
-        "score": hundredths(found["score"]),
-        "passed": found["passed"],
-        "plan": " · ".join(before.plan),
-        "hash": found.get("artifact_hash", "")[:8],
-        "changed": changed,
-        "failed": [entry["id"] for entry in found["failed"]],
-        "warnings": [entry["id"] for entry in found["warnings"]],
-        "artifact": artifact,
-        "fixes": fixes,
-    }
+    return ReflexBlock(
+        iteration=before.iteration - 1,
+        number=before.iteration,
+        max_iterations=before.max_iterations,
+        level=before.phase,
+        score=hundredths(found["score"]),
+        passed=found["passed"],
+        plan=" · ".join(before.plan),
+        hash=found.get("artifact_hash", "")[:8],
+        changed=changed,
+        failed=[entry["id"] for entry in found["failed"]],
+        warnings=[entry["id"] for entry in found["warnings"]],
+        artifact=artifact,
+        fixes=fixes,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.loops.reflex_state import State
-from rooda.model import Tell
+from rooda.policy.event_records import Emit
 from rooda.policy.reflex_contract import STRICT
 
 
@@ -43,7 +43,7 @@ class Beside(NamedTuple):
 class World(NamedTuple):
     """The effects this loop may cause."""
 
-    say: Tell
+    emit: Emit
     signalled: Callable[[], int]
     compose: Callable[[str, Mapping[str, str]], str]  # a phase's prompt of its template and these values
     ask: Callable[[Sequence[Query], Beside | None], list[Answer]]  # all at once

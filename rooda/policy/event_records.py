@@ -1,4 +1,4 @@
-"""The events that every kind of loop may emit, as typed records. Imports nothing.
+"""The events that every kind of loop may emit, as typed records.
 
 The schema and docs/events.md are made from these records: a class is an event, its docstring and the comments of its
 fields are what readers are told. A field with the default ABSENT may be left out of the line.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, dataclass_transform
+
+from rooda.terms import Budget
 
 ABSENT: Any = None  # the default of a field that may be left out
 
@@ -46,6 +48,10 @@ class Limits(TypedDict):
     cost: float
     tokens: int
     seconds: float
+
+
+def limits_of(budget: Budget) -> Limits:
+    return {"cost": budget.cost, "tokens": budget.tokens, "seconds": budget.seconds}
 
 
 class Tokens(TypedDict):

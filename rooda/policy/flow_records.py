@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from rooda.policy.event_records import Emit
 from rooda.policy.visible import visible
 
 NOT_ENTERED = -1
@@ -113,7 +114,7 @@ class FlowWorld(NamedTuple):
     """What the flow loop may cause. Each function is one step; its value is what the artifact files say then."""
 
     signalled: Callable[[], int]
-    tell: Callable[..., None]
+    emit: Emit
     enter: Callable[[Job], None]  # step 0: fresh artifacts, the setpoint
     stubs: Callable[[Job], tuple[Reading, ...]]
     measure: Callable[[Job, int], tuple[Reading, ...]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Tell
+from rooda.policy.event_records import Emit
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 
@@ -68,7 +68,7 @@ class GoalWorld(NamedTuple):
     seconds: Callable[[], float]
     signalled: Callable[[], int]
     requested: Callable[[], str]  # what another terminal asks for: "" or "pause"
-    tell: Tell
+    emit: Emit
     told: Callable[[str], str]  # with stars for keys; what is run or judged never goes through it
     ask: Callable[[str, int, str], Told]  # kind, number, prompt
     rest: Callable[[float], None]

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 from math import sqrt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooda.policy.ooda_event_records import Timing
 
 
-def timing(durations: Iterable[float]) -> dict[str, float]:
+def timing(durations: Iterable[float]) -> "Timing":
     """count, min, max, mean, and from two on the population's stddev; {} for none."""
     count, mean, spread, low, high = 0, 0.0, 0.0, 0.0, 0.0
     for value in durations:
@@ -15,7 +19,7 @@ def timing(durations: Iterable[float]) -> dict[str, float]:
         low, high = (value, value) if count == 1 else (min(low, value), max(high, value))
     if not count:
         return {}
-    facts = {"count": count, "min": round(low, 3), "max": round(high, 3), "mean": round(mean, 3)}
+    facts: Timing = {"count": count, "min": round(low, 3), "max": round(high, 3), "mean": round(mean, 3)}
     if count > 1:
         facts["stddev"] = round(sqrt(spread / count), 3)
     return facts

@@ -10,7 +10,8 @@ from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
-from rooda.model import Json, Tell
+from rooda.model import Json
+from rooda.policy.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.policy.goal_effects import Print
 from rooda.policy.spending import Spent, since
 from rooda.stores.goal_place import Place, ready, tidy
@@ -24,8 +25,8 @@ _SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated"
 class GoalStore:
     """Remembers iterations, not steps: one that did not end is repeated."""
 
-    def __init__(self, place: Place, tell: Tell, clean: Callable[[str], str] = str) -> None:
-        self._place, self._tell, self._clean = place, tell, clean
+    def __init__(self, place: Place, emit: Emit, clean: Callable[[str], str] = str) -> None:
+        self._place, self._emit, self._clean = place, emit, clean
         self._written: GoalState | None = None
         self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
         self._unsure = False  # a write of it failed: it holds one of these, or is not there
@@ -67,10 +68,10 @@ class GoalStore:
             if self._journaled[0] != state.brief.run:  # nothing of this goal is on the disk: it does not begin
                 raise
             why = problem.strerror or str(problem)
-            self._tell("state.unsaved", path=self._place.state, why=why)
+            self._emit(StateUnsaved(path=self._place.state, why=why))
             return unclaimed(state, why)
         self._written = shown
-        self._tell("state.saved", phase="persist")
+        self._emit(StateSaved(phase="persist"))
         return state
 
     def _shown(self, state: GoalState) -> GoalState:
@@ -107,12 +108,12 @@ class GoalStore:
             found = files.read_ours(self._place.state)
         except OSError:
             if not self._unsure:
-                self._tell("problem", text="state.json was taken away by somebody else; written again")
+                self._emit(Problem(text="state.json was taken away by somebody else; written again"))
             return
         if found not in self._bytes:
             files.replace(self._place.foreign, found)
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
-            self._tell("problem", text=f"state.json was changed by somebody else; overwritten, kept as {kept}")
+            self._emit(Problem(text=f"state.json was changed by somebody else; overwritten, kept as {kept}"))
 
     def _journal(self, state: GoalState, data: bytes) -> None:
         """One line per iteration; a goal's first line takes the place of an earlier goal's journal."""

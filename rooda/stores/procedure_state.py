@@ -9,8 +9,8 @@ from rooda.errors import StateDamaged
 from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.ooda import COMPLETED, RUNNING, STATUSES, OodaState
-from rooda.model import Tell
 from rooda.policy.durations import seconds
+from rooda.policy.event_records import Emit, StateSaved, StateUnsaved
 from rooda.world import clock, files
 from rooda.world.cache import make_home
 
@@ -44,8 +44,8 @@ class Place(NamedTuple):
 class ProcedureStore:
     """Remembers turns, not steps: an interrupted turn is settled by the loop's rule, or repeated."""
 
-    def __init__(self, place: Place, tell: Tell) -> None:
-        self._place, self._tell = place, tell
+    def __init__(self, place: Place, emit: Emit) -> None:
+        self._place, self._emit = place, emit
         self._written: OodaState | None = None
         self._durations = bytearray()
         self._complained = -1
@@ -72,11 +72,11 @@ class ProcedureStore:
         except OSError as problem:
             self._written = None
             if state.iteration != self._complained:  # an iteration may end with two writes; one word is enough
-                self._tell("state.unsaved", path=self._place.state, why=problem.strerror or str(problem))
+                self._emit(StateUnsaved(path=self._place.state, why=problem.strerror or str(problem)))
             self._complained = state.iteration
             return state
         self._written, self._complained = state, -1
-        self._tell("state.saved", phase="persist", elapsed=round(clock.monotonic() - began, 6))
+        self._emit(StateSaved(phase="persist", elapsed=round(clock.monotonic() - began, 6)))
         return state
 
     def _save(self, state: OodaState) -> None:

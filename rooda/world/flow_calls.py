@@ -7,7 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rooda.errors import Interrupted
 from rooda.model import Call, Reply
+from rooda.policy.event_records import Problem
 from rooda.policy.flow_contract import Broken, unfenced
+from rooda.policy.flow_event_records import NodeAnswered
 from rooda.policy.flow_records import NodeFailed
 from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.policy.patience import backoff
@@ -73,7 +75,7 @@ class Calls:
             if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
                 raise NodeFailed(f"{request.name} failed", problem)
             again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; once more"
-            self._session.tell("problem", text=again)
+            self._session.emit(Problem(text=again))
             if reply.retryable:
                 self._session.rest(backoff(self._setup.retry_wait, failed))
             self._listen()
@@ -88,7 +90,7 @@ class Calls:
         value = work()
         breaches = self._guard.after(before, outputs, may_edit, may_commit)
         for breach in breaches:
-            self._session.tell("problem", text=f"{who} {breach.text}")
+            self._session.emit(Problem(text=f"{who} {breach.text}"))
         self._offences[who] = self._offences.get(who, 0) + any(breach.offence for breach in breaches)
         if self._offences[who] >= OFFENCES:
             raise NodeFailed(f"{who} did what it may not, for the second time")
@@ -131,7 +133,7 @@ class Calls:
         said = [(os.path.basename(each), text(each)) for each in outputs]
         write = self._session.folder.write
         kept = [write(f"{stem}-{name}", files.to_bytes(each)) for name, each in said if each is not None]
-        self._session.tell("node.answered", node=path, label=label, call=kind, files=kept)
+        self._session.emit(NodeAnswered(node=path, label=label, call=kind, files=kept))
 
     def _listen(self) -> None:
         if number := self._session.signalled():

@@ -72,7 +72,7 @@ def world_of(session: Session, place: Files, guard: Guard, ways: Ways) -> FlowWo
     bench = Bench(session, place, Calls(session, ways.setup, place, guard), ways)
     return FlowWorld(
         signalled=session.signalled,
-        tell=session.tell,
+        emit=session.emit,
         enter=lambda job: flow_artifacts.enter(place, job.node, session.clean(job.setpoint)),
         stubs=lambda job: flow_artifacts.stub(place, job.node),
         measure=partial(measured, bench),

@@ -5,9 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Call, Command, Json, Ran
+from rooda.model import Call, Command, Ran
 from rooda.policy import goal_errors, goal_expect, goal_words
+from rooda.policy.event_records import Problem, QuestionAnswered, QuestionAsked
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
+from rooda.policy.goal_event_records import CriterionVerified
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
@@ -47,7 +49,7 @@ class Effects:
         self._began, self._since = 0.0, 0.0  # of a step's call: by the clock of files, and by one that nobody sets
         self._judges = 0
         self._templates: dict[str, str] = {}
-        self.tell = session.tell
+        self.emit = session.emit
 
     def ask(self, kind: str, number: int, text: str) -> Told:
         agent, setup = self._ways.agent, self._ways.setup
@@ -105,7 +107,9 @@ class Effects:
         line = "" if met else "timeout" if code == "timeout" else goal_errors.first(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
-        self.tell("criterion.verified", criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
+        self.emit(
+            CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
+        )
         return Finding(criterion.name, met, path, error, line)
 
     def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
@@ -117,7 +121,8 @@ class Effects:
         for each, done in ran:
             if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
                 how = f"exit {done.code}" if done.ended == "exit" else done.ended
-                self.tell("problem", text=f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}")
+                text = f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}"
+                self.emit(Problem(text=text))
                 unknown.append(each.text)
         true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
         return Hurt(true, tuple(unknown))
@@ -132,26 +137,28 @@ class Effects:
             files.folder(folder)
             files.write(path, files.to_bytes(self._session.clean(text)))
         except OSError as problem:
-            self.tell("problem", text=f"{path} can't be written: {problem.strerror or problem}")
+            self.emit(Problem(text=f"{path} can't be written: {problem.strerror or problem}"))
         return os.path.relpath(path, self._ways.workspace)
 
     def question(self, question: Question) -> str | None:
         """The flag, the terminal, the pipe, nobody."""
-        facts: Json = {
-            "gate": question.gate,
-            "text": question.text,
-            "lines": list(question.lines),
-            "hint": question.hint,
-        }
-        facts["attended"] = self._asker.attended()
-        if self._yes and question.gate in ("G1", "G2", "G3", "tests"):
+        answered = bool(self._yes) and question.gate in ("G1", "G2", "G3", "tests")
+        self.emit(
+            QuestionAsked(
+                gate=question.gate,
+                text=question.text,
+                lines=list(question.lines),
+                hint=question.hint,
+                attended=self._asker.attended(),
+                answer="--yes" if answered else "",
+            )
+        )
+        if answered:
             self._yes = "" if self._yes == "one" else self._yes
-            self.tell("question.asked", **facts, answer="--yes")
             return "y"
-        self.tell("question.asked", **facts, answer="")
         accepts = goal_words.skips_gates if question.gate in ("G1", "G2", "G3") else _nothing
         answer = self._asker.answer(question.text, question.hint, accepts)
-        self.tell("question.answered", gate=question.gate, answer=answer)
+        self.emit(QuestionAnswered(gate=question.gate, answer=answer))
         return answer
 
     def template(self, name: str) -> str:
@@ -172,7 +179,7 @@ class Effects:
     def checkpoint(self, run: str, number: int) -> str:
         problem = refs.checkpoint(self._ways.workspace, run, number)
         if problem and problem != refs.NO_REPOSITORY:  # that was said at the start
-            self.tell("problem", text=f"No checkpoint of iteration {number}: {problem}")
+            self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
         return problem
 
     def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -202,7 +209,7 @@ class Effects:
             seconds=clock.now,
             signalled=session.signalled,
             requested=self.requested,
-            tell=self.tell,
+            emit=self.emit,
             told=session.clean,
             ask=self.ask,
             rest=session.rest,

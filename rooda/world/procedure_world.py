@@ -3,7 +3,8 @@
 from functools import partial
 
 from rooda.errors import PromptProblem
-from rooda.model import Prompt, World
+from rooda.model import Prompt
+from rooda.policy.ooda_effects import World
 from rooda.terms import Procedure
 from rooda.world import clock, compose
 from rooda.world.prompt_file import Measure
@@ -35,7 +36,7 @@ def world_of(session: Session, procedure: Procedure) -> World:
         elapsed=session.elapsed,
         signalled=session.signalled,
         enough=session.enough,
-        tell=session.tell,
+        emit=session.emit,
         compose=Composer(session),
         ask=session.ask,
         check=session.check,

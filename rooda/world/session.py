@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.errors import TERMINATED, Interrupted
 from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply
@@ -11,7 +10,7 @@ from rooda.policy import secrets
 from rooda.policy.event_records import (
     AgentStarted,
     BudgetExceeded,
-    Event,
+    Emit,
     GatesEnded,
     OutputTruncated,
     Problem,
@@ -86,7 +85,7 @@ class Session:
         self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self._events = Events(self._journal, self._at_the_end)
-        self.emit = self._events.emit
+        self.emit: Emit = self._events.emit
         self.hide(self.ground.env)
         origin.note(folder, self.ground.env, workspace, tenant.kept, tenant.task)
         self._subscribe(show, tenant)
@@ -109,10 +108,6 @@ class Session:
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
-
-    def tell(self, event: str, **facts: Any) -> None:
-        """An event without a record. Deprecated: emit(…)."""
-        self.emit(_untyped(event)(**facts))
 
     def _subscribe(self, show: Callable[[Json], None], tenant: Tenant) -> None:
         """The order counts: the screen shows an event before a hook hears of it."""
@@ -322,9 +317,3 @@ def _herald() -> "Herald | None":
     from rooda.world import notify
 
     return notify.herald()
-
-
-@cache
-def _untyped(event: str) -> type[Event]:
-    durable = event in ("iteration.ended", "run.started", "run.resumed", "run.ended")
-    return type("Untyped", (Event,), {}, name=event, durable=durable)

@@ -176,7 +176,7 @@ def world(disk: Disk, script: Script, crashes: Iterator[int], fails: int = -1) -
 
     return FlowWorld(
         signalled=lambda: 0,
-        tell=lambda *_, **__: None,
+        emit=lambda event: None,
         enter=enter,
         stubs=stubs,
         measure=lambda job, number: call("sensors", job, "SENSORS", (Reading("s", "fail"),)),

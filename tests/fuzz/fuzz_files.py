@@ -74,7 +74,7 @@ def ooda_state(data: bytes) -> None:
     ooda.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
     assert lines({"event": "run.resumed", **facts, "elapsed": ooda.total_seconds(state)})
-    store = procedure_state.ProcedureStore(place, lambda event, **facts: None)
+    store = procedure_state.ProcedureStore(place, lambda event: None)
     if state.status != ooda.COMPLETED:
         store.carry((), state)
         assert procedure_state.look(place) == state

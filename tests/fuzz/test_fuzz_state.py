@@ -121,7 +121,7 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
     shown = lines({"event": "run.resumed", **facts, "elapsed": ooda.total_seconds(state)})
     assert [line.text.partition(" ")[0] for line in shown] == ["Resuming", "Previous"]
-    json.dumps(ooda.ending_facts(begun, ooda.Ending("signal", 130, 2), begun, 0.0))
+    json.dumps(ooda.run_ended(begun, ooda.Ending("signal", 130, 2), begun, 0.0).facts)
 
 
 @QUICK
@@ -150,7 +150,7 @@ def test_a_look_gives_back_what_was_carried(folder: str, states: list[OodaState]
     """The store's law, for any sequence of states; and the file always has exactly the nine keys."""
     place = put(folder, b"")
     told: list[tuple[str, Any]] = []
-    store = ProcedureStore(place, lambda event, **facts: told.append((event, facts)))
+    store = ProcedureStore(place, lambda event: told.append((event.NAME, event.facts)))
     for state in states:
         assert store.carry((), state) == state
         assert look(place) == state

@@ -37,7 +37,7 @@ class Script:
     def world(self) -> GoalWorld:
         return GoalWorld(
             now=lambda: "now", seconds=lambda: 0.0, signalled=lambda: 0, requested=lambda: "",
-            tell=lambda event, **facts: self.events.append(event),
+            emit=lambda event: self.events.append(event.NAME),
             ask=self.ask, rest=lambda seconds: None, question=self.question, attended=lambda: False,
             verify=self.verify, violated=self.violated, template=lambda name: "{{step}}" if name == "step" else "",
             tail=lambda path: "", keep=lambda name, text: name, checkpoint=self.checkpoint, tree=lambda everywhere: "",

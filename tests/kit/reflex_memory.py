@@ -74,7 +74,7 @@ class Memory:
     # the world
     def world(self) -> World:
         return World(
-            say=lambda event, **facts: self.told.append((event, facts)),
+            emit=lambda event: self.told.append((event.NAME, event.facts)),
             signalled=lambda: 0,
             compose=self.compose,
             ask=self.ask,

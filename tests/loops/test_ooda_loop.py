@@ -10,7 +10,8 @@ from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Call, Ending, GateResult, Gates, Prompt, Reply, World
+from rooda.model import Call, Ending, GateResult, Gates, Prompt, Reply
+from rooda.policy.ooda_effects import World
 from rooda.terms import Agent, Gate, Procedure, Setup
 
 PROCEDURE = Procedure("ship", (), Setup(Agent("", "true")), max_iterations=3, gates=(Gate("tests", "make test"),))
@@ -43,7 +44,7 @@ class Script:
             elapsed=lambda: 7.0,
             signalled=lambda: self.signal,
             enough=lambda: SPENT if len(self.replies) == self.poor else None,
-            tell=lambda event, **facts: self.told.append((event, facts)),
+            emit=lambda event: self.told.append((event.NAME, event.facts)),
             compose=self.compose,
             ask=self.ask,
             check=self.check,
@@ -159,7 +160,7 @@ def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome:
     after = ooda.settle(before, reply, gates, "now")
     assert (after.iteration, after.last_iteration_at, len(after.elapsed_per_iteration)) == (5, "now", 2)
     assert (after.consecutive_failures, after.status) == (failures, status)
-    assert ooda.turn_facts(before, after, reply, gates)["outcome"] == outcome
+    assert ooda.iteration_ended(before, after, reply, gates).outcome == outcome
 
 
 @pytest.mark.parametrize(

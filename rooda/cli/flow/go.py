@@ -7,6 +7,8 @@ from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReache
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
 from rooda.model import Json
+from rooda.policy.event_records import Problem, limits_of
+from rooda.policy.flow_event_records import RunEnded, RunResumed, RunStarted
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState, listed
@@ -38,11 +40,11 @@ def go(
             verify = not here.look.value("no_verify")
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
             store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
-            session.tell("run.resumed" if resumed else "run.started", **_opening(here, state, done))
+            session.emit(_opening(RunResumed if resumed else RunStarted, here, state, done))
             if guard.inner.paths:
-                session.tell("problem", text=_of_inner(guard.inner.paths))
+                session.emit(Problem(text=_of_inner(guard.inner.paths)))
             ended = node(Run(store), Job(root, task), world_of(session, files, guard, here.ways()))
-            session.tell("run.ended", **_ending(here, state, ended, session.elapsed()))
+            session.emit(_ending(here, state, ended, session.elapsed()))
         except Interrupted as cut:
             return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
         except LimitReached as limit:
@@ -67,9 +69,18 @@ def _open(
 ) -> int:
     """The run is not over: it can be resumed."""
     if not silent:
-        facts = {"status": RUNNING, "reason": reason, "exit_code": code, "note": note, "branch": state["branch"]}
-        facts |= cause_facts(cause)
-        session.tell("run.ended", **facts, hint=hint, elapsed=round(session.elapsed(), 3))
+        session.emit(
+            RunEnded(
+                status=RUNNING,
+                reason=reason,
+                exit_code=code,
+                note=note,
+                branch=state["branch"],
+                **cause_facts(cause),
+                hint=hint,
+                elapsed=round(session.elapsed(), 3),
+            )
+        )
     return code
 
 
@@ -84,35 +95,37 @@ def _said(mishap: Exception) -> str:
     return mishap.what if isinstance(mishap, RoodaError) else str(mishap)
 
 
-def _opening(here: Ready, state: dict[str, Any], done: list[Boundary]) -> Json:
+def _opening(
+    event: type[RunStarted], here: Ready, state: dict[str, Any], done: list[Boundary]
+) -> RunStarted:
     root = here.topology.root
     nodes = chain(root)
-    return {
-        "nodes": [node.id for node in nodes],
-        "limits": here.setup.budget._asdict(),
-        "nodes_paths": [node.path for node in nodes],
-        "task": state["task"],
-        "branch": state["branch"],
-        "base_branch": state["base-branch"],
-        "active": state.get("active-node-path", root.path),
-        "step": state.get(STEP, ""),
-        "number": max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
-        "max_iterations": root.max_iterations,
-    }
+    return event(
+        nodes=[node.id for node in nodes],
+        limits=limits_of(here.setup.budget),
+        nodes_paths=[node.path for node in nodes],
+        task=state["task"],
+        branch=state["branch"],
+        base_branch=state["base-branch"],
+        active=state.get("active-node-path", root.path),
+        step=state.get(STEP, ""),
+        number=max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
+        max_iterations=root.max_iterations,
+    )
 
 
-def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float) -> Json:
-    return {
-        "status": ended.status,
-        "reason": REASON_OF[ended.status],
-        "exit_code": CODES[ended.status],
-        "branch": state["branch"],
-        "base_branch": state["base-branch"],
-        "commits": len(flow_commits.history(here.repo, here.topology.root.path, str(state["run-id"]))),
-        "executed": executed(ended),
-        "max_iterations": here.topology.root.max_iterations,
-        "sensors": {reading.sensor: reading.status for reading in ended.readings},
-        "action": ended.action,
-        "error": ended.error,
-        "elapsed": round(elapsed, 3),
-    }
+def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float) -> RunEnded:
+    return RunEnded(
+        status=ended.status,
+        reason=REASON_OF[ended.status],
+        exit_code=CODES[ended.status],
+        branch=state["branch"],
+        base_branch=state["base-branch"],
+        commits=len(flow_commits.history(here.repo, here.topology.root.path, str(state["run-id"]))),
+        executed=executed(ended),
+        max_iterations=here.topology.root.max_iterations,
+        sensors={reading.sensor: reading.status for reading in ended.readings},
+        action=ended.action,
+        error=ended.error,
+        elapsed=round(elapsed, 3),
+    )

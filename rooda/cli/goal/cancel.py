@@ -7,7 +7,7 @@ import click
 from rooda.cli.goal.go import summarized
 from rooda.cli.where import Where
 from rooda.errors import OK, StateDamaged, Undecided
-from rooda.loops.goal_facts import closing_facts
+from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import CANCELLED, GoalState
 from rooda.model import Ending, Json
 from rooda.policy.visible import visible
@@ -67,11 +67,11 @@ def _typed(spec: str) -> str:
 def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     """The report, the status, and then the files, unless the person chose to keep them."""
     state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
-    store = GoalStore(place, lambda event, **facts: None)
+    store = GoalStore(place, lambda event: None)
     store.load(())
     store.carry((), state)
-    facts = closing_facts(state, Ending(CANCELLED, OK))
-    report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(facts)]
+    ended_by = closing(state, Ending(CANCELLED, OK))
+    report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(ended_by.facts)]
     click.echo("\n".join(map(visible, report)))
     summarized(place, state)
     if not keep and state.keep != "keep":

@@ -19,6 +19,7 @@ from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
 from rooda.policy.goal_effects import GoalWorld, Question
+from rooda.policy.goal_event_records import RunResumed
 from rooda.policy.goal_types import Mark
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
@@ -126,15 +127,16 @@ def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
 
 
 def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
-    world.tell(
-        "run.resumed",
-        spec=state.brief.spec,
-        done=state.done,
-        total=len(state.steps),
-        iterations=state.iteration,
-        unmet=list(state.unmet),
-        next=with_step(state).step,
-        notes=notes,
+    world.emit(
+        RunResumed(
+            spec=state.brief.spec,
+            done=state.done,
+            total=len(state.steps),
+            iterations=state.iteration,
+            unmet=list(state.unmet),
+            next=with_step(state).step,
+            notes=notes,
+        )
     )
 
 

@@ -10,10 +10,11 @@ from rooda.cli.where import Where
 from rooda.errors import FAILED, Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
-from rooda.loops.goal_facts import closing_facts
+from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import COMPLETED, GoalState
 from rooda.model import Ending
 from rooda.policy.goal_effects import GoalWorld
+from rooda.policy.goal_event_records import RunEnded
 from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.stores import goal_place
@@ -67,7 +68,7 @@ def opened(
         world = Effects(session, ways, Asker(signals, ready.headless), seen).world()
         stream = "the agent's event stream, else " if reader(ready.agent.output).tells_edits else ""
         try:
-            yield Opened(session, world, GoalStore(place, session.tell, session.clean), f"{stream}{LOOKS}")
+            yield Opened(session, world, GoalStore(place, session.emit, session.clean), f"{stream}{LOOKS}")
         finally:
             screen.close()
             session.close()
@@ -92,7 +93,7 @@ def carried_out(
             return code_of_signal(cut.number)
         except OSError as problem:
             note = f"{problem.filename or place.folder}: {problem.strerror or problem}"
-            open_.session.tell("run.ended", reason="files", note=note, status="in_progress", exit_code=FAILED)
+            open_.session.emit(RunEnded(reason="files", note=note, status="in_progress", exit_code=FAILED))
             raise
         except LimitReached as limit:  # met while it was planned; the loop itself pauses
             hint = "Nothing was started. Run it again with a higher limit, or later."
@@ -120,9 +121,9 @@ def _forgotten(place: Place, state: GoalState) -> None:
 
 def summarized(place: Place, state: GoalState) -> None:
     """`summary.md`, at every end and pause."""
-    facts = closing_facts(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
+    ended_by = closing(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
     try:
         goal_place.ready(place)
-        files.swap(place.summary, summary(state, box(facts)).encode("utf-8", "replace"))
+        files.swap(place.summary, summary(state, box(ended_by.facts)).encode("utf-8", "replace"))
     except OSError:
         pass

@@ -12,6 +12,8 @@ from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
 from rooda.model import Json
+from rooda.policy.event_records import Problem
+from rooda.policy.goal_event_records import RunEnded
 from rooda.policy.spending import cause_facts
 from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, lines
@@ -53,8 +55,8 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
             state = start(open_.world, wanted._replace(edits=open_.edits), open_.session.folder.run)
         except (Interrupted, RoodaError) as problem:
             if isinstance(problem, Interrupted):
-                open_.session.tell("problem", text=CUT_SHORT)
-            open_.session.tell("run.ended", status="failed", **_unplanned(problem))
+                open_.session.emit(Problem(text=CUT_SHORT))
+            open_.session.emit(_unplanned(problem))
             raise
         state = announced(run, state, open_.world)
         goal_place.clear(earlier)
@@ -63,14 +65,15 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
     return carried_out(made, where, held, "all" if typed["yes"] else "", begin, wanted.spec)
 
 
-def _unplanned(problem: Interrupted | RoodaError) -> Json:
+def _unplanned(problem: Interrupted | RoodaError) -> RunEnded:
     """An end before there is a goal: for its log, for hooks, and for `why`."""
     if isinstance(problem, Interrupted):
-        return {"reason": "interrupted", "note": CUT_SHORT, "exit_code": code_of_signal(problem.number)}
-    facts = {"reason": "unplanned", "note": problem.what, "exit_code": problem.code}
-    if isinstance(problem, LimitReached):
-        facts |= {"reason": "shared limit"} | cause_facts(problem.cause)
-    return facts
+        code = code_of_signal(problem.number)
+        return RunEnded(status="failed", reason="interrupted", note=CUT_SHORT, exit_code=code)
+    reason, cause = ("shared limit", problem.cause) if isinstance(problem, LimitReached) else ("unplanned", None)
+    return RunEnded(
+        status="failed", reason=reason, note=problem.what, exit_code=problem.code, **cause_facts(cause)
+    )
 
 
 def _goes_on(place: Place, typed: Json, made: Ready) -> bool:

@@ -60,7 +60,7 @@ def _decided(place: Place, state: GoalState, name: str, typed: Json) -> GoalStat
         ]
         criteria, marks = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         state = state._replace(brief=state.brief._replace(criteria=criteria), marks=marks)
-        store = GoalStore(place, lambda event, **facts: None)
+        store = GoalStore(place, lambda event: None)
         store.load(())
         store.carry((), state)
     finally:

@@ -11,8 +11,10 @@ from rooda.loops import reflex_events
 from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.model import Call, Command, Reply
+from rooda.policy.event_records import QuestionAnswered, QuestionAsked
 from rooda.policy.outcome import in_words
 from rooda.policy.patience import backoff
+from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexRestored
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
 from rooda.report.lines import Line
@@ -40,14 +42,14 @@ class Effects:
         self, session: Session, place: Place, store: ReflexStore, ready: Ready, commands: Commands, shows: bool
     ) -> None:
         self._session, self._place, self._store, self._ready = session, place, store, ready
-        self._say, self._shows, self._commands = session.tell, shows, commands
+        self._emit, self._shows, self._commands = session.emit, shows, commands
         self._sequential = bool(ready.look.value("sequential"))
         self._retryable = False  # may the same call go well a little later?
         self._check_timeout = float(ready.look.value("check_timeout"))
 
     def world(self) -> World:
         return World(
-            say=self._say,
+            emit=self._emit,
             signalled=self._session.signalled,
             compose=compose,
             ask=self.ask,
@@ -80,8 +82,10 @@ class Effects:
     def ask(self, queries: Sequence[Query], beside: Beside | None = None) -> list[Answer]:
         """All at once."""
         first = queries[0]
-        facts = {"level": first.level, "attempt": first.attempt, "steps": [query.phase for query in queries]}
-        self._say("reflex.phase", iteration=first.iteration - 1, **facts)
+        steps = [query.phase for query in queries]
+        self._emit(
+            ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps)
+        )
         if first.attempt > 1 and self._retryable:
             self._session.rest(backoff(self._ready.setup.retry_wait, first.attempt - 1))
             self._end_if_signalled()
@@ -97,7 +101,7 @@ class Effects:
         else:
             replies = self._asked_beside(calls, beside, queries[0], guard)
         if guard.restored():
-            self._say("reflex.restored", artifact=self._place.shown_artifact)
+            self._emit(ReflexRestored(artifact=self._place.shown_artifact))
         if not all(reply.ok for reply in replies):  # what a signal has cut off is no answer, and no breach either
             self._end_if_signalled()
         return replies
@@ -114,7 +118,7 @@ class Effects:
             if guard.restored():  # by whom? That shows without the agent
                 ran = self._session.run(commands, at_once)
                 if guard.intact():
-                    self._say("reflex.restored", artifact=self._place.shown_artifact)
+                    self._emit(ReflexRestored(artifact=self._place.shown_artifact))
             return ran
 
         beside.take(self._executed(query.level, query.iteration, beside.commands, together))
@@ -150,13 +154,16 @@ class Effects:
     def runnable(self, commands: Sequence[str]) -> bool:
         asks = self._commands.asks(commands)
         if asks:
-            facts = {"text": "Run them?", "lines": list(commands), "hint": "[y/N]", "attended": True, "answer": ""}
-            self._say("question.asked", gate="checks", **facts)
+            self._emit(
+                QuestionAsked(
+                    gate="checks", text="Run them?", lines=list(commands), hint="[y/N]", attended=True, answer=""
+                )
+            )
         way = self._commands.decide(commands)
         self._end_if_signalled()
         if asks:
-            self._say("question.answered", gate="checks", answer="y" if way == "run" else "n")
-        self._say("reflex.checks", commands=list(commands), way=way)
+            self._emit(QuestionAnswered(gate="checks", answer="y" if way == "run" else "n"))
+        self._emit(ReflexChecks(commands=list(commands), way=way))
         return way == "run"
 
     def execute(self, state: State, commands: Sequence[str]) -> list[Ran]:

@@ -6,17 +6,19 @@ from rooda.cli.options import Asked
 from rooda.cli.reflex.commands import Commands, way_of
 from rooda.cli.reflex.effects import Effects, show_artifact
 from rooda.cli.reflex.ready import Ready
-from rooda.cli.reflex.summary import summary
+from rooda.cli.reflex.summary import Left, ended
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
-from rooda.loops.reflex_state import RUNNING, State
+from rooda.loops.reflex_state import State
 from rooda.loops.reflex_world import How
-from rooda.policy.spending import cause_facts
+from rooda.policy.event_records import limits_of
+from rooda.policy.reflex_event_records import RunResumed, RunStarted
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
+from rooda.terms import Setup
 from rooda.world import lock
 from rooda.world.reflex_effects import CAP
 from rooda.world.session import Session, Tenant
@@ -36,23 +38,17 @@ def go(
         tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
         session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
-        facts = {"number": start.iteration, "level": start.phase, "step": start.current_step}
-        facts |= {"iterations": start.iteration - 1, "max_iterations": start.max_iterations}
-        session.tell("run.started" if fresh else "run.resumed", **facts, limits=made.budget._asdict())
+        session.emit(_opening(start, made, fresh))
         try:
             state = reflex(Run(store), start, how, effects.world())
-            session.tell("run.ended", **summary(place, state), exit_code=EXIT_CODES[state.status])
+            session.emit(ended(place, state))
         except (Interrupted, LimitReached, OSError) as problem:
-            if (left := store.latest()) is None:
+            if (latest := store.latest()) is None:
                 raise
-            reason, note, code = _why_open(problem, place)
+            left = _left(problem, place)
             if not signals.abandoned:
-                facts = summary(place, left)
-                if left.status == RUNNING:
-                    cause = problem.cause if isinstance(problem, LimitReached) else None
-                    facts |= {"reason": reason, "note": note, **cause_facts(cause)}
-                session.tell("run.ended", **facts, exit_code=code)
-            return code
+                session.emit(ended(place, latest, left))
+            return left.exit_code
         finally:
             screen.close()
             session.close()
@@ -67,13 +63,23 @@ def _names_of(folder: str) -> list[str]:
     return list(dict.fromkeys(known))
 
 
-def _why_open(problem: Exception, place: Place) -> tuple[str, str, int]:
-    """Why a loop is not over, and can be resumed if its files are there: a word, a sentence, the exit code."""
+def _opening(start: State, made: Setup, fresh: bool) -> RunStarted:
+    return (RunStarted if fresh else RunResumed)(
+        number=start.iteration,
+        level=start.phase,
+        step=start.current_step,
+        iterations=start.iteration - 1,
+        max_iterations=start.max_iterations,
+        limits=limits_of(made.budget),
+    )
+
+
+def _left(problem: Exception, place: Place) -> Left:
     if isinstance(problem, Interrupted):
-        return "signal", "Interrupted", code_of_signal(problem.number)
+        return Left("signal", "Interrupted", code_of_signal(problem.number))
     if isinstance(problem, LimitReached):
-        return "limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code
+        return Left("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
     assert isinstance(problem, OSError)
     if not reflex_files.is_begun(place):
-        return "gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED
-    return "files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED
+        return Left("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
+    return Left("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.reflex.summary import summary
+from rooda.cli.reflex.summary import ended
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.loops.reflex_state import RUNNING, State, stopped
@@ -41,7 +41,7 @@ def end(place: Place, reason: str) -> int:
     if state is None:
         click.echo(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
         return OK
-    click.echo("\n".join(reflex_lines.summary(summary(place, state))))
+    click.echo("\n".join(reflex_lines.summary(ended(place, state).facts)))
     data = reflex_files.read_artifact(place)
     if data is not None:
         click.echo(f"Artifact in full:\n{files.to_text(data)}", nl=False)

@@ -1,37 +1,61 @@
 """What a loop came to, for the screen, the log and `stop`."""
 
+from typing import NamedTuple
+
+from rooda.errors import Cause
+from rooda.loops.reflex import EXIT_CODES
 from rooda.loops.reflex_events import JUDGED
 from rooda.loops.reflex_state import RUNNING, State
 from rooda.model import Json
 from rooda.policy import reflex_score as scoring
+from rooda.policy.reflex_event_records import RunEnded
+from rooda.policy.spending import cause_facts
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files
 
 
-def summary(place: Place, state: State) -> Json:
-    """The final summary's facts. A score is final only if it is the score of the artifact that lies there."""
+class Left(NamedTuple):
+    """Why a loop is not over, and can be resumed if its files are there."""
+
+    reason: str
+    note: str
+    exit_code: int
+    cause: Cause | None = None
+
+
+def ended(place: Place, state: State, left: Left | None = None) -> RunEnded:
+    """The end of a session. A score is final only if it is the score of the artifact that lies there."""
     found, data = state.evaluation, reflex_files.read_artifact(place)
     current = bool(found) and data is not None and found.get("artifact_hash") == files.sha256(data)
     score = scoring.hundredths(found["score"]) if found else None
-    facts: Json = {
-        "status": state.status,
-        "number": state.iteration,
-        "max_iterations": state.max_iterations,
-        "level": state.phase,
-        "final_score": score if current else None,
-        "last_evaluated_score": None if current else score,
-        "stop_reason": state.stop["reason"],
-        "reason": state.stop["reason"],
-        "note": _why(state),
-        "error": state.error,
-        "elsewhere": state.elsewhere,
-        "artifact": place.shown_artifact,
-    }
-    if state.stop["reason"] == "iteration_limit" and found and not found["passed"]:
-        exactly = scoring.exact_score(state.rules, found)
-        facts["distance"] = scoring.distance(found, state.threshold, exactly)._asdict()
-    return facts
+    resumable = left if state.status == RUNNING else None
+    return RunEnded(
+        status=state.status,
+        number=state.iteration,
+        max_iterations=state.max_iterations,
+        level=state.phase,
+        final_score=score if current else None,
+        last_evaluated_score=None if current else score,
+        stop_reason=state.stop["reason"],
+        reason=resumable.reason if resumable else state.stop["reason"],
+        note=resumable.note if resumable else _why(state),
+        error=state.error,
+        elsewhere=state.elsewhere,
+        artifact=place.shown_artifact,
+        **_distance(state),
+        **cause_facts(resumable and resumable.cause),
+        exit_code=left.exit_code if left else EXIT_CODES[state.status],
+    )
+
+
+def _distance(state: State) -> Json:
+    """How far from its threshold a loop ended at its limit."""
+    found = state.evaluation
+    if state.stop["reason"] != "iteration_limit" or not found or found["passed"]:
+        return {}
+    exactly = scoring.exact_score(state.rules, found)
+    return {"distance": scoring.distance(found, state.threshold, exactly)._asdict()}
 
 
 def _why(state: State) -> str:
