@@ -153,3 +153,11 @@ def test_a_loop_loads_nothing_heavy(tmp_path: Path) -> None:
     """A whole run with a raw command imports none of them either: tokens are counted in a short-lived process."""
     loaded = loaded_by(["build", "--ai-cmd", "true", "-n", "1"], {}, tmp_path)
     assert not loaded & set(HEAVY)
+
+
+def test_status_loads_little(tmp_path: Path) -> None:
+    """One procedure that can go on, and `rooda status` loads nothing of the kinds that aren't here."""
+    loaded_by(["build", "--ai-cmd", "false", "-n", "9"], {}, tmp_path)
+    loaded = {name for name in loaded_by(["status"], {}, tmp_path) if name.split(".")[0] == "rooda"}
+    assert len(loaded) <= 110, sorted(loaded)  # the aim is 70
+    assert not {name for name in loaded if name.startswith(("rooda.stores.flow", "rooda.stores.goal_state"))}

@@ -8,7 +8,7 @@ from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.snapshots import Turn
-from rooda.report.screen import is_terminal
+from rooda.report.window import is_terminal
 from rooda.world import present
 from rooda.world import snapshots as world
 from rooda.world.repo import Repo

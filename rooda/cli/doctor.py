@@ -13,7 +13,7 @@ from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.model import Json
 from rooda.policy.visible import visible
-from rooda.report.screen import is_terminal
+from rooda.report.window import is_terminal
 from rooda.settings import tiers
 from rooda.world import descent, files, git, tokens
 from rooda.world.repo import GitProblem, around

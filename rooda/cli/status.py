@@ -16,8 +16,8 @@ from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.model import Json
 from rooda.policy.visible import visible
 from rooda.report.repaint import Repaint
-from rooda.report.screen import is_terminal
 from rooda.report.status_table import Row, table
+from rooda.report.window import is_terminal
 from rooda.world import workspaces
 from rooda.world.signals import Signals
 

@@ -1,22 +1,24 @@
 """What procedures tell of their runs: see `cli/kinds.py`."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import click
-
-from rooda.cli.options import for_start
-from rooda.cli.where import Where
 from rooda.errors import StateDamaged
 from rooda.loops import ooda
 from rooda.model import Json
 from rooda.policy import opening
 from rooda.policy.durations import seconds, timing_text, whole
 from rooda.policy.statistics import timing
-from rooda.settings.tiers import Settings
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.terms import Setup
 from rooda.world import lock
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.cli.where import Where
+    from rooda.settings.tiers import Settings
+    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -82,11 +84,13 @@ def _word(facts: Json) -> str:
     return "not ended cleanly" if facts["status"] == ooda.RUNNING else str(facts["status"])
 
 
-def options() -> list[click.Parameter]:
+def options() -> "list[click.Parameter]":
+    from rooda.cli.options import for_start
+
     return for_start()
 
 
-def resume(name: str, where: Where, typed: Json) -> int:
+def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.cli.start import resume as go_on
 
     return go_on(name, where, typed)
@@ -104,13 +108,13 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
     return lambda path: False
 
 
-def setup(settings: Settings, name: str) -> Setup:
+def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings import resolve
 
     return resolve.procedure(settings, name, {}).setup
 
 
-def first_prompt(settings: Settings, name: str) -> str:
+def first_prompt(settings: "Settings", name: str) -> str:
     """What the agent of NAME would read first."""
     from rooda.settings import resolve
     from rooda.world import compose

@@ -13,6 +13,7 @@ from rooda.report.lines import LEVELS, Line, lines
 from rooda.report.live import Live
 from rooda.report.stamp import Stamp
 from rooda.report.tail import Tail
+from rooda.report.window import is_terminal
 from rooda.world.process import Tick
 
 _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
@@ -115,13 +116,6 @@ class Screen:
             stream.flush()
         except (OSError, ValueError):
             silence(stream)
-
-
-def is_terminal(stream: TextIO) -> bool:
-    try:
-        return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    except (AttributeError, ValueError):
-        return False
 
 
 def silence(stream: TextIO) -> None:

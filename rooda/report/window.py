@@ -11,3 +11,10 @@ def size(stream: TextIO) -> tuple[int, int]:
     except (OSError, ValueError):
         return 80, 24
     return found.columns or 80, found.lines or 24
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    except (AttributeError, ValueError):
+        return False

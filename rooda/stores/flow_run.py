@@ -12,12 +12,11 @@ from rooda.policy.flow_position import COMMIT, STEP_OF, Found, position
 from rooda.policy.flow_records import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
 from rooda.prompting.flow_results import Ended, body
 from rooda.world import files, flow_artifacts, flow_commits, flow_world
-from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
+from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
 from rooda.world.repo import Repo
 
-STEP = "active-step"
 WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}
 OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))
 

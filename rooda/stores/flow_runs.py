@@ -8,9 +8,8 @@ from rooda.errors import UsageProblem
 from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING, STATUSES, Node
-from rooda.stores.flow_run import STEP
 from rooda.world import clock, files, flow_artifacts, flow_aside, flow_commits, flow_repo
-from rooda.world.flow_artifacts import STATE, Files
+from rooda.world.flow_artifacts import STATE, STEP, Files
 from rooda.world.flow_aside import Aside
 from rooda.world.flow_commits import Logged
 from rooda.world.repo import Repo, position

@@ -16,6 +16,7 @@ ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
     f"{name}-output.md" for name in ("orchestrator", "controller", "actuator", "result")
 )
 STATE = "run-state.md"
+STEP = "active-step"  # key of the run\'s state
 
 
 class Quoted(str):

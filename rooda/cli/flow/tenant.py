@@ -1,46 +1,54 @@
 """What flows tell of their runs: see `cli/kinds.py`."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import click
-
-from rooda.cli.flow.ready import lock_path
-from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.model import Json
-from rooda.settings.tiers import Settings
-from rooda.stores import flow_runs
-from rooda.stores.flow_runs import Known
-from rooda.terms import Setup
 from rooda.world import flow_repo, lock
-from rooda.world.flow_lock import running_name
+from rooda.world.flow_lock import path_in, running_name
 from rooda.world.repo import Repo
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.cli.where import Where
+    from rooda.settings.tiers import Settings
+    from rooda.stores.flow_runs import Known
+    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:
     """One lock for the work tree: it bears the name of the run that holds it."""
     repo = _repo(workspace)
-    path = lock_path(repo) if repo else ""
+    path = path_in(repo.folder) if repo else ""
     name = running_name(path) if path and lock.is_held(path) else ""
     return {name: path} if name else {}
 
 
 def lock_of(workspace: str, name: str) -> str:
-    return lock_path(flow_repo.found(workspace))
+    return path_in(flow_repo.found(workspace).folder)
 
 
 def resumable(workspace: str) -> list[str]:
-    return [run.id for run in flow_runs.running(_runs(workspace))]
+    if not (runs := _runs(workspace)):
+        return []
+    from rooda.stores import flow_runs
+
+    return [run.id for run in flow_runs.running(runs)]
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
     """NAME, or all that are open."""
-    from rooda.cli.flow.status import of_run
-
     repo = _repo(workspace)
     runs = _runs(workspace)
+    if not repo or not runs:
+        return []
+    from rooda.cli.flow.status import of_run
+    from rooda.stores import flow_runs
+
     wanted = [run for run in runs if run.id == name] if name else flow_runs.running(runs)
-    return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted] if repo else []
+    return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted]
 
 
 def lines(facts: Json) -> list[str]:
@@ -49,13 +57,13 @@ def lines(facts: Json) -> list[str]:
     return of_status(facts)
 
 
-def options() -> list[click.Parameter]:
+def options() -> "list[click.Parameter]":
     from rooda.cli.flow.run import run
 
     return run.params
 
 
-def resume(name: str, where: Where, typed: Json) -> int:
+def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.cli.flow.resume import resumed
 
     return resumed(name, where, typed)
@@ -63,16 +71,20 @@ def resume(name: str, where: Where, typed: Json) -> int:
 
 def pid_of(repo: Repo, run: str) -> int | None:
     """Who works at this run now."""
-    path = lock_path(repo)
+    path = path_in(repo.folder)
     if not lock.is_held(path) or running_name(path) != run:
         return None
     pid = lock.owner(path).get("pid")
     return pid if isinstance(pid, int) else None
 
 
-def _runs(workspace: str) -> list[Known]:
+def _runs(workspace: str) -> "list[Known]":
     repo = _repo(workspace)
-    return flow_runs.known(repo) if repo else []
+    if repo is None:
+        return []
+    from rooda.stores import flow_runs
+
+    return flow_runs.known(repo)
 
 
 def _repo(workspace: str) -> Repo | None:
@@ -96,7 +108,7 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
     return lambda path: False
 
 
-def setup(settings: Settings, name: str) -> Setup:
+def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
     return of_kind(settings, "flow", {})[0]

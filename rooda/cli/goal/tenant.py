@@ -2,19 +2,20 @@
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import click
-
-from rooda.cli.where import Where
 from rooda.errors import StateDamaged
-from rooda.loops.goal_state import UNFINISHED
 from rooda.model import Json
-from rooda.report import goal_table
-from rooda.settings.tiers import Settings
 from rooda.stores.goal_place import NAME, Place
-from rooda.stores.goal_state import look, unfinished
-from rooda.terms import Setup
 from rooda.world import lock
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.cli.where import Where
+    from rooda.loops.goal_state import GoalState
+    from rooda.settings.tiers import Settings
+    from rooda.terms import Setup
 
 __all__ = ["NAME", "facts", "lines", "lock_of", "locks", "options", "resumable", "resume", "running"]
 
@@ -34,7 +35,7 @@ def running(workspace: str) -> dict[str, str]:
 
 def resumable(workspace: str) -> list[str]:
     try:
-        return [NAME] if unfinished(Place(workspace)) else []
+        return [NAME] if _is_unfinished(_state(Place(workspace))) else []
     except StateDamaged:
         return []
 
@@ -47,27 +48,48 @@ def facts(workspace: str, name: str | None) -> list[Json]:
     if name not in (None, NAME):
         return []
     try:
-        state = look(place)
+        state = _state(place)
     except StateDamaged as problem:
         return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
-    if state is None or (held and state.status not in UNFINISHED):  # an ended goal stays until the next one begins
+    if state is None or (held and not _is_unfinished(state)):  # an ended goal stays until the next one begins
         return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
+    from rooda.report import goal_table
+
     return [goal_table.facts(state, held, pid)]
+
+
+def _state(place: Place) -> "GoalState | None":
+    """The goal as it was left; its modules are loaded only if there is one."""
+    if not os.path.lexists(os.path.dirname(place.run)):
+        return None
+    from rooda.stores.goal_state import look
+
+    return look(place)
+
+
+def _is_unfinished(state: "GoalState | None") -> bool:
+    if state is None:
+        return False
+    from rooda.loops.goal_state import UNFINISHED
+
+    return state.status in UNFINISHED
 
 
 def lines(facts: Json) -> list[str]:
     if facts["status"] == "damaged":
         return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
+    from rooda.report import goal_table
+
     return [f"goal: planning (pid {facts['pid']})"] if facts["status"] == "planning" else goal_table.lines(facts)
 
 
-def options() -> list[click.Parameter]:
+def options() -> "list[click.Parameter]":
     from rooda.cli.goal.group import VERBS
 
     return VERBS["run"][2]()
 
 
-def resume(name: str, where: Where, typed: Json) -> int:
+def resume(name: str, where: "Where", typed: Json) -> int:
     """`rooda resume goal`; its option --max-iterations says how many more."""
     from rooda.cli.goal import cont
 
@@ -86,7 +108,7 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
     return lambda path: False
 
 
-def setup(settings: Settings, name: str) -> Setup:
+def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
     return of_kind(settings, "goal", {})[0]

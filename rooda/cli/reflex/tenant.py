@@ -1,18 +1,21 @@
 """What reflex loops tell of their runs: see `cli/kinds.py`."""
 
 from collections.abc import Callable
-
-import click
+from typing import TYPE_CHECKING
 
 from rooda.cli.reflex import status
-from rooda.cli.where import Where
 from rooda.model import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.snapshots import POINTER
-from rooda.settings.tiers import Settings
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
-from rooda.terms import Setup
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.cli.where import Where
+    from rooda.settings.tiers import Settings
+    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -37,13 +40,13 @@ def lines(facts: Json) -> list[str]:
     return status.lines(facts)
 
 
-def options() -> list[click.Parameter]:
+def options() -> "list[click.Parameter]":
     from rooda.cli.reflex.new import new
 
     return new.params
 
 
-def resume(name: str, where: Where, typed: Json) -> int:
+def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.cli.reflex.resume import go_on
 
     assert is_alias(name)
@@ -66,7 +69,7 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
     return lambda path: others and path.endswith(f"evolution/{POINTER}")
 
 
-def setup(settings: Settings, name: str) -> Setup:
+def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
     return of_kind(settings, "reflex", {})[0]
