@@ -12,7 +12,7 @@ import yaml
 
 from .workspace import Ran, Workspace
 
-FAKE = str(Path(__file__).parents[1] / "fakes" / "fake_flow.py")
+FAKE = str(Path(__file__).with_name("agent_flow.py"))
 AGENT = f"{sys.executable} -I -S {FAKE} --model {{model}}"
 AGENTS = ".claude/agents"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .workspace import Ran, Running, Workspace, until
 
-FAKE = str(Path(__file__).parents[1] / "fakes" / "fakeai")
+FAKE = str(Path(__file__).with_name("agent_reflex"))
 ALIAS = "write-the-courses-api"
 TASK = "Write the courses API"
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from .processes import Running, Terminal, alive, marked, until
 
 __all__ = ["FAKE_AI", "SAMPLE", "Call", "Ran", "Running", "Terminal", "Workspace", "alive", "masked", "until"]
 
-FAKE_AI = str(Path(__file__).parents[1] / "fakes" / "fake-ai")
+FAKE_AI = str(Path(__file__).with_name("agent"))
 PHASES = {"observe": "OBS", "orient": "ORI", "decide": "DEC", "act": "ACT"}
 SAMPLE: dict[str, Any] = {  # the state file printed in the specification
     "iteration": 3,

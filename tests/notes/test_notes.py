@@ -233,7 +233,7 @@ def test_O_124_nothing_in_the_program_asks_for_bash() -> None:
         assert "shell=True" not in text, path
         if path.name not in ("completion.py", "tab.py", "words.py"):
             assert not re.search(r"[\"'/ ]bash\b", text), path
-    assert (PROJECT / "tests" / "fakes" / "fake-ai").read_text().startswith("#!/bin/sh\n")
+    assert (PROJECT / "tests" / "kit" / "agent").read_text().startswith("#!/bin/sh\n")
 
 
 def test_O_110_a_loop_without_limit_is_seen_alive(ws: Workspace) -> None:

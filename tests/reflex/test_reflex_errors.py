@@ -44,13 +44,9 @@ def test_R_234_an_agent_that_fails(kit: Kit, answer: str, ways: tuple[str, ...])
 def test_R_234_an_agent_that_is_not_there(kit: Kit) -> None:
     """Found before anything starts: exit code 2. One that vanishes later breaks its contract."""
     assert kit.new(4, "--ai-cmd", "no-such-agent").code == 2 and not kit.home.exists()
-    agent = kit.ws.write("agent", f"#!/bin/sh\nrm -f {kit.ws.file('agent')}\nexec {json.dumps(str(_fake()))}\n", 0o755)
+    agent = kit.ws.write("agent", f"#!/bin/sh\nrm -f {kit.ws.file('agent')}\nexec {json.dumps(FAKE)}\n", 0o755)
     assert kit.new(4, "--ai-cmd", agent).code == 1
     assert kit.run["stop"]["reason"] == "phase_error"
-
-
-def _fake() -> Path:
-    return Path(__file__).parents[1] / "fakes" / "fakeai"
 
 
 def test_R_232_the_retry_is_per_phase(kit: Kit) -> None:
@@ -464,7 +460,7 @@ def test_R_008_stopped_in_each_phase(kit: Kit, phase: str) -> None:
 def test_R_128_an_agent_that_removes_the_folder(kit: Kit) -> None:
     """The loop goes on to its end with the artifact that was there."""
     script(kit, "T3")
-    agent = f'#!/bin/sh\n[ "$ROODA_CALL" = critique ] && rm -r .ai-factory\nexec {_fake()}\n'
+    agent = f'#!/bin/sh\n[ "$ROODA_CALL" = critique ] && rm -r .ai-factory\nexec {FAKE}\n'
     ran = kit.new(2, "--ai-cmd", kit.ws.write("vandal", agent, 0o755))
     assert ran.code == 4 and kit.artifact == words("N") and "Traceback" not in ran.err
     assert kit.run["stop"]["reason"] == "iteration_limit"
