@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 if TYPE_CHECKING:
     import click
 
+    from rooda.cli import tenant as procedures
+    from rooda.cli.flow import tenant as flows
+    from rooda.cli.goal import tenant as goals
+    from rooda.cli.reflex import tenant as reflexes
     from rooda.cli.where import Where
     from rooda.model import Json
     from rooda.settings.tiers import Settings
@@ -69,6 +73,13 @@ class Tenant(Protocol):
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
         """What NAME is run with."""
+
+
+if TYPE_CHECKING:  # each kind keeps the contract
+    _PROCEDURE: Tenant = procedures
+    _REFLEX: Tenant = reflexes
+    _FLOW: Tenant = flows
+    _GOAL: Tenant = goals
 
 
 class Loop(NamedTuple):

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import click
 
@@ -25,6 +25,8 @@ PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal
 NOTHING = "Nothing runs here, and nothing waits."
 
+Details: TypeAlias = list[tuple[str, Json, Row]]  # a loop's kind, what its files say, and its row
+
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
 @click.argument("name", required=False, shell_complete=tab_loops)
@@ -43,11 +45,12 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
     here = where(ctx)
     asked = Asked(here, loop_of(here, name) if name else None, everywhere, everywhere or watch)
     board = Board(here)
-    if asked.name and not _detailed(asked, board):
+    found = _detailed(asked, board) if asked.name else None
+    if asked.name and not found:
         require_known(here, asked.name)
     if watch:
         return _watch(lambda: [json.dumps(_rows(asked, board))] if as_json else _lines(asked, board), as_json)
-    lines = [json.dumps(_rows(asked, board), indent=2)] if as_json else _lines(asked, board)
+    lines = [json.dumps(_rows(asked, board, found), indent=2)] if as_json else _lines(asked, board, found)
     click.echo("\n".join(lines))
     if lines == [NOTHING]:
         say_above(here.workspace)
@@ -73,7 +76,7 @@ def _same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _detailed(asked: Asked, board: Board) -> list[tuple[str, Json, Row]]:
+def _detailed(asked: Asked, board: Board) -> Details:
     """Each loop's kind, what its files say, and its row."""
     return [
         (kind, facts, board.row(asked.here.workspace, kind, facts))
@@ -82,18 +85,18 @@ def _detailed(asked: Asked, board: Board) -> list[tuple[str, Json, Row]]:
     ]
 
 
-def _rows(asked: Asked, board: Board) -> list[Json]:
+def _rows(asked: Asked, board: Board, found: Details | None = None) -> list[Json]:
     if asked.table and not asked.name:
         return [row._asdict() for row in board.look(asked.workspaces)]
-    found = _detailed(asked, board)
+    found = _detailed(asked, board) if found is None else found
     return [{**row._asdict(), **facts, "loop": kind, "now": glance.now(row)} for kind, facts, row in found]
 
 
-def _lines(asked: Asked, board: Board) -> list[str]:
+def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str]:
     if asked.table and not asked.name:
         rows = board.look(asked.workspaces)
         return [*map(visible, table(rows, asked.everywhere))] if rows else [NOTHING]
-    found = _detailed(asked, board)
+    found = _detailed(asked, board) if found is None else found
     if not found:
         return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
     if len(found) > FEW and is_terminal(sys.stdout):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rooda.settings.tiers import Settings
     from rooda.terms import Setup
 
-__all__ = ["NAME", "facts", "lines", "lock_of", "locks", "options", "resumable", "resume", "running"]
+__all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
+__all__ += ["running", "setup", "stays"]
 
 
 def locks(workspace: str) -> dict[str, str]:
