@@ -7,6 +7,7 @@ fields are what readers are told. A field with the default ABSENT may be left ou
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, dataclass_transform
 
 from rooda.terms import Budget
@@ -15,7 +16,7 @@ ABSENT: Any = None  # the default of a field that may be left out
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Event:
+class Event(SimpleNamespace):
     """Base of all events. A plain class that mypy checks as a dataclass; a NamedTuple costs ten times its import.
 
     The fields stand in the line in the order in which they are given.
@@ -26,9 +27,6 @@ class Event:
 
     def __init_subclass__(cls, name: str, durable: bool = False) -> None:
         cls.NAME, cls.DURABLE = name, durable
-
-    def __init__(self, **facts: Any) -> None:
-        self.__dict__ = facts
 
     @property
     def facts(self) -> dict[str, Any]:

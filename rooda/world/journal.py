@@ -34,11 +34,12 @@ class Journal:
         found = {*self.hidden, *secrets.values(environ, (workspace,))}
         self.hidden = tuple(sorted(found, key=len, reverse=True))
 
-    def record(self, event: str, facts: dict[str, Any]) -> dict[str, Any]:
+    def record(self, event: str, turn: dict[str, int], facts: dict[str, Any]) -> dict[str, Any]:
         """The event as every reader gets it."""
         self._sequence += 1
-        stamp, said = clock.rfc3339_milli(clock.now()), secrets.without(facts, self.hidden)
-        return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **said}
+        stamp = clock.rfc3339_milli(clock.now())
+        said = secrets.without(facts, self.hidden) if self.hidden else facts
+        return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **turn, **said}
 
     def append(self, record: dict[str, Any], durable: bool = False) -> None:
         try:
