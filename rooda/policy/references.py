@@ -11,17 +11,17 @@ LOST = MARK + MARK  # a form of a key that can't be made again from its variable
 
 def referenced(text: str, environ: Mapping[str, str], ordinary: str) -> str:
     """No key of these variables is in it any more."""
-    known, hidden = secrets.keys(environ, (ordinary,)), secrets.values(environ, (ordinary,))
-    if secrets.hidden(text, hidden) == text:
+    known, forms = secrets.keys(environ, (ordinary,)), secrets.values(environ, (ordinary,))
+    if secrets.hidden(text, forms) == text:
         return text
     longest = sorted(known, key=len, reverse=True)
     made = re.sub("|".join(map(re.escape, longest)), lambda key: f"{MARK}{known[key[0]]}{MARK}", text)
     parts = made.split(MARK)
     for place in range(0, len(parts), 2):
-        for form in hidden:
+        for form in forms:
             parts[place] = parts[place].replace(form, LOST)
     left = MARK.join(parts)
-    return LOST if any(secrets.hidden(part, hidden) != part for part in left.split(MARK)[::2]) else left
+    return LOST if any(secrets.hidden(part, forms) != part for part in left.split(MARK)[::2]) else left
 
 
 def starred(text: str) -> str:

@@ -27,9 +27,9 @@ def meant(workspace: str, alias: str | None) -> Place | None:
 
 
 def none_active(workspace: str) -> Undecided:
-    running = reflex_files.running(workspace)
-    if running:
-        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in running)
+    marked = reflex_files.running(workspace)
+    if marked:
+        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in marked)
         return Undecided("No active loop is named, and several are marked running; name one.", rows)
     over = "Those that are over: rooda reflex list. " if reflex_files.aliases(workspace) else ""
     return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
