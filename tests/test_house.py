@@ -18,10 +18,16 @@ AGENTS = ("world/agents/demo_agent.py", "world/agents/demo_flow.py")  # programs
 SERVER = "modelserver/"  # another one; it is started, never imported
 DOORS = {
     "subprocess": {"world/spawn.py", "world/helper.py"},
-    "signal": {"world/signals.py", "world/guardian.py", "world/process.py", "world/spawn.py", "world/helper.py",
-               "world/tree.py",
-               "world/agents/ask.py",
-               "world/agents/conformance.py"},
+    "signal": {
+        "world/signals.py",
+        "world/guardian.py",
+        "world/process.py",
+        "world/spawn.py",
+        "world/helper.py",
+        "world/tree.py",
+        "world/agents/ask.py",
+        "world/agents/conformance.py",
+    },
     "time": {"world/clock.py"},
     "datetime": {"world/clock.py"},
     "fcntl": {"world/lock.py"},

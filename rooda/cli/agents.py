@@ -5,17 +5,17 @@ from typing import Any
 
 import click
 
+from rooda.agents.records import Agent
 from rooda.cli.group import DASH_H
 from rooda.cli.options import tab_agents
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.settings import tiers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
 from rooda.settings.kinds import nearest
-from rooda.terms import Agent
 from rooda.world.agents import preflight
 
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}

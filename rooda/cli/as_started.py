@@ -10,7 +10,7 @@ from rooda.cli import kinds
 from rooda.cli.options import is_untyped
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.references import filled, starred
 from rooda.policy.secrets import HIDDEN
 from rooda.settings.loop_kinds import OWN

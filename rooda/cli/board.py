@@ -7,7 +7,7 @@ from rooda.cli.kinds import Loop
 from rooda.cli.pricing import prices
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
 from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row, unreadable

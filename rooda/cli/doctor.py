@@ -11,7 +11,7 @@ from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.report.window import is_terminal
 from rooda.settings import tiers

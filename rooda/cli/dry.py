@@ -7,8 +7,8 @@ import click
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
+from rooda.loops.procedure.model import Procedure
 from rooda.settings import agents, shown, tiers
-from rooda.terms import Procedure
 from rooda.world import compose, files, tokens
 from rooda.world.agents import command, preflight
 

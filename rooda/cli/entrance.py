@@ -3,13 +3,14 @@
 import os
 from collections.abc import Sequence
 
+from rooda.agents.records import Agent
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.report.lines import warning
 from rooda.report.screen import Look, Screen
+from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
-from rooda.terms import Agent, Setup
 from rooda.world import history, identity, lock, orders, runfolder, survivors
 from rooda.world.agents import preflight
 from rooda.world.cache import make_home

@@ -11,7 +11,7 @@ from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.world import files, runfolder
 from rooda.world.shipped import shipped
 

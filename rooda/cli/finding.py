@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from rooda.cli.where import Where
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.settings import tiers
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"

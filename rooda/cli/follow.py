@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from rooda.cli.keys import keys
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail

@@ -1,6 +1,6 @@
 """What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run."""
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.durations import whole
 from rooda.policy.spending import dollars
 from rooda.report.status_table import Row

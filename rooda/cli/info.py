@@ -5,8 +5,8 @@ import click
 from rooda.cli.options import tab_procedures
 from rooda.cli.where import warned, where
 from rooda.errors import OK
+from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.settings import procedures, resolve, tiers
-from rooda.terms import PHASES, Procedure
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from rooda.cli.goal import tenant as goals
     from rooda.cli.reflex import tenant as reflexes
     from rooda.cli.where import Where
-    from rooda.model import Json
+    from rooda.kernel.loads import Json
+    from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
-    from rooda.terms import Setup
 
 OODA = "ooda"
 KINDS = {

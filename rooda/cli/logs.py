@@ -14,7 +14,7 @@ from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 from rooda.report.lines import LEVELS
 from rooda.world import files, history, journal, lock, runfolder

@@ -8,7 +8,7 @@ import click
 
 from rooda.cli.group import items, place_of_tab
 from rooda.errors import UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
 from rooda.settings.shapes import PARAMETERS, Key, Option

@@ -1,10 +1,9 @@
 """What every run and dry-run begins with: the settings in force, and the procedure that they make."""
 
-
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
+from rooda.loops.procedure.model import Procedure
 from rooda.settings import resolve, tiers
-from rooda.terms import Procedure
 
 
 def prepared(

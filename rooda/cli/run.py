@@ -10,7 +10,7 @@ from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where, warned
 from rooda.cli.where import where as place_of
 from rooda.errors import UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -9,7 +9,7 @@ from rooda.cli import kinds, names
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
 from rooda.policy.visible import visible
 from rooda.world import clock

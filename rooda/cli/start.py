@@ -9,21 +9,22 @@ from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Json
+from rooda.loops.procedure.model import Procedure
 from rooda.policy import agents_md, opening
 from rooda.policy.durations import whole
 from rooda.policy.event_records import limits_of
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
+from rooda.run.records import Gate
 from rooda.settings import agents, tiers
 from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.terms import Gate, Procedure
 from rooda.world import clock, compose, lock, person
 from rooda.world.procedure_world import world_of
 from rooda.world.session import Session, Tenant
@@ -96,9 +97,7 @@ def _warned(state: OodaState | None, screen: Screen) -> None:
         entrance.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
-def ready(
-    found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked
-) -> tuple[Procedure, Screen]:
+def ready(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
     setup = procedure.setup
     agent = setup.agent

@@ -3,7 +3,7 @@
 from rooda.cli import kinds
 from rooda.cli.resume_all import CutOff, resume_all
 from rooda.cli.where import Where
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.world import guardian, identity, kinship, lock, signals
 from rooda.world.notify import herald
 from rooda.world.signals import Signals

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.errors import StateDamaged
+from rooda.kernel.loads import Json
 from rooda.loops import ooda
-from rooda.model import Json
 from rooda.policy import opening
 from rooda.policy.durations import seconds, timing_text, whole
 from rooda.policy.statistics import timing
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import click
 
     from rooda.cli.where import Where
+    from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
-    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:

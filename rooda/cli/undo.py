@@ -37,9 +37,7 @@ class Aim(NamedTuple):
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 @click.pass_context
-def undo(
-    ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool, dry_run: bool, yes: bool
-) -> int:
+def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool, dry_run: bool, yes: bool) -> int:
     """Put the files back to where they were before iteration N; without N before the last one that is not undone yet.
 
     The present is saved first, so an undo can be undone: rooda undo --redo. Files that git ignores stay as they are;

@@ -5,11 +5,12 @@ from functools import partial
 
 import click
 
+from rooda.agents.records import Usage
 from rooda.cli.names import require_known, tab_loops
 from rooda.cli.pricing import prices
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.model import Json, Usage
+from rooda.kernel.loads import Json
 from rooda.policy.durations import whole
 from rooda.policy.spending import Used, dollars, total
 from rooda.report.columns import columns

@@ -10,7 +10,7 @@ from rooda.cli.logs import is_live, session_with
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 from rooda.policy.visible import visible
 from rooda.report.why import Reason, reasons

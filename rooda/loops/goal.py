@@ -24,12 +24,12 @@ from rooda.loops.goal_rules import (
     with_step,
 )
 from rooda.loops.goal_state import COMPLETED, FAILED, PAUSED, GoalState, step_class
-from rooda.model import Ending
 from rooda.policy import goal_block
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Told
 from rooda.policy.goal_types import REVIEW, Criterion
 from rooda.policy.patience import until_reset
+from rooda.run.records import Ending
 
 
 class Trial(NamedTuple):

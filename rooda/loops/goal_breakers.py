@@ -3,9 +3,9 @@
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal_state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
-from rooda.model import Ending
 from rooda.policy.goal_effects import Told
 from rooda.policy.goal_hook import STUCK
+from rooda.run.records import Ending
 
 ERRORS, EDITS = 3, 5
 MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # unless a person insists

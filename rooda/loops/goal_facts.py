@@ -1,15 +1,14 @@
 """What a goal says of itself: to its journal and screen, and to the agent of the next call."""
 
-
 from rooda.loops.goal_rules import needs_cause
 from rooda.loops.goal_state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
-from rooda.model import Ending
 from rooda.policy import goal_types
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_event_records import IterationEnded, IterationStarted, RunEnded
 from rooda.policy.goal_words import WORKFLOW_NAMES
 from rooda.policy.spending import cause_facts
 from rooda.prompting import goal as prompts
+from rooda.run.records import Ending
 
 
 def opening(state: GoalState) -> IterationStarted:

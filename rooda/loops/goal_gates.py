@@ -6,9 +6,9 @@ from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import OFFERED, Pause, forgiven, raised
 from rooda.loops.goal_close import YES, conclude
 from rooda.loops.goal_state import IN_PROGRESS, PAUSED, GoalState, money
-from rooda.model import Ending
 from rooda.policy import goal_words
 from rooda.policy.goal_effects import GoalWorld, Question
+from rooda.run.records import Ending
 
 AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
 WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}

@@ -13,7 +13,7 @@ from rooda.policy.goal_shape import Shape
 from rooda.policy.goal_types import Criterion
 from rooda.policy.patience import until_reset
 from rooda.prompting import goal as prompts
-from rooda.terms import Budget
+from rooda.run.setup import Budget
 
 TRIES = 2
 

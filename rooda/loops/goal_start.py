@@ -3,11 +3,11 @@
 from functools import reduce
 
 from rooda.errors import Interrupted
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal_rules import paid, runnable
 from rooda.loops.goal_state import Brief, GoalState, money
-from rooda.model import Json
 from rooda.policy import goal_event_records as events
 from rooda.policy import goal_plan, goal_precheck, goal_score, goal_words
 from rooda.policy.event_records import Problem

@@ -9,7 +9,7 @@ from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import COLLEAGUE, Scores
 from rooda.policy.goal_types import Criterion, Mark
 from rooda.policy.spending import Spent
-from rooda.terms import Budget
+from rooda.run.setup import Budget
 
 IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED = "in_progress", "paused", "completed", "cancelled", "failed"
 STATUSES = (IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED)

@@ -3,9 +3,10 @@
 from functools import partial
 from typing import NamedTuple
 
+from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.kernel.run import Run
-from rooda.model import Call, Ending, Gates, Prompt, Reply
+from rooda.loops.procedure.model import Procedure
 from rooda.policy.durations import seconds, tenths
 from rooda.policy.ooda_effects import World
 from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded
@@ -13,7 +14,7 @@ from rooda.policy.outcome import FATAL, USAGE_LIMIT
 from rooda.policy.patience import backoff
 from rooda.policy.spending import cause_facts, in_words
 from rooda.policy.statistics import timing
-from rooda.terms import Procedure
+from rooda.run.records import Ending, Gates
 
 RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
 STATUSES = (RUNNING, COMPLETED, ABORTED, INTERRUPTED, "paused")  # the last one is read and never written

@@ -5,6 +5,7 @@ from functools import partial
 
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Interrupted
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of
@@ -20,7 +21,6 @@ from rooda.loops.reflex_state import (
     State,
 )
 from rooda.loops.reflex_world import How, Job, World
-from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy import reflex_score as scoring
 from rooda.policy.reflex_event_records import ReflexBoundary

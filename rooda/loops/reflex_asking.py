@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rooda.kernel.loads import Json
 from rooda.loops.reflex_state import RUNNING, WRITERS, State, ended
 from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
-from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy.reflex_contract import Breach
 from rooda.policy.reflex_event_records import ReflexBreach

@@ -6,6 +6,7 @@ An event's payload holds everything that it changed, except the artifact's text:
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from rooda.kernel.loads import Json
 from rooda.loops.reflex_state import (
     CRITIQUE,
     EVALUATE,
@@ -19,7 +20,6 @@ from rooda.loops.reflex_state import (
     encoded,
     followed,
 )
-from rooda.model import Json
 from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED, Standing, follows
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends

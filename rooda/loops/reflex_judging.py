@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from rooda.kernel.loads import Json
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of
 from rooda.loops.reflex_state import RUNNING, State, followed
 from rooda.loops.reflex_world import Beside, How, Job, Ran, World
-from rooda.model import Json
 from rooda.policy import reflex_contract as contract
 from rooda.policy import reflex_score as scoring
 from rooda.policy.reflex_score import Finding, Standing

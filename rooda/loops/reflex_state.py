@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rooda.kernel import codec
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.reflex_rules import LEVELS, active, is_number
 from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 

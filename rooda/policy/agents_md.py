@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rooda.terms import Gate
+from rooda.run.records import Gate
 
 # Possessive, so that no line can be slow: AGENTS.md may hold anything.
 _HEADING = re.compile(r"^(#{1,6})\s++(.*)$")

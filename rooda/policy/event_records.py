@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, dataclass_transform
 
-from rooda.terms import Budget
+from rooda.run.setup import Budget
 
 ABSENT: Any = None  # the default of a field that may be left out
 

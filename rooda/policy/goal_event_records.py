@@ -113,8 +113,26 @@ class RunEnded(Event, name="run.ended", durable=True):
     # before there was a plan; `files`, they can't be written or read
     reason: Annotated[
         str,
-        "completed", "failed", "unplanned", "files", "stuck", "error", "edits", "budget", "limit", "mustNot",
-        "shape", "observation", "tests", "untold", "interrupted", "asked", "G1", "G2", "G3", "shared limit",
+        "completed",
+        "failed",
+        "unplanned",
+        "files",
+        "stuck",
+        "error",
+        "edits",
+        "budget",
+        "limit",
+        "mustNot",
+        "shape",
+        "observation",
+        "tests",
+        "untold",
+        "interrupted",
+        "asked",
+        "G1",
+        "G2",
+        "G3",
+        "shared limit",
     ]
     note: str  # the same in words
     status: Annotated[str, "completed", "paused", "failed", "in_progress"]  # as in the state file

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import Cause
-from rooda.model import Call, Gates, Prompt, Reply
+from rooda.loops.procedure.model import Procedure
 from rooda.policy.event_records import Emit
-from rooda.terms import Gate, Procedure
+from rooda.run.records import Gate, Gates
 
 
 class World(NamedTuple):

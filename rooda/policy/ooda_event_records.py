@@ -46,8 +46,17 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     # as in `agent.ended`, empty for a raw command
     agent_outcome: Annotated[
         str,
-        "", "ok", "agent_error", "auth", "rate_limit", "usage_limit", "context_overflow", "permission_denied",
-        "config", "timeout", "killed",
+        "",
+        "ok",
+        "agent_error",
+        "auth",
+        "rate_limit",
+        "usage_limit",
+        "context_overflow",
+        "permission_denied",
+        "config",
+        "timeout",
+        "killed",
     ]
     message: str  # as in `agent.ended`, empty for a raw command
     gates_failed: str  # as `summary` in `gates.ended`

@@ -5,7 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.model import Facts, Json, Reply
+from rooda.agents.records import Facts, Reply
+from rooda.kernel.loads import Json
 from rooda.policy.durations import plain
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"

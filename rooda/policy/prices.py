@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.model import Usage
+from rooda.agents.records import Usage
 
 LONGEST = 200  # characters of a model's name
 _MAKER = re.compile(r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/")  # a reseller's name stays

@@ -5,8 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from rooda.kernel.loads import loads
-from rooda.model import Json
+from rooda.kernel.loads import Json, loads
 from rooda.policy.json_inside import objects
 
 STRICT, LENIENT = "strict", "lenient"

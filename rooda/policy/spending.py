@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rooda.agents.records import Reply, Usage
 from rooda.errors import Cause
 from rooda.kernel import codec
-from rooda.model import Json, Reply, Usage
+from rooda.kernel.loads import Json
 from rooda.policy.durations import short
-from rooda.terms import Budget
+from rooda.run.setup import Budget
 
 
 class Used(NamedTuple):

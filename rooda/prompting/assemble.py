@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rooda.terms import PHASES
+from rooda.loops.procedure.model import PHASES
 
 TITLE = "# OODA Loop Iteration"
 

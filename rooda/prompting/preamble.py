@@ -1,6 +1,6 @@
 """The opt-in opening of a prompt: where in the loop the agent is, and how it can end it."""
 
-from rooda.terms import Procedure
+from rooda.loops.procedure.model import Procedure
 
 ROLE = """\
 Your Role: one turn of an unattended loop. Nobody reads along or answers questions, and the next turn

@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.durations import whole
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.report.lines import Line, error, warning

@@ -3,7 +3,7 @@
 import sys
 from typing import TextIO
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.durations import whole
 from rooda.report.columns import cut, padded
 from rooda.report.live import Live

@@ -1,6 +1,6 @@
 """The verdict box: 38 columns, padded and wrapped by display width."""
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.report.columns import padded, width
 

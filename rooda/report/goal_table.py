@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from rooda.kernel.loads import Json
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
-from rooda.model import Json
 from rooda.policy import goal_types
 from rooda.policy.visible import visible
 from rooda.report.columns import columns

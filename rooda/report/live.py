@@ -2,7 +2,7 @@
 
 from typing import TextIO
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.durations import whole
 from rooda.report.columns import cut
 from rooda.report.window import size

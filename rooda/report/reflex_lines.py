@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.report.lines import Line, warning
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.report.live import Live
 from rooda.report.screen import Look, Screen
 from rooda.world import clock

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, Line, lines

@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Callable
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"

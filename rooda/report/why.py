@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.durations import plain
 from rooda.policy.spending import cause_of
 from rooda.report.lines import LEVELS, OWN_WORDS, faults, lines

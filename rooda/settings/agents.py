@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rooda.agents.records import EXIT_GRACE, Agent
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
 from rooda.settings.kinds import COMMAND, nearest
 from rooda.settings.lookup import Found, Lookup
@@ -9,7 +10,6 @@ from rooda.settings.programs import located
 from rooda.settings.restrictions import restricted
 from rooda.settings.sources import FLAG
 from rooda.settings.tiers import Settings
-from rooda.terms import EXIT_GRACE, Agent
 
 
 def agent_of(look: Lookup) -> Agent | None:

@@ -3,10 +3,10 @@
 import shlex
 from typing import Any
 
+from rooda.agents.records import Agent
 from rooda.errors import ConfigProblem
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.programs import located
-from rooda.terms import Agent
 
 _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from rooda.agents.records import Bounds
+from rooda.run.setup import Budget, Setup
 from rooda.settings.agents import agent_of, priced
 from rooda.settings.hooks import hooks
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP
 from rooda.settings.tiers import Settings
-from rooda.terms import Bounds, Budget, Setup
 
 R = TypeVar("R", bound=tuple[Any, ...])
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from rooda.errors import StateDamaged
 from rooda.kernel import codec
+from rooda.kernel.loads import Json
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
-from rooda.model import Json
 from rooda.policy.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.policy.goal_effects import Print
 from rooda.policy.spending import Spent, since

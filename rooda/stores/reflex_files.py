@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rooda.kernel import codec
-from rooda.kernel.loads import loads
+from rooda.kernel.loads import Json, loads
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import RUNNING, State, decoded
-from rooda.model import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.reflex_sections import hashes
 from rooda.world import clock, files, folders, lock

@@ -8,10 +8,10 @@ import os
 from typing import Any
 
 from rooda.errors import Undecided
+from rooda.kernel.loads import Json
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
-from rooda.model import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place
 from rooda.world import clock, files, folders, lock

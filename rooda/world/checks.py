@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.model import Command, GateResult, Gates, Ran
 from rooda.policy.durations import plain
 from rooda.policy.event_records import Emit, GateEnded, GateStarted
-from rooda.terms import Gate, Setup
+from rooda.run.records import Command, Gate, GateResult, Gates, Ran
+from rooda.run.setup import Setup
 from rooda.world import process
 from rooda.world.ground import Ground
 

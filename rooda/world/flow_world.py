@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from rooda.agents.records import Agent
 from rooda.policy import flow_contract
 from rooda.policy.flow_contract import Broken
 from rooda.policy.flow_labels import artifacts, label, sensor_file
@@ -24,7 +25,7 @@ from rooda.policy.flow_records import (
 from rooda.policy.flow_yaml import lenient
 from rooda.prompting import flow_prompts
 from rooda.prompting.flow_prompts import Told
-from rooda.terms import Agent, Setup
+from rooda.run.setup import Setup
 from rooda.world import files, flow_artifacts, flow_native
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
 from rooda.world.flow_calls import Calls, Request

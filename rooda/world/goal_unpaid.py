@@ -2,8 +2,8 @@
 
 import os
 
+from rooda.agents.records import Agent
 from rooda.policy.goal_effects import Told
-from rooda.terms import Agent
 from rooda.world import goal_reply, runfolder
 from rooda.world.agents.understanding import cut_off
 from rooda.world.history import SessionLog

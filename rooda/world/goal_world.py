@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Call, Command, Ran
+from rooda.agents.records import Agent, Call
 from rooda.policy import goal_errors, goal_expect, goal_words
 from rooda.policy.event_records import Problem, QuestionAnswered, QuestionAsked
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
@@ -13,7 +13,8 @@ from rooda.policy.goal_event_records import CriterionVerified
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
-from rooda.terms import Agent, Setup
+from rooda.run.records import Command, Ran
+from rooda.run.setup import Setup
 from rooda.world import clock, files, foothold, goal_prints, goal_reply, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.prompt_file import Measure
@@ -107,9 +108,7 @@ class Effects:
         line = "" if met else "timeout" if code == "timeout" else goal_errors.first(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
-        self.emit(
-            CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds)
-        )
+        self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
         return Finding(criterion.name, met, path, error, line)
 
     def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:

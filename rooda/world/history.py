@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from rooda.agents.records import Agent, Usage
 from rooda.kernel import codec
-from rooda.kernel.loads import loads
-from rooda.model import Json, Usage
+from rooda.kernel.loads import Json, loads
 from rooda.policy.spending import Spent, Used, total
-from rooda.terms import Agent, Budget
+from rooda.run.setup import Budget
 from rooda.world import clock, identity, runfolder
 from rooda.world.journal import NAME
 

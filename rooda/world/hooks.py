@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.moments import moments
-from rooda.terms import Hook
+from rooda.run.setup import Hook
 from rooda.world import clock, files, process, tree
 from rooda.world.ground import Ground
 from rooda.world.signals import Ears, Later, Signals

@@ -8,7 +8,7 @@ import json
 import os
 import re
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 from rooda.world import clock, files
 

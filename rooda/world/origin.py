@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.references import MARK, referenced
 from rooda.world import files
 from rooda.world.runfolder import RunFolder

@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from rooda.agents.records import Prompt
 from rooda.errors import PromptProblem
-from rooda.model import Prompt
+from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
-from rooda.terms import Procedure
 from rooda.world import clock, compose
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session

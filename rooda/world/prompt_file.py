@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from rooda.model import Prompt
+from rooda.agents.records import Prompt
 from rooda.world import files, tokens
 from rooda.world.runfolder import RunFolder
 

@@ -7,10 +7,10 @@ import json
 import os
 from typing import NamedTuple
 
-from rooda.model import Json
+from rooda.agents.records import Agent
+from rooda.kernel.loads import Json
 from rooda.policy.patience import free_at
 from rooda.policy.resets import reset_at
-from rooda.terms import Agent
 from rooda.world import cache, clock, files, identity
 from rooda.world.agents import preflight
 

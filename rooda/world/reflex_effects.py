@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rooda.model import Command, Ran
+from rooda.run.records import Command, Ran
 from rooda.world import files, folders
 from rooda.world import search as patterns
 

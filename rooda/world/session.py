@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import TERMINATED, Interrupted
-from rooda.model import Call, Command, Gates, Json, Prompt, Ran, Reply
+from rooda.kernel.loads import Json
 from rooda.policy import secrets
 from rooda.policy.event_records import (
     AgentStarted,
@@ -21,7 +22,8 @@ from rooda.policy.event_records import (
     StateUnsaved,
 )
 from rooda.policy.outcome import USAGE_LIMIT, refusal
-from rooda.terms import Gate, Setup
+from rooda.run.records import Command, Gate, Gates, Ran
+from rooda.run.setup import Setup
 from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, replaced, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
@@ -144,9 +146,7 @@ class Session:
         elapsed = round(clock.monotonic() - began, 6)
         self.emit(PromptAssembled(phase="assemble", elapsed=elapsed, **prompt._asdict()))
         if prompt.over_budget:
-            self.emit(
-                BudgetExceeded(phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget)
-            )
+            self.emit(BudgetExceeded(phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget))
         return prompt
 
     def ask(self, call: Call) -> Reply:

@@ -16,9 +16,7 @@ def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, out
         return _at_once(argv, env, (stdin, output, errors))
     import subprocess
 
-    child = subprocess.Popen(
-        argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True
-    )
+    child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True)
     child.returncode = 0  # for subprocess it has ended: it is buried by whoever waits for it
     return child.pid
 

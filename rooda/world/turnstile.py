@@ -4,12 +4,12 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
+from rooda.agents.records import Agent, Call, Reply
 from rooda.errors import Cause, LimitReached
-from rooda.model import Call, Reply
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, add, enough, in_words, total, uncounted
-from rooda.terms import Agent, Budget
+from rooda.run.setup import Budget
 from rooda.world import clock, history, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom

@@ -37,7 +37,7 @@ def known() -> list[str]:
 
 
 def _read(path: str) -> str:
-    """"" for what is none of ours."""
+    """ "" for what is none of ours."""
     try:
         workspace = json.loads(files.read_ours(path))["workspace"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rooda.model import Facts, Usage
+from rooda.agents.records import Facts, Usage
 from rooda.policy import resets
 from rooda.policy.outcome import judge
 from rooda.world.agents import ender, readers, reading

@@ -113,7 +113,7 @@ def test_the_log_has_usage_and_cost(read: Workspace) -> None:
 def test_a_cost_is_computed_where_none_is_reported(read: Workspace) -> None:
     """Tokens without dollars: the person's price makes the cost; without a price it is unknown, not zero."""
     read.config(read.read("rooda.toml").replace('output = "claude"', 'output = "codex"\nmodel = "house-model"'))
-    read.config(f'{read.read("rooda.toml")}\n[prices.house-model]\ninput = 1.0\noutput = 10.0\n')
+    read.config(f"{read.read('rooda.toml')}\n[prices.house-model]\ninput = 1.0\noutput = 10.0\n")
     for n in (1, 2):
         read.out(n, (GOLDEN / "codex" / "success.out").read_text())
     read.rooda("ship", "-n", "1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rooda.model import Usage
+from rooda.agents.records import Usage
 from rooda.world.agents import sessions
 
 ID = "1a53da0d-9ddb-4a31-bfbc-e389b8c3b00b"

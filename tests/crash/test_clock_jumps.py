@@ -238,7 +238,6 @@ def run_of(four: Four) -> str:
     return four.runs()[-1]
 
 
-
 def test_what_a_run_used_is_counted_over_a_clock_that_went_back(four: Four, clock: Clock) -> None:
     """Cut off in a call of a second and a half, resumed years earlier by the clock: no further call is paid for."""
     early = f'[ "$(wc -l <"$HELD/calls")" -lt {four.kind.first} ]'

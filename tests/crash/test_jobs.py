@@ -16,7 +16,7 @@ from kit.workspace import Running, Terminal, Workspace, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 WORK = 'while [ ! -e "$FAKE/enough" ]; do echo t >>"$FAKE/ticks"; sleep 0.02; done'
-TIDY = "trap 'echo asked >>\"$FAKE/asked\"; sleep 0.4; echo tidied >\"$FAKE/tidied\"; exit' TERM\n"
+TIDY = 'trap \'echo asked >>"$FAKE/asked"; sleep 0.4; echo tidied >"$FAKE/tidied"; exit\' TERM\n'
 READY = ': >"$FAKE/ready"; while :; do sleep 0.02; done'
 
 

@@ -228,7 +228,7 @@ def promises(data: bytes) -> None:
 
 def failure_words(data: bytes) -> None:
     """The words of a CLI that failed: which kind of failure."""
-    from rooda.model import Facts
+    from rooda.agents.records import Facts
 
     said = seen(data)
     for facts in (Facts(message=said, error="error"), Facts(noise=said)):

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 
+from rooda.agents.records import Agent
 from rooda.cli import usage
 from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
@@ -14,7 +15,6 @@ from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
-from rooda.terms import Agent
 from rooda.world import clock, files, flow_commits, flow_repo, quota
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding

@@ -48,5 +48,3 @@ def _tried(name: str, how: settings) -> None:
         target.take(data)
 
     tried()
-
-

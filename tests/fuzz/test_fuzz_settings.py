@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
+from rooda.loops.procedure.model import PHASES
 from rooda.policy import agents_md
+from rooda.run.records import Gate
 from rooda.settings import procedures, resolve
 from rooda.settings.shown import decided, origins
 from rooda.settings.tiers import load
-from rooda.terms import PHASES, Gate
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = """\

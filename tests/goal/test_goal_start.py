@@ -9,9 +9,7 @@ import pytest
 from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 from rooda.policy import goal_rubric
 
-ATTACK = "".join(
-    f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3)
-)
+ATTACK = "".join(f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3))
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")
 
 
@@ -244,7 +242,7 @@ def test_C_022_a_must_not_pauses_at_once(g: Goals) -> None:
 def judged_goal(g: Goals) -> None:
     """Everything is well in one step; a judge looks at what must not be, which is in plain words."""
     g.config(f"{g.read('rooda.toml')}must_not_judge = true\n")
-    g.planned(mustNot=["Never touch prod", "no  new \"deps\""], steps=["step1"])
+    g.planned(mustNot=["Never touch prod", 'no  new "deps"'], steps=["step1"])
     g.side("step", "touch a.ok b.ok")
     g.claims(True)
 

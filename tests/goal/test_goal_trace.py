@@ -7,11 +7,11 @@ from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal import goal
 from rooda.loops.goal_state import Brief, GoalState
-from rooda.model import Ending
 from rooda.policy.goal_effects import Finding, GoalWorld, Hurt, Print, Question, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_types import Criterion, Mark
+from rooda.run.records import Ending
 
 CRITERIA = (Criterion("a", "execution output", "check a"), Criterion("b", "execution output", "check b"))
 BRIEF = Brief(

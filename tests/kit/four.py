@@ -54,7 +54,7 @@ class Four:
         """Keys of [loop], beside the agent."""
         self.settings |= {key: json.dumps(value) for key, value in keys.items()}
         rows = "".join(f"{key} = {value}\n" for key, value in self.settings.items())
-        self.ws.config(f"[loop]\n{rows}[reflex]\nexec_checks = \"run\"\n" + "".join(self.ws.sections.values()))
+        self.ws.config(f'[loop]\n{rows}[reflex]\nexec_checks = "run"\n' + "".join(self.ws.sections.values()))
 
     # when
 
@@ -220,5 +220,3 @@ KINDS = {
         Kind("goal", Goals, _goal, kinds.goal(name=SPEC), _goal_done, kinds.KINDS["goal"].public, 4, "goal", first=2),
     )
 }
-
-

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from rooda.loops.procedure.model import PHASES
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
-from rooda.terms import PHASES
 from rooda.world.shipped import shipped
 
 BUILTIN = "builtin:"

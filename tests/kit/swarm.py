@@ -77,7 +77,7 @@ class Swarm:
 
     def _script(self, shell: str) -> None:
         # -c, so that $0 is the word
-        Path(self._path).write_text(f"exec sh -c {shlex.quote(shell)} \"$1\"\n")
+        Path(self._path).write_text(f'exec sh -c {shlex.quote(shell)} "$1"\n')
 
     def start(self) -> Running:
         """A loop of two iterations, as soon as the swarm of the first is complete."""

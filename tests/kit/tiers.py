@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
+from rooda.loops.procedure.model import Procedure
 from rooda.settings import resolve
 from rooda.settings.tiers import Settings, load
-from rooda.terms import Procedure
 
 OWN = """
 [procedures.mine]

@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
+from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
 from rooda.kernel.run import Run
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Call, Ending, GateResult, Gates, Prompt, Reply
+from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
-from rooda.terms import Agent, Gate, Procedure, Setup
+from rooda.run.records import Ending, Gate, GateResult, Gates
+from rooda.run.setup import Setup
 
 PROCEDURE = Procedure("ship", (), Setup(Agent("", "true")), max_iterations=3, gates=(Gate("tests", "make test"),))
 PROMPT = Prompt("/p", "0", 1, 1, True, 0)

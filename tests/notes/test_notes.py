@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from kit.workspace import FAKE_AI, Workspace, masked, until
+from rooda.agents.records import Reply
 from rooda.errors import FAILED, OK
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.model import Gates, Reply
+from rooda.run.records import Gates
 
 PROJECT = Path(__file__).resolve().parents[2]
 STATE = OodaState(0, 2, 0, 3, "2026-02-06T10:00:00Z", None, "running", "build", ())

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rooda.agents.records import Reply
 from rooda.cli.reflex import effects
-from rooda.model import Reply
 from rooda.policy.outcome import in_words
 from rooda.report import lines
 from rooda.world import flow_calls, goal_reply

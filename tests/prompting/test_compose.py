@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rooda.errors import PromptProblem
-from rooda.terms import PHASES, Context, Fragment, Phase, Procedure
+from rooda.loops.procedure.model import PHASES, Context, Fragment, Phase, Procedure
 from rooda.world import compose
 
 MARKS = {"observe": "OBS", "orient": "ORI", "decide": "DEC", "act": "ACT"}

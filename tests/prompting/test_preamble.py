@@ -2,8 +2,8 @@
 
 import pytest
 
+from rooda.loops.procedure.model import Procedure
 from rooda.prompting.preamble import preamble
-from rooda.terms import Procedure
 
 BUILD = Procedure("build", (), display="Build", max_iterations=10)
 

@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from kit.shipped_prompts import fragments, procedures, prompt, uses
+from rooda.loops.procedure.model import PHASES
 from rooda.prompting.substitute import PLACEHOLDER
-from rooda.terms import PHASES
 from rooda.world.shipped import shipped
 
 NAMES = [

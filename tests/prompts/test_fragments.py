@@ -7,7 +7,7 @@ import pytest
 
 from kit.shipped_prompts import fragments
 from rooda.policy import agents_md
-from rooda.terms import Gate
+from rooda.run.records import Gate
 
 PATHS = sorted(fragments())
 NAMES = "AGENTS README CONTEXT TODO PLAN TASK CONTRIBUTING CLAUDE GEMINI SUCCESS FAILURE HEAD"

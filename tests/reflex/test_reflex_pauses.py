@@ -29,6 +29,7 @@ def priced(kit: Kit, more: str = "") -> None:
     agent = f'[agents.priced]\ncommand = "{path}"\noutput = "claude"\n'
     kit.ws.config(f'{agent}[reflex]\nagent = "priced"\nexec_checks = "run"\n{more}')
 
+
 # PREPARE meets a usage limit while the file `limited` is there; the rest answers.
 LIMITED = f"""#!{sys.executable}
 import json, os, subprocess, sys

@@ -316,16 +316,19 @@ def test_a_random_history_comes_back_exactly(ws: Workspace) -> None:
 
 def _deed(path: str) -> str:
     """One thing that may happen to a path; what can't happen is passed over."""
-    return random.choice(
-        [
-            f"echo {random.random()} >>{path}",
-            f"rm -rf {path}",
-            f"rm -rf {path}; mkdir -p $(dirname {path}); echo {random.random()} >{path}",
-            f"rm -rf {path}; mkdir -p $(dirname {path}); ln -s f0 {path}",
-            f"chmod +x {path}",
-            f"rm -rf {path}; mkdir -p {path}; echo x >{path}/inner",
-        ]
-    ) + " 2>/dev/null || true"
+    return (
+        random.choice(
+            [
+                f"echo {random.random()} >>{path}",
+                f"rm -rf {path}",
+                f"rm -rf {path}; mkdir -p $(dirname {path}); echo {random.random()} >{path}",
+                f"rm -rf {path}; mkdir -p $(dirname {path}); ln -s f0 {path}",
+                f"chmod +x {path}",
+                f"rm -rf {path}; mkdir -p {path}; echo x >{path}/inner",
+            ]
+        )
+        + " 2>/dev/null || true"
+    )
 
 
 def test_names_have_no_power_over_the_terminal(ws: Workspace) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.tiers import Tiers
+from rooda.agents.records import Agent
 from rooda.settings import agents
-from rooda.terms import Agent
 from rooda.world.agents.command import argv, describe
 
 

@@ -28,7 +28,7 @@ def test_OU_26_show_origin(bare: Workspace) -> None:
 
 def test_show_json(bare: Workspace) -> None:
     """--json is one object; with --origin each value has its origin beside it."""
-    bare.config("[loop]\ntoken_budget = 7\n[hooks]\ndone = \"true\"\n")
+    bare.config('[loop]\ntoken_budget = 7\n[hooks]\ndone = "true"\n')
     plain = json.loads(bare.rooda("config", "show", "--json").out)
     assert (plain["loop.token_budget"], plain["hooks.done"]) == (7, "true")
     with_origin = json.loads(bare.rooda("config", "show", "--json", "--origin").out)

@@ -104,7 +104,7 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
     ("text", "said"),
     [
         ("[loop]\nagent = demo\n", "2:9: Invalid value; a text stands in quotes"),
-        ("a = 'x", "1: Expected \"'\" (at the end of the file)"),
+        ("a = 'x", '1: Expected "\'" (at the end of the file)'),
         (
             '[loop]\nagent = "demo\nmodel = "x"\n',
             "2:14: Illegal character '\\n'; the text before it has no closing quote",
@@ -177,8 +177,7 @@ def test_a_dangling_link_is_told(tiers: Tiers) -> None:
         ("[procedures.x]\ngates = ['a']", "2: procedures.x.gates: unknown key; did you mean 'quality_gates'?"),
         (
             "[hooks]\nfinish = 'a'",
-            "2: hooks.finish: unknown key;"
-            " known are done, failed, paused, stopped, stuck, limit, budget, needs_person",
+            "2: hooks.finish: unknown key; known are done, failed, paused, stopped, stuck, limit, budget, needs_person",
         ),
         ("'odd\\nkey'.x = 1", "1: 'odd\\\\nkey': unknown table"),
     ],

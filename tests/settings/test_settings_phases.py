@@ -6,7 +6,7 @@ import pytest
 
 from kit.tiers import OWN, Tiers
 from rooda.errors import PromptProblem, UsageProblem
-from rooda.terms import Context, Fragment
+from rooda.loops.procedure.model import Context, Fragment
 
 
 def act(tiers: Tiers, toml: str, more: str = "", **flags: object) -> tuple[Fragment, ...]:

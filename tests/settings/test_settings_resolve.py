@@ -4,8 +4,9 @@ import pytest
 
 from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops.procedure.model import PHASES
+from rooda.run.records import Gate
 from rooda.settings import agents, procedures
-from rooda.terms import PHASES, Gate
 
 
 class TestGates:

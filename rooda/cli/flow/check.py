@@ -6,7 +6,7 @@ import click
 
 from rooda.cli.where import Where, where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.flow_labels import chain
 from rooda.policy.flow_records import COMPOSITE, DIRECT, Node
 from rooda.settings import flow_yaml

@@ -4,9 +4,9 @@ from typing import Any
 
 from rooda.cli.flow.ready import Ready
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
-from rooda.model import Json
 from rooda.policy.event_records import Problem, limits_of
 from rooda.policy.flow_event_records import RunEnded, RunResumed, RunStarted
 from rooda.policy.flow_labels import chain, run_folder
@@ -25,9 +25,7 @@ from rooda.world.signals import Signals
 CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 
 
-def go(
-    here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False
-) -> int:
+def go(here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False) -> int:
     """Run the loop to its end and give the exit code. `state` has the task without keys."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     with Signals() as signals:
@@ -95,9 +93,7 @@ def _said(mishap: Exception) -> str:
     return mishap.what if isinstance(mishap, RoodaError) else str(mishap)
 
 
-def _opening(
-    event: type[RunStarted], here: Ready, state: dict[str, Any], done: list[Boundary]
-) -> RunStarted:
+def _opening(event: type[RunStarted], here: Ready, state: dict[str, Any], done: list[Boundary]) -> RunStarted:
     root = here.topology.root
     nodes = chain(root)
     return event(

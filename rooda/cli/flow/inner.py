@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Callable
 from typing import TypeAlias
 
+from rooda.agents.records import Agent
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
-from rooda.model import Command
 from rooda.policy.flow_records import Action, Job, NodeFailed
-from rooda.terms import Agent
+from rooda.run.records import Command
 from rooda.world import files, ourselves
 from rooda.world.session import Session
 

@@ -4,7 +4,7 @@ import click
 
 from rooda.cli.flow.status import NONE, asked_for, tab_runs
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.world import flow_commits
 from rooda.world.flow_commits import Logged

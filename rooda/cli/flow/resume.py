@@ -11,7 +11,7 @@ from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repositor
 from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.stores import flow_runs

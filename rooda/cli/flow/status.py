@@ -9,7 +9,7 @@ from rooda.cli.flow import tenant
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING

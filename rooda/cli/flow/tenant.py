@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.errors import RoodaError
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.world import flow_repo, lock
 from rooda.world.flow_lock import path_in, running_name
 from rooda.world.repo import Repo
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import click
 
     from rooda.cli.where import Where
+    from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
     from rooda.stores.flow_runs import Known
-    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:

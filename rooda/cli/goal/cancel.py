@@ -7,12 +7,13 @@ import click
 from rooda.cli.goal.go import summarized
 from rooda.cli.where import Where
 from rooda.errors import OK, StateDamaged, Undecided
+from rooda.kernel.loads import Json
 from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import CANCELLED, GoalState
-from rooda.model import Ending, Json
 from rooda.policy.visible import visible
 from rooda.report.goal_box import box
 from rooda.report.goal_table import cancelled
+from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished

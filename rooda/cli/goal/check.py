@@ -7,8 +7,7 @@ import click
 
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.kernel.loads import loads
-from rooda.model import Json
+from rooda.kernel.loads import Json, loads
 from rooda.policy.goal_hook import INVALID, decide
 from rooda.stores.goal_place import Place
 from rooda.world import files

@@ -11,12 +11,12 @@ from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import Ready, ready, within
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UsageProblem
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened
 from rooda.loops.goal_rules import paid, with_step
 from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
-from rooda.model import Json
 from rooda.policy import goal_plan, goal_shape
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_event_records import RunResumed

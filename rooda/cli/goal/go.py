@@ -12,11 +12,11 @@ from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import COMPLETED, GoalState
-from rooda.model import Ending
 from rooda.policy.goal_effects import GoalWorld
 from rooda.policy.goal_event_records import RunEnded
 from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
+from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied

@@ -5,7 +5,7 @@ import click
 from rooda.cli.goal.cancel import request
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.stores.goal_place import Place
 from rooda.world import lock
 

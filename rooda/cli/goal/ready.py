@@ -3,19 +3,20 @@
 import os
 from typing import NamedTuple
 
+from rooda.agents.records import Agent
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.kernel.loads import Json
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
-from rooda.model import Json
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
+from rooda.run.setup import Setup
 from rooda.settings import agents, tiers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.terms import Agent, Setup
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from

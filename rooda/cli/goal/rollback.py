@@ -4,7 +4,7 @@ import click
 
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look

@@ -7,11 +7,11 @@ from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
-from rooda.model import Json
 from rooda.policy.event_records import Problem
 from rooda.policy.goal_event_records import RunEnded
 from rooda.policy.spending import cause_facts
@@ -71,9 +71,7 @@ def _unplanned(problem: Interrupted | RoodaError) -> RunEnded:
         code = code_of_signal(problem.number)
         return RunEnded(status="failed", reason="interrupted", note=CUT_SHORT, exit_code=code)
     reason, cause = ("shared limit", problem.cause) if isinstance(problem, LimitReached) else ("unplanned", None)
-    return RunEnded(
-        status="failed", reason=reason, note=problem.what, exit_code=problem.code, **cause_facts(cause)
-    )
+    return RunEnded(status="failed", reason=reason, note=problem.what, exit_code=problem.code, **cause_facts(cause))
 
 
 def _goes_on(place: Place, typed: Json, made: Ready) -> bool:

@@ -11,8 +11,8 @@ from rooda.cli.goal.ready import ready
 from rooda.cli.goal.wish import specification
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.loops.goal_plan import TRIES, Wish, asked, failed, plan_prompt
-from rooda.model import Json
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_plan import Plan

@@ -10,8 +10,8 @@ from rooda.cli.goal.ready import ready
 from rooda.cli.goal.score import planned
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.loops.goal_plan import NotReady, failed
-from rooda.model import Json
 from rooda.policy import goal_rubric, goal_score, goal_shape_text
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import INTENT, Scores

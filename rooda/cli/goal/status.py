@@ -5,7 +5,7 @@ import click
 from rooda.cli.goal import tenant
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.visible import visible
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.errors import StateDamaged
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.stores.goal_place import NAME, Place
 from rooda.world import lock
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rooda.cli.where import Where
     from rooda.loops.goal_state import GoalState
+    from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
-    from rooda.terms import Setup
 
 __all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
 __all__ += ["running", "setup", "stays"]

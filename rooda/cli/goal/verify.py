@@ -9,8 +9,8 @@ import click
 
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
+from rooda.kernel.loads import Json
 from rooda.loops.goal_state import GoalState
-from rooda.model import Json
 from rooda.policy import goal_expect
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark

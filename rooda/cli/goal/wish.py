@@ -6,9 +6,8 @@ import sys
 from rooda.cli.goal.ready import Ready, blind, budget, iterations, variable
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
-from rooda.kernel.loads import loads
+from rooda.kernel.loads import Json, loads
 from rooda.loops.goal_plan import Wish
-from rooda.model import Json
 from rooda.policy import goal_plan, goal_prd, goal_score
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import COLLEAGUE, TOOL, Scores

@@ -1,14 +1,14 @@
 """`--draft`: one agent call that proposes rules for a task."""
 
+from rooda.agents.records import Call
 from rooda.cli.reflex import drafting
 from rooda.cli.reflex.drafting import Drafted
 from rooda.cli.reflex.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
-from rooda.model import Call
 from rooda.policy.outcome import in_words
 from rooda.prompting.substitute import substitute
-from rooda.terms import Setup
+from rooda.run.setup import Setup
 from rooda.world import files
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session, Tenant

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.errors import RoodaError, UsageProblem
-from rooda.kernel.loads import loads
-from rooda.model import Json
+from rooda.kernel.loads import Json, loads
 from rooda.policy import reflex_rules
 from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria

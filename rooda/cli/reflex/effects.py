@@ -3,14 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from rooda import model
+from rooda.agents.records import Call, Reply
 from rooda.cli.reflex.commands import Commands
 from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
-from rooda.model import Call, Command, Reply
 from rooda.policy.event_records import QuestionAnswered, QuestionAsked
 from rooda.policy.outcome import in_words
 from rooda.policy.patience import backoff
@@ -18,6 +17,8 @@ from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexR
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
 from rooda.report.lines import Line
+from rooda.run import records
+from rooda.run.records import Command
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
@@ -83,9 +84,7 @@ class Effects:
         """All at once."""
         first = queries[0]
         steps = [query.phase for query in queries]
-        self._emit(
-            ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps)
-        )
+        self._emit(ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps))
         if first.attempt > 1 and self._retryable:
             self._session.rest(backoff(self._ready.setup.retry_wait, first.attempt - 1))
             self._end_if_signalled()
@@ -109,7 +108,7 @@ class Effects:
     def _asked_beside(self, calls: list[Call], beside: Beside, query: Query, guard: Guarded) -> list[Reply]:
         replies: list[Reply] = []
 
-        def together(commands: Sequence[Command], at_once: bool) -> list[model.Ran]:
+        def together(commands: Sequence[Command], at_once: bool) -> list[records.Ran]:
             if replies:
                 return self._session.run(commands, at_once)
             found, ran = self._session.ask_beside(calls, commands)

@@ -9,7 +9,7 @@ from rooda.cli.reflex.places import meant, none_active, without_history
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
 from rooda.policy.visible import visible

@@ -6,7 +6,7 @@ import click
 
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.reflex_score import FAILED, hundredths
 from rooda.policy.visible import visible
 from rooda.stores import reflex_files

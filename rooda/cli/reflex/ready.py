@@ -2,17 +2,18 @@
 
 from typing import Any, NamedTuple
 
+from rooda.agents.records import Agent
 from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.report.reflex_screen import ReflexScreen
+from rooda.run.setup import Setup
 from rooda.settings import agents, tiers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.sources import BUILT_IN
-from rooda.terms import Agent, Setup
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 

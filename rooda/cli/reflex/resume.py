@@ -12,8 +12,8 @@ from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import RoodaError, Undecided
+from rooda.kernel.loads import Json
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
-from rooda.model import Json
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
 

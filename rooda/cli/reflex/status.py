@@ -9,7 +9,7 @@ from rooda.cli.group import items, place_of_tab
 from rooda.cli.reflex.places import meant
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths, written
 from rooda.policy.visible import visible

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from rooda.errors import Cause
+from rooda.kernel.loads import Json
 from rooda.loops.reflex import EXIT_CODES
 from rooda.loops.reflex_events import JUDGED
 from rooda.loops.reflex_state import RUNNING, State
-from rooda.model import Json
 from rooda.policy import reflex_score as scoring
 from rooda.policy.reflex_event_records import RunEnded
 from rooda.policy.spending import cause_facts

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.cli.reflex import status
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.snapshots import POINTER
 from rooda.stores import reflex_files
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import click
 
     from rooda.cli.where import Where
+    from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
-    from rooda.terms import Setup
 
 
 def locks(workspace: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from rooda.errors import UsageProblem
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.world import files

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.model import Call, Reply
+from rooda.agents.records import Call, Reply
 from rooda.policy.outcome import CONTEXT
 from rooda.world import files, process
 from rooda.world.agents import command, ender, preflight

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rooda.terms import Agent
+from rooda.agents.records import Agent
 
 _split = lru_cache(16)(shlex.split)  # the same command for every call
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")

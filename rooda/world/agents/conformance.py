@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rooda.errors import RoodaError
-from rooda.model import Json
+from rooda.kernel.loads import Json
 from rooda.world import clock, descent, files, journal, ourselves, process, runfolder, tree
 from rooda.world.agents.reader import PROGRAMS, of_program
 from rooda.world.process import Done, Spec, Tick

@@ -1,7 +1,6 @@
 """What the log keeps of a call: its facts, and of a failed one enough that its transcript can wait."""
 
-
-from rooda.model import Call, Reply
+from rooda.agents.records import Call, Reply
 from rooda.policy import secrets
 from rooda.policy.event_records import AgentEnded
 from rooda.world import files

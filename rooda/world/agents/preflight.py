@@ -4,9 +4,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from rooda.agents.records import Agent, Prompt
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
-from rooda.model import Prompt
-from rooda.terms import Agent
 from rooda.world import files
 from rooda.world.agents import command, environment
 from rooda.world.agents.reader import of_program

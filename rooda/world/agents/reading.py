@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from rooda.kernel.loads import loads
-from rooda.model import Facts, Json
+from rooda.agents.records import Facts
+from rooda.kernel.loads import Json, loads
 from rooda.world import files
 from rooda.world.agents.gathered import Gathered
 from rooda.world.agents.reader import Reader, reader

@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from rooda.agents.records import Usage
 from rooda.kernel.loads import loads
-from rooda.model import Usage
 from rooda.world import files
 from rooda.world.agents.gathered import Gathered
 from rooda.world.agents.reader import NEWEST, SessionFiles, reader

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rooda.model import Call, Facts, Json, Prompt, Reply, Said, Usage
+from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
+from rooda.kernel.loads import Json
 from rooda.policy import promise
-from rooda.terms import Agent
 from rooda.world import files
 from rooda.world.agents.environment import inherited
 from rooda.world.agents.reader import reader

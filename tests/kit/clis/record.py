@@ -19,7 +19,8 @@ import tomllib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rooda.model import Agent
+from rooda.terms import Agent
+
 from rooda.modelserver.server import ModelServer
 from rooda.world.agents import command
 

@@ -3,7 +3,7 @@
 import math
 import re
 
-from rooda.model import Usage
+from rooda.agents.records import Usage
 from rooda.world.agents.gathered import Gathered, money, number
 from rooda.world.agents.reader import Reader
 

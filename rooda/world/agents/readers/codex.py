@@ -1,6 +1,7 @@
 """codex's exec --json."""
 
-from rooda.model import Json, Usage
+from rooda.agents.records import Usage
+from rooda.kernel.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, listed, number
 from rooda.world.agents.reader import NEWEST, Powerless, Reader, SessionFiles
 

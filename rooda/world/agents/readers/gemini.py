@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from rooda.model import Json, Usage
+from rooda.agents.records import Usage
+from rooda.kernel.loads import Json
 from rooda.world.agents.command import said
 from rooda.world.agents.gathered import Gathered, inner, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles

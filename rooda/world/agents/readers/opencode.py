@@ -4,7 +4,8 @@ When the context is full, it lets a model sum up what was said, says so in a syn
 of the summary is not the run's. If what is left is still too much, it does the same again, for ever.
 """
 
-from rooda.model import Json, Usage
+from rooda.agents.records import Usage
+from rooda.kernel.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, money, number
 from rooda.world.agents.reader import Reader
 

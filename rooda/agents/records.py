@@ -1,11 +1,51 @@
-"""Frozen records that all rooms share, as NamedTuples: an import costs a fifth of dataclasses'. Imports nothing."""
+"""Records of agents and of one call: frozen, and importing nothing heavy."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from rooda.errors import Cause
-from rooda.kernel.loads import Json as Json  # noqa: PLC0414 - others take it from here
-from rooda.terms import Agent, Bounds
+from rooda.kernel.loads import Json as Json
+
+EXIT_GRACE = 30.0  # seconds
+T = TypeVar("T")
+
+
+class Agent(NamedTuple):
+    """How an AI CLI is called. `command` is split like a shell would, but no shell runs it."""
+
+    name: str  # "" for a raw --ai-cmd
+    command: str
+    prompt: str = "stdin"  # stdin | argument | file
+    output: str = "text"
+    stop: str = "TERM"  # first signal of the stop ladder
+    keep_background: bool = False  # what a call leaves running may live until the run ends
+    prices: Mapping[str, tuple[float, ...]] = {}  # dollars per million tokens of a model, in the order of Usage
+    exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
+    env: Mapping[str, str] = {}
+    model: str = ""
+    env_deny: tuple[str, ...] = ()  # variables that are not passed on
+    size_limit: int = 0  # bytes of a prompt, 0 = any
+    character_limit: int = 0
+    budget: str = ""  # option with {budget}: the CLI's own cap
+    cap: float = 0.0  # dollars for it, 0 = none
+    billing: Mapping[str, str] = {}  # variable to who pays, the first that is set counts
+    account: str = ""  # who pays otherwise
+    version: str = ""  # option that makes it tell its version
+    on_limit: str = "wait"  # wait | stop | switch, at a usage limit
+    fallback: tuple["Agent", ...] = ()  # whom to switch to
+
+    @property
+    def choices(self) -> tuple["Agent", ...]:
+        """Who may be asked, the first one first."""
+        return (self, *self.fallback) if self.on_limit == "switch" else (self,)
+
+
+class Bounds(NamedTuple):
+    """What one call or command may take."""
+
+    iteration_timeout: float = 0.0  # seconds, 0 = any
+    idle_timeout: float = 0.0
+    kill_grace: float = 5.0
+    max_output_buffer: int = 10_485_760  # bytes
 
 
 class Prompt(NamedTuple):
@@ -114,57 +154,3 @@ class Reply(NamedTuple):
     @property
     def ok(self) -> bool:
         return self.ended == "exit" and self.exit_code == 0 and self.outcome in ("", "ok")
-
-
-class Command(NamedTuple):
-    """One shell command to run in the workspace."""
-
-    command: str
-    label: str  # names its output file
-    timeout: float = 0.0  # seconds, 0 = none
-    number: int = 1  # 1-indexed iteration
-    env: Mapping[str, str] = {}
-
-
-class Ran(NamedTuple):
-    """What became of it."""
-
-    code: int  # as a shell would say it
-    seconds: float
-    ended: str  # exit | timeout | interrupted | not-started
-    output: str  # path
-    size: int = 0  # bytes it wrote, also those that were not kept
-
-
-class GateResult(NamedTuple):
-    """One gate that was run. `verdict` is "" when it passed, else e.g. "exit 1", "timeout 300s"."""
-
-    name: str
-    seconds: float
-    verdict: str
-    output: str = ""  # path
-
-
-class Gates(NamedTuple):
-    """All gates of one iteration."""
-
-    results: tuple[GateResult, ...] = ()
-    interrupted: bool = False
-
-    @property
-    def failed(self) -> tuple[GateResult, ...]:
-        return tuple(result for result in self.results if result.verdict)
-
-    @property
-    def summary(self) -> str:
-        return ", ".join(f"{' '.join(result.name.split())} ({result.verdict})" for result in self.failed)
-
-
-class Ending(NamedTuple):
-    """Why a loop ended. `kind` is max-iterations, success-signal, failures, prompt, agent, limit or signal."""
-
-    kind: str
-    code: int
-    signal: int = 0
-    note: str = ""  # for people; nothing reads it
-    cause: Cause | None = None

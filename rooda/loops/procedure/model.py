@@ -1,0 +1,54 @@
+"""A procedure: its phases and everything that one run of it needs."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rooda.kernel.loads import Json as Json
+from rooda.run.records import Gate
+from rooda.run.setup import Setup
+
+PHASES = ("observe", "orient", "decide", "act")
+
+
+class Fragment(NamedTuple):
+    """One piece of a phase: inline `text`, or the file at `path`, read again for every prompt."""
+
+    text: str | None = None
+    path: str | None = None  # absolute
+    shown: str = ""  # as the person wrote it: "builtin:act/commit.md", "prompts/act.md", "text"
+    parameters: Mapping[str, str] | None = None  # None: the text is used verbatim, no {{placeholders}}
+
+
+class Phase(NamedTuple):
+    """One of observe, orient, decide, act, and what it is made of."""
+
+    name: str
+    fragments: tuple[Fragment, ...]
+
+
+class Context(NamedTuple):
+    """What a person adds with --context: a file (read again for every prompt) or a text."""
+
+    text: str | None = None
+    path: str | None = None
+    shown: str = ""
+
+
+class Procedure(NamedTuple):
+    """Everything one run of a procedure needs, resolved from all settings."""
+
+    name: str
+    phases: tuple[Phase, ...]
+    setup: Setup = Setup()
+    context: tuple[Context, ...] = ()
+    display: str = ""
+    summary: str = ""
+    description: str = ""
+    builtin: bool = False  # all four phases are the shipped ones
+    max_iterations: int = 0
+    failure_threshold: int = 3
+    on_interrupted: str = "ask"
+    gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
+    gates_from_commands: bool = False  # then also what AGENTS.md calls commands
+    promise_signals: bool = False
+    preamble: bool = False

@@ -1,0 +1,44 @@
+"""What settings give a loop of any kind: its agent, its limits, its hooks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from rooda.agents.records import Agent, Bounds, T
+from rooda.kernel.loads import Json as Json
+
+
+class Budget(NamedTuple):
+    """What a run may use over all its sessions; 0 = any."""
+
+    cost: float = 0.0  # dollars
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Hook(NamedTuple):
+    """Who is told of an event: a shell command or an address."""
+
+    command: str
+    url: str = ""
+    timeout: float = 10.0
+
+
+class Setup(NamedTuple):
+    """What a loop of any kind calls agents with, resolved from all settings."""
+
+    agent: Agent | None = None  # None: nothing configured; only a run needs one
+    budget: Budget = Budget()
+    bounds: Bounds = Bounds()
+    hooks: Mapping[str, Hook] = {}  # by moment
+    token_budget: int = 0  # of a prompt, 0 = any
+    token_encoding: str = "o200k_base"
+    retry_wait: float = 5.0
+    safety: str = "off"  # off | snapshot
+    show_ai_output: bool = False
+    log_level: str = "info"
+    log_timestamp_format: str = "time"
+    further: Mapping[str, Any] = {}  # settings without a field of their own
+
+    def value(self, key: str, kind: Callable[[Any], T]) -> T:
+        """The setting of this name as a number, a text …: `setup.value("key", float)`."""
+        return kind(self.further[key])
