@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-from rooda.kernel.loads import Json as Json
-
 EXIT_GRACE = 30.0  # seconds
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from rooda.agents.records import Agent
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.group import DASH_H
 from rooda.cli.options import tab_agents
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 from rooda.settings import tiers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names

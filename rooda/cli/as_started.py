@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.references import filled, starred
+from rooda.base.secrets import HIDDEN
 from rooda.cli import kinds
 from rooda.cli.options import is_untyped
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
-from rooda.kernel.loads import Json
-from rooda.policy.references import filled, starred
-from rooda.policy.secrets import HIDDEN
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.shapes import PHASE, TEXTS

@@ -2,16 +2,17 @@
 
 from functools import partial
 
+from rooda.base import clock
+from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.pricing import prices
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
-from rooda.kernel.loads import Json
 from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
 from rooda.policy.spending import Spent, plus, total
 from rooda.report.status_table import Row, unreadable
-from rooda.world import clock, descent, history, lock, orders
+from rooda.world import descent, history, lock, orders
 from rooda.world.history import Now, SessionLog, seconds_of
 from rooda.world.runfolder import folder_of
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from rooda.agents.records import Agent
+from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
-from rooda.kernel.loads import Json
 from rooda.run.setup import Setup
 from rooda.settings import agents, tiers
 from rooda.world.agents import preflight

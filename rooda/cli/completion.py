@@ -206,7 +206,7 @@ def place_of(shell: str) -> Place:
 
 
 def _install(shell: str) -> None:
-    from rooda.world import files
+    from rooda.base import files
 
     place = place_of(shell)
     data = files.to_bytes(script(shell))
@@ -229,7 +229,7 @@ def _install(shell: str) -> None:
 
 
 def _uninstall(shell: str) -> None:
-    from rooda.world import files
+    from rooda.base import files
 
     place, done = place_of(shell), []
     try:
@@ -258,7 +258,7 @@ def _line(place: Place) -> str:
 
 
 def _append(place: Place) -> None:
-    from rooda.world import files
+    from rooda.base import files
 
     descriptor = files.open_append(os.path.realpath(place.start_up))  # it may be a link into somebody's dotfiles
     try:
@@ -268,7 +268,7 @@ def _append(place: Place) -> None:
 
 
 def _bytes(path: str) -> bytes:
-    from rooda.world import files
+    from rooda.base import files
 
     try:
         return files.read(path)

@@ -42,9 +42,9 @@ def path(ctx: click.Context) -> int:
 
 
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
+    from rooda.base import secrets
     from rooda.cli.keys import keys
     from rooda.errors import UsageProblem
-    from rooda.policy import secrets
     from rooda.settings import shown, tiers
 
     place = where(ctx)
@@ -61,7 +61,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
 
 
 def _shown(value: object) -> object:
-    from rooda.policy import secrets
+    from rooda.base import secrets
 
     return secrets.without_password(value) if isinstance(value, str) else value
 

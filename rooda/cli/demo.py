@@ -2,8 +2,8 @@
 
 import os
 
+from rooda.base import files
 from rooda.errors import UsageProblem
-from rooda.world import files
 from rooda.world.agents.demo_agent import PROGRAM, TESTS
 
 SETTINGS = """\

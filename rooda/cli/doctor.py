@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import click
 
 from rooda import __version__
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 from rooda.report.window import is_terminal
 from rooda.settings import tiers
-from rooda.world import descent, files, git, tokens
+from rooda.world import descent, git, tokens
 from rooda.world.repo import GitProblem, around
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}

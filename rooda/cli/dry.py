@@ -4,12 +4,13 @@ import sys
 
 import click
 
+from rooda.base import files
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.settings import agents, shown, tiers
-from rooda.world import compose, files, tokens
+from rooda.world import compose, tokens
 from rooda.world.agents import command, preflight
 
 

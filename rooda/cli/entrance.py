@@ -4,16 +4,16 @@ import os
 from collections.abc import Sequence
 
 from rooda.agents.records import Agent
+from rooda.base.dirs import make_home
+from rooda.base.loads import Json
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
-from rooda.kernel.loads import Json
 from rooda.report.lines import warning
 from rooda.report.screen import Look, Screen
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
 from rooda.world import history, identity, lock, orders, runfolder, survivors
 from rooda.world.agents import preflight
-from rooda.world.cache import make_home
 
 LONGEST_WORD = 80  # that is shown of a start
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.shipped import shipped
 from rooda.cli.logs import events as told
 from rooda.cli.logs import logs
 from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
-from rooda.kernel.loads import Json
-from rooda.world import files, runfolder
-from rooda.world.shipped import shipped
+from rooda.world import runfolder
 
 
 @click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from rooda.base.loads import Json
 from rooda.cli.where import Where
-from rooda.kernel.loads import Json
 from rooda.settings import tiers
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"

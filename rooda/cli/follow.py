@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible_lines
 from rooda.cli.keys import keys
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible_lines
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
 from rooda.report.why import CUT_OFF

@@ -1,10 +1,11 @@
 """What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run."""
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import whole
+from rooda.base import clock
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.policy.spending import dollars
 from rooda.report.status_table import Row
-from rooda.world import clock, orders
+from rooda.world import orders
 from rooda.world.history import seconds_of
 from rooda.world.runfolder import folder_of
 

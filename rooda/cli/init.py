@@ -41,7 +41,7 @@ def _write(workspace: str, show: bool) -> int:
 
 
 def _create(path: str, content: str) -> None:
-    from rooda.world import files
+    from rooda.base import files
 
     try:
         files.create(path, files.to_bytes(content))
@@ -55,8 +55,8 @@ def _create(path: str, content: str) -> None:
 def _defaults() -> dict[str, Any]:
     import tomllib
 
-    from rooda.world import files
-    from rooda.world.shipped import shipped
+    from rooda.base import files
+    from rooda.base.shipped import shipped
 
     defaults: dict[str, Any] = tomllib.loads(files.text(shipped("config", "rooda.toml")))["loop"]
     return defaults

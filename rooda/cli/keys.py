@@ -4,9 +4,9 @@ import os
 
 import click
 
+from rooda.base import secrets
 from rooda.cli.where import where
 from rooda.errors import RoodaError
-from rooda.policy import secrets
 
 
 def keys() -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 if TYPE_CHECKING:
     import click
 
+    from rooda.base.loads import Json
     from rooda.cli import tenant as procedures
     from rooda.cli.flow import tenant as flows
     from rooda.cli.goal import tenant as goals
     from rooda.cli.reflex import tenant as reflexes
     from rooda.cli.where import Where
-    from rooda.kernel.loads import Json
     from rooda.run.setup import Setup
     from rooda.settings.tiers import Settings
 

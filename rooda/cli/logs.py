@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from rooda.base import files, secrets
+from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
@@ -14,10 +16,8 @@ from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
 from rooda.report.lines import LEVELS
-from rooda.world import files, history, journal, lock, runfolder
+from rooda.world import history, journal, lock, runfolder
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli.group import items, place_of_tab
 from rooda.errors import UsageProblem
-from rooda.kernel.loads import Json
 from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
 from rooda.settings.shapes import PARAMETERS, Key, Option

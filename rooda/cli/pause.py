@@ -2,11 +2,12 @@
 
 import click
 
+from rooda.base import clock
 from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import clock, descent, lock, orders, runfolder, signals
+from rooda.world import descent, lock, orders, runfolder, signals
 
 PATIENCE = 100  # looks
 LOOK = 0.02  # seconds between two

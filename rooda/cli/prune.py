@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.base.visible import visible
 from rooda.cli import kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.names import tab_loops
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.policy.snapshots import Snapshot
-from rooda.policy.visible import visible
 from rooda.world import lock, worktree
 from rooda.world import snapshots as world
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base import files
 from rooda.cli import kinds
 from rooda.cli.board import name_of
 from rooda.cli.gate import ERROR, WARNING
@@ -13,7 +14,7 @@ from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.policy.cut_off import cut_off
-from rooda.world import files, helper, history, lock, orders, origin, ourselves, workspaces
+from rooda.world import helper, history, lock, orders, origin, ourselves, workspaces
 from rooda.world.guardian import MANAGER
 from rooda.world.signals import Haste
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli import options
 from rooda.cli.group import DASH_H, items
 from rooda.cli.where import Where, warned
 from rooda.cli.where import where as place_of
 from rooda.errors import UsageProblem
-from rooda.kernel.loads import Json
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.base import clock
 from rooda.cli import kinds
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.kinds import Loop
 from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.cli.where import Where
 from rooda.errors import Undecided
-from rooda.world import clock, lock, orders, runfolder, signals
+from rooda.world import lock, orders, runfolder, signals
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

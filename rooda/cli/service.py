@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base import files
 from rooda.cli.group import DASH_H
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.policy import service_text
 from rooda.policy.service_text import LABEL, Facts
-from rooda.world import files, helper, ourselves
+from rooda.world import helper, ourselves
 
 UNIT = "rooda.service"
 PLACES = (

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from rooda.base import clock
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli import kinds, names
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.kernel.loads import Json
 from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
-from rooda.policy.visible import visible
-from rooda.world import clock
 from rooda.world import snapshots as world
 from rooda.world.repo import GitProblem, Repo, around
 

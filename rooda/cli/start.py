@@ -2,6 +2,9 @@
 
 import os
 
+from rooda.base import clock
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.cli import entrance, options
 from rooda.cli.as_started import has_own, taken_over
 from rooda.cli.kinds import OODA
@@ -9,13 +12,11 @@ from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
 from rooda.loops.procedure.model import Procedure
 from rooda.policy import agents_md, opening
-from rooda.policy.durations import whole
 from rooda.policy.event_records import limits_of
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.report.lines import Line
@@ -25,7 +26,7 @@ from rooda.settings import agents, tiers
 from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import clock, compose, lock, person
+from rooda.world import compose, lock, person
 from rooda.world.procedure_world import world_of
 from rooda.world.session import Session, Tenant
 from rooda.world.signals import Signals

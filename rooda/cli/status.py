@@ -8,13 +8,13 @@ from typing import NamedTuple, TypeAlias
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli import glance, kinds
 from rooda.cli.board import Board
 from rooda.cli.names import loop_of, require_known, say_above, tab_loops
 from rooda.cli.where import Where, where
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 from rooda.report.repaint import Repaint
 from rooda.report.status_table import Row, table
 from rooda.report.window import is_terminal

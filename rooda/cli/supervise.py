@@ -1,9 +1,9 @@
 """`rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them."""
 
+from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.resume_all import CutOff, resume_all
 from rooda.cli.where import Where
-from rooda.kernel.loads import Json
 from rooda.world import guardian, identity, kinship, lock, signals
 from rooda.world.notify import herald
 from rooda.world.signals import Signals

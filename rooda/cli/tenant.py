@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rooda.base.loads import Json
+from rooda.base.text import seconds, timing_text, whole
 from rooda.errors import StateDamaged
-from rooda.kernel.loads import Json
 from rooda.loops import ooda
 from rooda.policy import opening
-from rooda.policy.durations import seconds, timing_text, whole
 from rooda.policy.statistics import timing
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place

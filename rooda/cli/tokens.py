@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base import files
 from rooda.errors import OK, USAGE
 from rooda.prompting.vocabulary import ENCODINGS
-from rooda.world import files
 
 
 class Counted(NamedTuple):

@@ -5,14 +5,15 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base import clock
+from rooda.base.visible import visible
 from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.policy.snapshots import UNDO, Snapshot, next_undone, standing, stays
-from rooda.policy.visible import visible
 from rooda.report.screen import Look, Screen
-from rooda.world import clock, lock, person, restore
+from rooda.world import lock, person, restore
 from rooda.world.lock import Lock
 from rooda.world.repo import Repo, position
 from rooda.world.restore import Plan

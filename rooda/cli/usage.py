@@ -6,15 +6,16 @@ from functools import partial
 import click
 
 from rooda.agents.records import Usage
+from rooda.base import clock
+from rooda.base.columns import columns
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.cli.names import require_known, tab_loops
 from rooda.cli.pricing import prices
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.kernel.loads import Json
-from rooda.policy.durations import whole
 from rooda.policy.spending import Used, dollars, total
-from rooda.report.columns import columns
-from rooda.world import clock, history
+from rooda.world import history
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",

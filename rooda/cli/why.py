@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 import click
 
+from rooda.base import files, secrets
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
-from rooda.policy.visible import visible
 from rooda.report.why import Reason, reasons
-from rooda.world import files, history, runfolder
+from rooda.world import history, runfolder
 from rooda.world.journal import NAME
 
 SHOWN = 200  # characters of a line of evidence

@@ -2,8 +2,8 @@
 
 from functools import reduce
 
+from rooda.base.loads import Json
 from rooda.errors import Interrupted
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal_rules import paid, runnable

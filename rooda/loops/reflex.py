@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
+from rooda.base.loads import Json
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Interrupted
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.loops.reflex_state import RUNNING, WRITERS, State, ended
 from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
 from rooda.policy import reflex_contract as contract

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.loops.reflex_state import State
 from rooda.policy.reflex_event_records import ReflexBlock
 from rooda.policy.reflex_score import hundredths

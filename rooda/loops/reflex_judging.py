@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.loops import reflex_inputs as inputs
 from rooda.loops.reflex_asking import asked, json_of
 from rooda.loops.reflex_state import RUNNING, State, followed

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from rooda.kernel import codec
-from rooda.kernel.loads import Json
+from rooda.base import json
+from rooda.base.loads import Json
 from rooda.policy.reflex_rules import LEVELS, active, is_number
 from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 
@@ -78,29 +78,29 @@ def _over(state: State, status: str, reason: str) -> State:
 
 
 def encoded(state: State) -> Json:
-    data: Json = codec.encode(state)
+    data: Json = json.encode(state)
     del data["error"], data["elsewhere"]
     return data
 
 
 def decoded(data: Json) -> State:
     """The state of a parsed `run.json`; Mismatch says what is wrong with it."""
-    state = codec.decode(State, data)._replace(error="", elsewhere=False)
+    state = json.decode(State, data)._replace(error="", elsewhere=False)
     if state.current_step == "PRODUCE":
         state = state._replace(current_step=PRODUCE_PREPARE)
     for key, words in (("status", STATUSES), ("phase", LEVELS), ("current_step", STEPS)):
         if getattr(state, key) not in words:
-            raise codec.Mismatch(f"{key} {getattr(state, key)!r} is none of {', '.join(words)}")
+            raise json.Mismatch(f"{key} {getattr(state, key)!r} is none of {', '.join(words)}")
     for key, least in (("iteration", 1), ("max_iterations", 1), ("stagnation_count", 0)):
         if getattr(state, key) < least:
-            raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
+            raise json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key, shape in SHAPES.items():
         value = getattr(state, key)
         if not (shape(value) or (value is None and key in ("prepared_checks", "evaluation", "critique"))):
-            raise codec.Mismatch(f"{key} does not have its form")
+            raise json.Mismatch(f"{key} does not have its form")
     for step, needed in NEEDED.items():
         if state.current_step == step and any(getattr(state, key) is None for key in needed):
-            raise codec.Mismatch(f"{step} needs {' and '.join(needed)}")
+            raise json.Mismatch(f"{step} needs {' and '.join(needed)}")
     return state
 
 

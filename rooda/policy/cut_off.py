@@ -1,7 +1,7 @@
 """Was a run cut off, or did it end because it, or a person, wanted it to? How does it stand then? Pure."""
 
+from rooda.base.loads import Json
 from rooda.errors import TERMINATED
-from rooda.kernel.loads import Json
 from rooda.policy.spending import cause_of, in_words
 
 CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from rooda.base.visible import visible
 from rooda.policy.event_records import Emit
-from rooda.policy.visible import visible
 
 NOT_ENTERED = -1
 RUNNING, COMPLETE, LIMIT, ERROR = "running", "complete", "max-iterations-reached", "error"

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rooda.kernel.loads import loads
-from rooda.policy.json_inside import objects
+from rooda.base.json_inside import objects
+from rooda.base.loads import loads
 
 _FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()

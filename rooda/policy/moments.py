@@ -1,7 +1,7 @@
 """Which events are worth a hook."""
 
+from rooda.base.loads import Json
 from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
-from rooda.kernel.loads import Json
 from rooda.policy.spending import cause_of
 
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}

@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from rooda.kernel.loads import Json, loads
-from rooda.policy.json_inside import objects
+from rooda.base.json_inside import objects
+from rooda.base.loads import Json, loads
 
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.agents.records import Reply, Usage
+from rooda.base import json
+from rooda.base.loads import Json
+from rooda.base.text import short
 from rooda.errors import Cause
-from rooda.kernel import codec
-from rooda.kernel.loads import Json
-from rooda.policy.durations import short
 from rooda.run.setup import Budget
 
 
@@ -110,8 +110,8 @@ def cause_facts(cause: Cause | None) -> Json:
 def cause_of(record: Json) -> Cause | None:
     """Read the field `cause`; None in a log without it, or where somebody changed the file."""
     try:
-        return codec.decode(Cause, record["cause"])
-    except (KeyError, TypeError, codec.Mismatch):
+        return json.decode(Cause, record["cause"])
+    except (KeyError, TypeError, json.Mismatch):
         return None
 
 

@@ -3,8 +3,8 @@
 import re
 import shlex
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import whole
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.report.lines import Line, error, warning
 

@@ -3,13 +3,13 @@
 import sys
 from typing import TextIO
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import whole
-from rooda.report.columns import cut, padded
+from rooda.base import clock
+from rooda.base.columns import cut, padded
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.report.live import Live
 from rooda.report.screen import Look, Screen
 from rooda.report.window import size
-from rooda.world import clock
 
 
 class FlowLive(Live):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.report.flow_lines import MAKERS as LINES
 from rooda.report.why import Maker, Reason, Seen, limits, stopped
 

@@ -1,8 +1,8 @@
 """The verdict box: 38 columns, padded and wrapped by display width."""
 
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
-from rooda.report.columns import padded, width
+from rooda.base.columns import padded, width
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 
 INSIDE = 36
 MARKS = {"SHIP": "🟢", "MONITOR": "🟡", "RESEARCH": "🔴"}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.policy.spending import cause_of
 from rooda.report.goal_box import box
 from rooda.report.lines import Line, warning

@@ -3,7 +3,7 @@
 import sys
 from io import TextIOWrapper
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.report.goal_lines import plain
 from rooda.report.lines import Line
 from rooda.report.screen import Look, Screen

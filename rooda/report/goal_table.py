@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from rooda.kernel.loads import Json
+from rooda.base.columns import columns
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.loops.goal_state import GoalState, cost_doubt, cost_text, money
 from rooda.policy import goal_types
-from rooda.policy.visible import visible
-from rooda.report.columns import columns
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:

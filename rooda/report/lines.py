@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import tenths, timing_text, whole
+from rooda.base.loads import Json
+from rooda.base.text import tenths, timing_text, whole
 
 OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops with a module NAME_lines, whose MAKERS come first
 _FAILED = {

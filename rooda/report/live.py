@@ -2,11 +2,11 @@
 
 from typing import TextIO
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import whole
-from rooda.report.columns import cut
+from rooda.base import clock
+from rooda.base.columns import cut
+from rooda.base.loads import Json
+from rooda.base.text import whole
 from rooda.report.window import size
-from rooda.world import clock
 
 _CLEAR = "\r\x1b[K"
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.report.lines import Line, warning
 
 LONGEST = 300  # characters of a plan, of a fix

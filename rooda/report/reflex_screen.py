@@ -2,10 +2,10 @@
 
 import sys
 
-from rooda.kernel.loads import Json
+from rooda.base import clock
+from rooda.base.loads import Json
 from rooda.report.live import Live
 from rooda.report.screen import Look, Screen
-from rooda.world import clock
 
 
 class ReflexLive(Live):

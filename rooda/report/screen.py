@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
-from rooda.policy.visible import visible_lines
+from rooda.base import secrets
+from rooda.base.loads import Json
+from rooda.base.visible import visible_lines
 from rooda.report.lines import LEVELS, Line, lines
 from rooda.report.live import Live
 from rooda.report.stamp import Stamp

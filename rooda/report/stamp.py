@@ -1,6 +1,6 @@
 """The stamp in front of a line."""
 
-from rooda.world import clock
+from rooda.base import clock
 
 
 class Stamp:

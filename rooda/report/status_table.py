@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.policy.durations import whole
+from rooda.base.columns import columns
+from rooda.base.text import whole
 from rooda.policy.spending import dollars
-from rooda.report.columns import columns
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")
 NUMBERS = (2, 4, 5, 6, 7, 8)

@@ -3,8 +3,8 @@
 import codecs
 from collections.abc import Callable
 
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
+from rooda.base import secrets
+from rooda.base.loads import Json
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
 _CHUNK = 65_536

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from rooda.kernel.loads import Json
-from rooda.policy.durations import plain
+from rooda.base.loads import Json
+from rooda.base.text import plain
 from rooda.policy.spending import cause_of
 from rooda.report.lines import LEVELS, OWN_WORDS, faults, lines
 from rooda.world.history import SessionState

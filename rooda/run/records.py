@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rooda.errors import Cause
-from rooda.kernel.loads import Json as Json
 
 
 class Gate(NamedTuple):

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent, Bounds, T
-from rooda.kernel.loads import Json as Json
 
 
 class Budget(NamedTuple):

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rooda.base import files
+from rooda.base.shipped import shipped
 from rooda.settings.lines import parse
-from rooda.world import files
-from rooda.world.shipped import shipped
 
 
 class Gates(NamedTuple):

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rooda.base import files
 from rooda.errors import ConfigProblem
 from rooda.policy import flow_yaml
 from rooda.policy.flow_labels import FLOW_FILE
 from rooda.policy.flow_records import COMPOSITE, DIRECT, LOOP, Node, Sensor
 from rooda.settings.flow_loops import loop_faults
 from rooda.settings.kinds import meant, shown
-from rooda.world import files
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")

@@ -154,7 +154,7 @@ NAMES = Kind("must be an array of texts", _names_faults, _read_names)
 
 
 def _read_duration(text: str) -> float:
-    from rooda.policy.durations import seconds
+    from rooda.base.text import seconds
 
     return float(text) if text.replace(".", "", 1).isdigit() else seconds(text)
 

@@ -5,12 +5,12 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rooda.base.shipped import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import PHASES, Context, Fragment, Phase
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.schema import flag_of
 from rooda.settings.sources import BUILT_IN, FLAG
-from rooda.world.shipped import shipped
 
 PREFIX = "builtin:"
 _TEXT_FILES = (".md", ".txt", ".markdown", ".prompt")

@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from rooda.base import files
+from rooda.base.shipped import shipped
 from rooda.errors import ConfigProblem
 from rooda.policy import prices
 from rooda.policy.prices import Price, Prices
 from rooda.settings.check import dotted
 from rooda.settings.schema import PRICE
 from rooda.settings.tiers import Settings, merge
-from rooda.world import files
-from rooda.world.shipped import shipped
 
 
 def prices_of(settings: Settings) -> Prices:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rooda.base.shipped import shipped
 from rooda.errors import ConfigProblem
-from rooda.world.shipped import shipped
 
 FILE = "rooda.toml"
 ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rooda.base import files
 from rooda.errors import ConfigProblem
 from rooda.settings import sources
 from rooda.settings.check import dotted, faults_of, modernised
@@ -12,7 +13,6 @@ from rooda.settings.kinds import Fault
 from rooda.settings.lines import Lines, Path, Tree, line_of, parse
 from rooda.settings.schema import RESERVED, flag_of, variable_of
 from rooda.settings.sources import BUILT_IN, ENVIRONMENT, FLAG, Source
-from rooda.world import files
 
 
 class Layer(NamedTuple):

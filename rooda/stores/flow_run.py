@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rooda.base import files
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.flow import executed
 from rooda.policy.flow_contract import Broken
@@ -11,7 +12,7 @@ from rooda.policy.flow_messages import ACTION, Boundary, message, one_line
 from rooda.policy.flow_position import COMMIT, STEP_OF, Found, position
 from rooda.policy.flow_records import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
 from rooda.prompting.flow_results import Ended, body
-from rooda.world import files, flow_artifacts, flow_commits, flow_world
+from rooda.world import flow_artifacts, flow_commits, flow_world
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard

@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rooda.base import clock, files
 from rooda.errors import UsageProblem
 from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING, STATUSES, Node
-from rooda.world import clock, files, flow_artifacts, flow_aside, flow_commits, flow_repo
+from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, STEP, Files
 from rooda.world.flow_aside import Aside
 from rooda.world.flow_commits import Logged

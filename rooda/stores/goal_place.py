@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from rooda.world import files
+from rooda.base import files
 
 IGNORED = b"""/.gitignore
 /state.json*

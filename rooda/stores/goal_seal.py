@@ -4,9 +4,9 @@ import json
 import os
 from collections.abc import Iterable
 
-from rooda.kernel.loads import loads
-from rooda.world import files
-from rooda.world.cache import make_home
+from rooda.base import files
+from rooda.base.dirs import make_home
+from rooda.base.loads import loads
 
 
 class Seal:

@@ -5,9 +5,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from rooda.base import files
+from rooda.base import json as base_json
+from rooda.base.loads import Json
 from rooda.errors import StateDamaged
-from rooda.kernel import codec
-from rooda.kernel.loads import Json
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
@@ -16,7 +17,6 @@ from rooda.policy.goal_effects import Print
 from rooda.policy.spending import Spent, since
 from rooda.stores.goal_place import Place, ready, tidy
 from rooda.stores.goal_seal import Seal
-from rooda.world import files
 
 RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
 _SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated": "estimated"}  # by key of run.json
@@ -162,11 +162,11 @@ def _rounded(cost: float | None) -> float | None:
 
 def private(state: GoalState) -> Json:
     """run.json: the brief, why it stands still, and under `progress` what a continue needs."""
-    progress = codec.encode(state._replace(brief=()))  # type: ignore[arg-type]
+    progress = base_json.encode(state._replace(brief=()))  # type: ignore[arg-type]
     del progress["brief"]
     progress["spent"] = {key: getattr(state.spent, field) for key, field in _SPENT.items()}
     return {
-        **codec.encode(state.brief),
+        **base_json.encode(state.brief),
         "status": state.status,
         "pause": state.pause,
         "reason": state.reason,
@@ -181,15 +181,15 @@ def private(state: GoalState) -> Json:
 def understood(data: Any) -> GoalState:
     """The state in run.json's words; Mismatch if it isn't one."""
     if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
-        raise codec.Mismatch("key 'progress' is missing")
+        raise base_json.Mismatch("key 'progress' is missing")
     progress = {**data["progress"], "brief": data}
     if isinstance(spent := progress.get("spent"), dict):
         progress["spent"] = {field: spent[key] for key, field in _SPENT.items() if key in spent}
-    state = codec.decode(GoalState, progress)
+    state = base_json.decode(GoalState, progress)
     if state.status not in STATUSES:
-        raise codec.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
+        raise base_json.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
     if len(state.marks) != len(state.brief.criteria) or not 0 <= state.done <= len(state.steps):
-        raise codec.Mismatch("its parts do not fit together")
+        raise base_json.Mismatch("its parts do not fit together")
     return state
 
 
@@ -199,10 +199,10 @@ def look(place: Place) -> GoalState | None:
     backup = _backup(place, seal)
     try:
         data = files.read_ours(place.run)
-        state = understood(codec.parse_object(data))
+        state = understood(base_json.parse_object(data))
         if not seal.proves(data):
-            raise codec.Mismatch("it was changed by somebody else")
-    except (OSError, codec.Mismatch) as problem:
+            raise base_json.Mismatch("it was changed by somebody else")
+    except (OSError, base_json.Mismatch) as problem:
         if backup is None and not os.path.lexists(place.run) and not os.path.lexists(place.state):
             return None
         if backup is None:
@@ -267,7 +267,7 @@ def _backup(place: Place, seal: Seal) -> GoalState | None:
     found = last_record(place)
     try:
         return understood(found["run"]) if found and seal.proves(dumped(found["run"], 2)) else None
-    except codec.Mismatch:
+    except base_json.Mismatch:
         return None
 
 
@@ -279,8 +279,8 @@ def last_record(place: Place) -> Json | None:
         return None
     for line in reversed(lines):
         try:
-            found = codec.parse_object(line)
-        except codec.Mismatch:
+            found = base_json.parse_object(line)
+        except base_json.Mismatch:
             continue
         if isinstance(found.get("iteration"), int) and isinstance(found.get("run"), dict):
             return found

@@ -5,14 +5,14 @@ import os
 import re
 from typing import Any, NamedTuple
 
+from rooda.base import clock, files
+from rooda.base import json as base_json
+from rooda.base.dirs import make_home
+from rooda.base.text import seconds
 from rooda.errors import StateDamaged
-from rooda.kernel import codec
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.ooda import COMPLETED, RUNNING, STATUSES, OodaState
-from rooda.policy.durations import seconds
 from rooda.policy.event_records import Emit, StateSaved, StateUnsaved
-from rooda.world import clock, files
-from rooda.world.cache import make_home
 
 _json = json.JSONEncoder().encode
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -132,8 +132,8 @@ def look(place: Place) -> OodaState | None:
     except OSError as problem:
         raise StateDamaged(place.state, problem.strerror or str(problem)) from None
     try:
-        state = _checked(codec.decode(OodaState, _tolerant(codec.parse_object(data))))
-    except (codec.Mismatch, ValueError) as problem:
+        state = _checked(base_json.decode(OodaState, _tolerant(base_json.parse_object(data))))
+    except (base_json.Mismatch, ValueError) as problem:
         raise StateDamaged(place.state, str(problem)) from None
     return state._replace(procedure_name=place.procedure)  # the file's name decides, should it have been copied
 
@@ -147,16 +147,16 @@ def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
 
 def _checked(state: OodaState) -> OodaState:
     if state.status not in STATUSES:
-        raise codec.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
+        raise base_json.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
     for key, least in (("iteration", 0), ("max_iterations", 0), ("consecutive_failures", 0), ("failure_threshold", 1)):
         if getattr(state, key) < least:
-            raise codec.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
+            raise base_json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key in ("started_at", "last_iteration_at"):
         if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty one says as little as none
-            raise codec.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
+            raise base_json.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
         if seconds(duration) < 0:
-            raise codec.Mismatch(f"elapsed_per_iteration: {duration!r} is less than nothing")
+            raise base_json.Mismatch(f"elapsed_per_iteration: {duration!r} is less than nothing")
     return state
 
 

@@ -5,14 +5,15 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from rooda.kernel import codec
-from rooda.kernel.loads import Json, loads
+from rooda.base import clock, files, folders
+from rooda.base import json as base_json
+from rooda.base.dirs import make_home
+from rooda.base.loads import Json, loads
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import RUNNING, State, decoded
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.reflex_sections import hashes
-from rooda.world import clock, files, folders, lock
-from rooda.world.cache import make_home
+from rooda.world import lock
 
 HOME = os.path.join(".ai-factory", "evolution")
 LINE = (("event", str), ("step", str), ("phase", str), ("iteration", int), ("payload", dict))  # of an event's line
@@ -95,8 +96,8 @@ def look(place: Place) -> Found:
 def read_state(place: Place) -> State | None:
     """What `run.json` says; None when it is missing or can't be understood."""
     try:
-        return decoded(codec.parse_object(files.read_ours(place.run)))
-    except (OSError, codec.Mismatch):
+        return decoded(base_json.parse_object(files.read_ours(place.run)))
+    except (OSError, base_json.Mismatch):
         return None
 
 
@@ -137,8 +138,8 @@ def running(workspace: str) -> list[str]:
 
 def _pointed_at(workspace: str) -> str | None:
     try:
-        named = codec.parse_object(files.read_ours(pointer(workspace))).get("task_alias")
-    except (OSError, codec.Mismatch):
+        named = base_json.parse_object(files.read_ours(pointer(workspace))).get("task_alias")
+    except (OSError, base_json.Mismatch):
         return None
     return named if isinstance(named, str) and is_alias(named) else None
 

@@ -7,14 +7,15 @@ name tells whether it counts, so that an interrupted phase is repeated with the 
 import os
 from typing import Any
 
+from rooda.base import clock, files, folders
+from rooda.base.loads import Json
 from rooda.errors import Undecided
-from rooda.kernel.loads import Json
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place
-from rooda.world import clock, files, folders, lock
+from rooda.world import lock
 
 
 class ReflexStore:

@@ -4,7 +4,8 @@ import json
 import os
 from collections.abc import Callable
 
-from rooda.world import files, signals
+from rooda.base import files
+from rooda.world import signals
 
 _teller = -1  # in the detached process: the end that its starter listens to
 _console = ""  # where it speaks until its run has a folder

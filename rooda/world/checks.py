@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.policy.durations import plain
+from rooda.base.text import plain
 from rooda.policy.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, Gate, GateResult, Gates, Ran
 from rooda.run.setup import Setup

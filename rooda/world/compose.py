@@ -4,12 +4,12 @@ import errno
 import os
 import stat
 
+from rooda.base import clock, files
 from rooda.errors import PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.prompting.assemble import assemble, from_file
 from rooda.prompting.preamble import preamble
 from rooda.prompting.substitute import substitute
-from rooda.world import clock, files
 
 TICK = 0.1  # seconds; file systems' clocks are finer
 

@@ -4,7 +4,8 @@ import os
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from rooda.world import files, kinship
+from rooda.base import files
+from rooda.world import kinship
 
 PROC = os.path.isdir("/proc/self/task")
 _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel lists them

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container
 from typing import NamedTuple, TypeAlias
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.policy.event_records import Event, SessionEnd
 from rooda.world.journal import Journal
 

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable
 
-from rooda.world import clock, descent, files, tree
+from rooda.base import clock, files
+from rooda.world import descent, tree
 
 LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
 BUSY = 0.02  # share of a processor that counts as work

@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rooda.base import files
 from rooda.policy import flow_contract
 from rooda.policy.flow_contract import Broken
 from rooda.policy.flow_labels import artifacts, run_folder, sensor_file
 from rooda.policy.flow_records import Node, Reading
 from rooda.policy.flow_yaml import front_matter, quoted, scalar
-from rooda.world import files
 
 ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
     f"{name}-output.md" for name in ("orchestrator", "controller", "actuator", "result")

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rooda.base import files, folders
 from rooda.policy.flow_labels import RUN_ID, run_folder
-from rooda.world import files, folders
 from rooda.world.repo import Repo
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rooda.agents.records import Agent, Call, Reply
+from rooda.base import files, folders
 from rooda.errors import Interrupted
 from rooda.policy.event_records import Problem
 from rooda.policy.flow_contract import Broken, unfenced
@@ -14,7 +15,6 @@ from rooda.policy.flow_records import NodeFailed
 from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.policy.patience import backoff
 from rooda.run.setup import Setup
-from rooda.world import files, folders
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard
 from rooda.world.prompt_file import Measure

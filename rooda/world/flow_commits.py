@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rooda.base import files
 from rooda.policy import flow_messages
 from rooda.policy.flow_labels import RUNS, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import NodeFailed
-from rooda.world import files, git
+from rooda.world import git
 from rooda.world.flow_repo import marks, unstage
 from rooda.world.helper import Captured
 from rooda.world.present import adding

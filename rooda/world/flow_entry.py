@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from rooda.world import files, folders
+from rooda.base import files, folders
 
 
 class Entry(NamedTuple):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.world import files, folders
+from rooda.base import files, folders
 from rooda.world.flow_entry import Entry, entry, put
 from rooda.world.repo import Repo
 

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rooda.base import files
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
-from rooda.world import files, flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
+from rooda.world import flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
 from rooda.world.flow_entry import Entry, entry, put
 from rooda.world.flow_gitfiles import Kept
 from rooda.world.flow_inner import Inner

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rooda.base import files
 from rooda.policy.flow_records import Breach, listed
-from rooda.world import files, flow_paths, present
+from rooda.world import flow_paths, present
 from rooda.world.repo import Position, Repo, around, position
 
 LINK = b"160000 "

@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Sequence
 
+from rooda.base import files
 from rooda.errors import Interrupted
 from rooda.policy.flow_records import FAIL, PASS, NodeFailed
 from rooda.policy.flow_yaml import lenient
 from rooda.prompting.flow_prompts import Told
 from rooda.run.records import Command, Ran
-from rooda.world import files
 from rooda.world.flow_artifacts import header, put
 from rooda.world.session import Session
 

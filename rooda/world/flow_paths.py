@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import files, folders
+from rooda.base import files, folders
 from rooda.world.present import adding
 from rooda.world.repo import Repo, listing
 

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rooda.base import files, folders
 from rooda.policy.flow_records import Breach, listed
-from rooda.world import files, folders, git
+from rooda.world import git
 from rooda.world.helper import Captured
 from rooda.world.repo import Position, Repo
 

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Collection, Sequence
 
+from rooda.base import clock, files, folders
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.flow_labels import PREFIX
-from rooda.world import clock, files, folders, git
+from rooda.world import git
 from rooda.world.repo import GitProblem, Repo, around, position
 
 UNFINISHED = {

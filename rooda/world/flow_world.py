@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
+from rooda.base import files
+from rooda.base.shipped import shipped
 from rooda.policy import flow_contract
 from rooda.policy.flow_contract import Broken
 from rooda.policy.flow_labels import artifacts, label, sensor_file
@@ -26,12 +28,11 @@ from rooda.policy.flow_yaml import lenient
 from rooda.prompting import flow_prompts
 from rooda.prompting.flow_prompts import Told
 from rooda.run.setup import Setup
-from rooda.world import files, flow_artifacts, flow_native
+from rooda.world import flow_artifacts, flow_native
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
 from rooda.world.flow_calls import Calls, Request
 from rooda.world.flow_guard import Guard
 from rooda.world.session import Session
-from rooda.world.shipped import shipped
 
 CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # model words of sensors, controllers, actuators
 

@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
-from rooda.kernel.loads import loads
+from rooda.base import files
+from rooda.base.loads import loads
 from rooda.policy.goal_effects import Print
 from rooda.policy.goal_files import recipes, verifies
-from rooda.world import files
 from rooda.world.watch import folders
 
 MOST, LARGEST = 5000, 4_194_304

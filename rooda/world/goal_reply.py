@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from rooda.agents.records import Agent, Reply
+from rooda.base import files
 from rooda.policy import goal_answer, goal_block, goal_errors, prices
 from rooda.policy.goal_effects import Told
 from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
-from rooda.world import files
 
 TAIL = 65_536
 WORDS = {

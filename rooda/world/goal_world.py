@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.agents.records import Agent, Call
+from rooda.base import clock, files
+from rooda.base.shipped import shipped
 from rooda.policy import goal_errors, goal_expect, goal_words
 from rooda.policy.event_records import Problem, QuestionAnswered, QuestionAsked
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
@@ -15,12 +17,11 @@ from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 from rooda.run.records import Command, Ran
 from rooda.run.setup import Setup
-from rooda.world import clock, files, foothold, goal_prints, goal_reply, refs
+from rooda.world import foothold, goal_prints, goal_reply, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.prompt_file import Measure
 from rooda.world.search import finds
 from rooda.world.session import Session
-from rooda.world.shipped import shipped
 from rooda.world.watch import Watch, below, counted
 
 CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too

@@ -156,7 +156,8 @@ def _send(pid: int, number: int) -> None:
 def _end_the_rest() -> None:
     if childless():  # nearly always so, and what follows need not be loaded
         return
-    from rooda.world import clock, tree
+    from rooda.base import clock
+    from rooda.world import tree
 
     for _ in range(LOOKS):
         done = tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)

@@ -6,8 +6,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rooda.base import clock
 from rooda.errors import Interrupted
-from rooda.world import clock, tree
+from rooda.world import tree
 from rooda.world.process import NOT_FOUND
 from rooda.world.signals import Haste
 

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.records import Agent, Usage
-from rooda.kernel import codec
-from rooda.kernel.loads import Json, loads
+from rooda.base import clock, json
+from rooda.base.loads import Json, loads
 from rooda.policy.spending import Spent, Used, total
 from rooda.run.setup import Budget
-from rooda.world import clock, identity, runfolder
+from rooda.world import identity, runfolder
 from rooda.world.journal import NAME
 
 MOST = 1e15  # of anything that is counted
@@ -208,7 +208,7 @@ def last_limits(workspace: str, name: str, loop: str) -> Budget:
     """The limits that the latest run of a loop was given: a resume that names none goes on with them."""
     session = newest(workspace, name, loop)
     try:
-        return codec.decode(Budget, session.opening["limits"]) if session else Budget()
+        return json.decode(Budget, session.opening["limits"]) if session else Budget()
     except (ValueError, KeyError, TypeError):
         return Budget()
 

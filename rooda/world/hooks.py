@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rooda.kernel.loads import Json
+from rooda.base import clock, files
+from rooda.base.loads import Json
 from rooda.policy.moments import moments
 from rooda.run.setup import Hook
-from rooda.world import clock, files, process, tree
+from rooda.world import process, tree
 from rooda.world.ground import Ground
 from rooda.world.signals import Ears, Later, Signals
 

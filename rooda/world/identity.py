@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import clock, files
+from rooda.base import clock, files
 
 
 def of(pid: int) -> dict[str, object]:

@@ -5,8 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rooda.policy import secrets
-from rooda.world import clock, files
+from rooda.base import clock, files, secrets
 from rooda.world.runfolder import RunFolder
 
 VERSION = 1

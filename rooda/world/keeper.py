@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rooda.base.loads import Json
 from rooda.errors import Interrupted
-from rooda.kernel.loads import Json
 from rooda.policy.event_records import Emit, Event, Problem, SnapshotTaken
 from rooda.policy.snapshots import due, family
 from rooda.world.repo import GitProblem, around

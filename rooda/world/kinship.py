@@ -2,7 +2,7 @@
 
 import sys
 
-from rooda.world import files
+from rooda.base import files
 
 _LEAST_MARK = 1 << 60
 _PR_SET_PDEATHSIG = 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world import identity
 from rooda.world.lock import Lock
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from rooda.kernel.loads import loads
-from rooda.world import clock, files, guardian, identity
+from rooda.base import clock, files
+from rooda.base.loads import loads
+from rooda.world import guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment
 

@@ -6,8 +6,9 @@ The protocol is systemd's `sd_notify`: texts to the socket that NOTIFY_SOCKET na
 import os
 from collections.abc import Mapping
 
-from rooda.kernel.loads import Json
-from rooda.world import clock, guardian
+from rooda.base import clock
+from rooda.base.loads import Json
+from rooda.world import guardian
 from rooda.world.process import Tick
 
 PATIENCE = 1.0  # seconds that a full queue may hold us up

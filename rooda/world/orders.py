@@ -8,9 +8,8 @@ import json
 import os
 import re
 
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
-from rooda.world import clock, files
+from rooda.base import clock, files, secrets
+from rooda.base.loads import Json
 
 NAME = "order"
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from rooda.kernel.loads import Json
-from rooda.policy.references import MARK, referenced
-from rooda.world import files
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.references import MARK, referenced
 from rooda.world.runfolder import RunFolder
 
 NAME = "start"

@@ -5,7 +5,7 @@ import select
 import sys
 from typing import TYPE_CHECKING
 
-from rooda.world import clock
+from rooda.base import clock
 
 if TYPE_CHECKING:
     from rooda.world.signals import Signals

@@ -6,7 +6,8 @@ Whoever keeps that index has what did not change not read again.
 import os
 from typing import NamedTuple
 
-from rooda.world import files, git
+from rooda.base import files
+from rooda.world import git
 from rooda.world.repo import GitProblem, Repo, listing
 
 

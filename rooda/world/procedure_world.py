@@ -3,10 +3,11 @@
 from functools import partial
 
 from rooda.agents.records import Prompt
+from rooda.base import clock
 from rooda.errors import PromptProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
-from rooda.world import clock, compose
+from rooda.world import compose
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session
 

@@ -5,7 +5,8 @@ import signal
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.world import clock, descent, files, guardian, tree
+from rooda.base import clock, files
+from rooda.world import descent, guardian, tree
 from rooda.world.fence import Fence
 from rooda.world.signals import Ears
 from rooda.world.spawn import spawn

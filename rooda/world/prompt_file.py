@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from rooda.agents.records import Prompt
-from rooda.world import files, tokens
+from rooda.base import files
+from rooda.world import tokens
 from rooda.world.runfolder import RunFolder
 
 

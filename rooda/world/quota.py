@@ -8,10 +8,11 @@ import os
 from typing import NamedTuple
 
 from rooda.agents.records import Agent
-from rooda.kernel.loads import Json
+from rooda.base import clock, dirs, files
+from rooda.base.loads import Json
 from rooda.policy.patience import free_at
 from rooda.policy.resets import reset_at
-from rooda.world import cache, clock, files, identity
+from rooda.world import identity
 from rooda.world.agents import preflight
 
 
@@ -73,4 +74,4 @@ def note(who: str, met: Limit, message: str) -> None:
 
 
 def _path(who: str) -> str:
-    return cache.state("limits", f"{files.sha256(who.encode())[:16]}.json")
+    return dirs.state("limits", f"{files.sha256(who.encode())[:16]}.json")

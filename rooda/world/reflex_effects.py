@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rooda.base import files, folders
 from rooda.run.records import Command, Ran
-from rooda.world import files, folders
 from rooda.world import search as patterns
 
 search = patterns.search

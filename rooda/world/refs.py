@@ -2,10 +2,11 @@
 
 import os
 
+from rooda.base import files
+from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
 from rooda.policy.snapshots import BEFORE, Snapshot, stays
-from rooda.world import files, git, present, restore
-from rooda.world.cache import make_home
+from rooda.world import git, present, restore
 from rooda.world.repo import GitProblem, Repo, around, listing, position
 from rooda.world.restore import Plan
 from rooda.world.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index

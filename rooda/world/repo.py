@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from rooda.base import files
 from rooda.errors import RoodaError
-from rooda.world import files, git
+from rooda.world import git
 from rooda.world.helper import Captured
 
 PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may

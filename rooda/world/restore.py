@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from rooda.policy.visible import visible
-from rooda.world import files, git
+from rooda.base import files
+from rooda.base.visible import visible
+from rooda.world import git
 from rooda.world.repo import GitProblem, Repo, listing
 
 _GITLINK = "160000"

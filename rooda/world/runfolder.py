@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import cache, clock, files
+from rooda.base import clock, dirs, files
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
@@ -23,7 +23,7 @@ class RunFolder:
         """The folder, made if absent."""
         if not os.path.isdir(self._path):
             try:
-                cache.make_home(self._home)
+                dirs.make_home(self._home)
                 files.folder(self._path)
             except OSError as problem:
                 self._move(problem)

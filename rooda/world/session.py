@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.agents.records import Call, Prompt, Reply
+from rooda.base import clock, files, replaced, secrets
+from rooda.base.loads import Json
 from rooda.errors import TERMINATED, Interrupted
-from rooda.kernel.loads import Json
-from rooda.policy import secrets
 from rooda.policy.event_records import (
     AgentStarted,
     BudgetExceeded,
@@ -24,7 +24,7 @@ from rooda.policy.event_records import (
 from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
-from rooda.world import background, clock, files, hooks, kinship, memory, origin, process, replaced, workspaces
+from rooda.world import background, hooks, kinship, memory, origin, process, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.events import Events

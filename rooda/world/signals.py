@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
-from rooda.world import clock, guardian, kinship
+from rooda.base import clock
+from rooda.world import guardian, kinship
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a terminal that closes
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

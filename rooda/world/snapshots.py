@@ -7,10 +7,11 @@ an agent loses a commit. A private index is kept between snapshots: files that d
 import os
 from collections.abc import Callable, Iterable
 
+from rooda.base import files
+from rooda.base.dirs import make_home
+from rooda.base.visible import visible
 from rooda.policy.snapshots import ROOT, Snapshot, family, folder, message, read, ref, too_many
-from rooda.policy.visible import visible
-from rooda.world import files, git, present
-from rooda.world.cache import make_home
+from rooda.world import git, present
 from rooda.world.present import Seen
 from rooda.world.repo import Repo, position
 

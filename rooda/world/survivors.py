@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rooda.world import clock, descent, identity, tree
+from rooda.base import clock
+from rooda.world import descent, identity, tree
 
 GRACE = 2.0
 PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again

@@ -5,8 +5,8 @@ A child, because the vocabulary takes about 80 MB that the loop would keep for a
 
 import os
 
+from rooda.base import dirs, files
 from rooda.prompting.vocabulary import ENCODINGS
-from rooda.world import cache, files
 
 TIMEOUT = 60.0
 CHILD = """\
@@ -35,7 +35,7 @@ def _recalled(text: str, encoding: str) -> tuple[int, bool]:
         return 0, True
     data = _bytes(text)
     key = files.sha256(data)
-    slot = cache.place("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
+    slot = dirs.place("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)

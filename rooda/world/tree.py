@@ -4,7 +4,8 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable
 
-from rooda.world import clock, descent
+from rooda.base import clock
+from rooda.world import descent
 
 LAST_WAIT = 1.0  # after KILL; what is still there then can't be ended by anyone
 spared: set[int] = set()  # children that are left alone with all below them: hooks that work beside a run

@@ -5,12 +5,13 @@ from math import inf
 from typing import NamedTuple
 
 from rooda.agents.records import Agent, Call, Reply
+from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.policy.outcome import USAGE_LIMIT
 from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, add, enough, in_words, total, uncounted
 from rooda.run.setup import Budget
-from rooda.world import clock, history, quota
+from rooda.world import history, quota
 
 Rest = Callable[[float, str], None]  # until when, for whom
 Warn = Callable[[str], None]

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 
-from rooda.world import clock
+from rooda.base import clock
 from rooda.world.process import Tick
 
 SKIPPED = {

@@ -6,7 +6,7 @@ It serves `rooda status --all` and `rooda resume --all`. Best effort: a workspac
 import json
 import os
 
-from rooda.world import cache, files
+from rooda.base import dirs, files
 
 
 def note(workspace: str) -> None:
@@ -24,7 +24,7 @@ def note(workspace: str) -> None:
 
 def known() -> list[str]:
     """All that still exist; those that are gone are forgotten."""
-    home = cache.state("workspaces")
+    home = dirs.state("workspaces")
     found = []
     for name in files.entries(home) if home else ():
         path = os.path.join(home, name)
@@ -53,4 +53,4 @@ def _forget(path: str) -> None:
 
 
 def _path(workspace: str) -> str:
-    return cache.state("workspaces", f"{files.sha256(files.to_bytes(workspace))[:24]}.json")
+    return dirs.state("workspaces", f"{files.sha256(files.to_bytes(workspace))[:24]}.json")

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rooda.base import files
+from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
-from rooda.world import files, git
-from rooda.world.cache import make_home
+from rooda.world import git
 from rooda.world.repo import GitProblem, Repo, around
 from rooda.world.snapshots import forget, names, place_of, tips
 

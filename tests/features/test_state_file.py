@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.workspace import SAMPLE, Workspace, masked
-from rooda.policy.durations import seconds, tenths, whole
+from rooda.base.text import seconds, tenths, whole
 
 TYPES = {
     "iteration": int,

@@ -2,6 +2,7 @@
 
 import json
 
+from rooda.base import files
 from rooda.cli.reflex import drafting
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.reflex_state import decoded, encoded
@@ -34,7 +35,7 @@ from rooda.policy import (
 from rooda.policy.flow_contract import Broken
 from rooda.policy.reflex_contract import Breach
 from rooda.settings import flow_yaml as topology
-from rooda.world import files, flow_native
+from rooda.world import flow_native
 from rooda.world.flow_artifacts import header, read_state
 from rooda.world.search import search
 from tests.fuzz.fuzz_room import put, room, seen, text

@@ -3,13 +3,13 @@
 import json
 import os
 
+from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.follow import show
 from rooda.cli.goal.check import answer
 from rooda.cli.reflex import history, status
 from rooda.cli.reflex import list as listing
 from rooda.errors import USAGE, RoodaError
-from rooda.kernel import codec
 from rooda.loops import ooda
 from rooda.report import goal_table
 from rooda.report.lines import LEVELS, lines
@@ -124,7 +124,7 @@ def _goal(name: str, data: bytes) -> None:
     for facts in (goal_table.facts(state, True, 7), goal_table.facts(state, False, None)):
         assert goal_table.table(facts["criteria"]) is not None
     said = goal_state.dumped(goal_state.private(state), 2)
-    assert repr(goal_state.understood(codec.parse_object(said))) == repr(state._replace(tests=state.tests))
+    assert repr(goal_state.understood(base_json.parse_object(said))) == repr(state._replace(tests=state.tests))
 
 
 def goal_run(data: bytes) -> None:

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from datetime import datetime
 
 from rooda.agents.records import Agent
+from rooda.base import clock, files
+from rooda.base import text as base_text
 from rooda.cli import usage
 from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
-from rooda.policy import durations, flow_labels, goal_score, promise, reflex_names, snapshots
+from rooda.policy import flow_labels, goal_score, promise, reflex_names, snapshots
 from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
-from rooda.world import clock, files, flow_commits, flow_repo, quota
+from rooda.world import flow_commits, flow_repo, quota
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding
 from rooda.world.agents.reader import reader
@@ -82,12 +84,12 @@ def duration(data: bytes) -> None:
     said = text(data)
     DURATION.faults(said)
     try:
-        found = durations.seconds(said)
+        found = base_text.seconds(said)
     except ValueError:
         return
-    assert abs(found) <= durations.LONGEST
-    assert abs(durations.seconds(durations.tenths(abs(found))) - abs(found)) < 0.051
-    assert durations.whole(found) and durations.plain(found)
+    assert abs(found) <= base_text.LONGEST
+    assert abs(base_text.seconds(base_text.tenths(abs(found))) - abs(found)) < 0.051
+    assert base_text.whole(found) and base_text.plain(found)
 
 
 def since(data: bytes) -> None:

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kit.workspace import SAMPLE, Workspace
+from rooda.base.text import tenths
 from rooda.cli.start import earlier, require_saved
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.policy.durations import tenths
 from rooda.report.lines import lines
 from rooda.report.screen import Look, Screen
 from rooda.stores.procedure_state import Place, ProcedureStore, look

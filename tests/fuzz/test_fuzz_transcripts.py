@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from rooda.base import files
 from rooda.policy import promise
-from rooda.world import files
 from rooda.world.agents import reader, reading
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rooda.kernel import codec
+from rooda.base import json
 from rooda.kernel.run import Run, StepReused
 from rooda.kernel.store import Saved, Scope
 
@@ -25,12 +25,12 @@ class MemoryStore:
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
         self.trace.append("/".join((*scope, f"end {name}")))
-        self.steps.setdefault(scope, {})[name] = codec.encode(value)
+        self.steps.setdefault(scope, {})[name] = json.encode(value)
         return self.steps[scope][name]
 
     def carry(self, scope: Scope, state: Any) -> Any:
         self.trace.append("/".join((*scope, "carry")))
-        self.states[scope] = codec.encode(state)
+        self.states[scope] = json.encode(state)
         for inner in [known for known in self.steps if known[: len(scope)] == scope]:
             del self.steps[inner]
         return self.states[scope]
@@ -119,7 +119,7 @@ class Outer(NamedTuple):
 def test_codec_round_trip() -> None:
     """decode(encode(x)) is x for nested records."""
     record = Outer(3, Inner(("a", "b"), 1.0), None)
-    assert codec.decode(Outer, codec.encode(record)) == record
+    assert json.decode(Outer, json.encode(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_codec_round_trip() -> None:
 )
 def test_codec_says_what_is_wrong(data: dict[str, Any], says: str) -> None:
     """A wrong shape is a sentence with its place."""
-    with pytest.raises(codec.Mismatch) as caught:
-        codec.decode(Outer, data)
+    with pytest.raises(json.Mismatch) as caught:
+        json.decode(Outer, data)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"3", b'"x"', b"null", b"\xff\xfe", b"[" * 100_000])
 def test_codec_refuses_what_is_not_an_object(data: bytes) -> None:
     """Whatever the bytes are, the answer is Mismatch."""
-    with pytest.raises(codec.Mismatch):
-        codec.parse_object(data)
+    with pytest.raises(json.Mismatch):
+        json.parse_object(data)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from rooda.base.shipped import shipped
 from rooda.loops.procedure.model import PHASES
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
-from rooda.world.shipped import shipped
 
 BUILTIN = "builtin:"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from rooda.base.loads import Json
 from rooda.errors import Cause
-from rooda.kernel.loads import Json
 from rooda.policy.cut_off import PAUSED, at_limit, cut_off, standing
 from rooda.policy.flow_messages import Boundary, message, of_error, read
 from rooda.policy.flow_records import NodeState, Reading

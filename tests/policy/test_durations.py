@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.policy.durations import plain, seconds, tenths, timing_text, whole
+from rooda.base.text import plain, seconds, tenths, timing_text, whole
 from rooda.policy.statistics import timing
 
 

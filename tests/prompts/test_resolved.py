@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from kit.shipped_prompts import procedures, prompt
+from rooda.base import files
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.policy import promise
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
 from rooda.settings import resolve
 from rooda.settings.tiers import load
-from rooda.world import files
 from tests.prompts.test_builtin_procedures import user_page
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rooda.policy import secrets
+from rooda.base import secrets
 
 KEY = "sk-ant-0123456789abcdef"
 

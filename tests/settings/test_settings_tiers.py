@@ -183,9 +183,9 @@ def test_the_shipped_files_are_without_fault() -> None:
     """Built-in settings are not checked at start, so they are checked here."""
     import tomllib
 
+    from rooda.base import files
+    from rooda.base.shipped import shipped
     from rooda.settings.check import faults_of
-    from rooda.world import files
-    from rooda.world.shipped import shipped
 
     for name in ("rooda.toml", "procedures.toml"):  # prices.toml: tests/agents/test_prices.py
         tree = tomllib.loads(files.text(shipped("config", name)))

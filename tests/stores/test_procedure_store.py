@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rooda.base.text import tenths
 from rooda.loops.ooda import OodaState
-from rooda.policy.durations import tenths
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place, ProcedureStore
 

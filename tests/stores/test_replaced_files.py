@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rooda.world import files, replaced
+from rooda.base import files, replaced
 
 
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli.where import Where, where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.policy.flow_labels import chain
 from rooda.policy.flow_records import COMPOSITE, DIRECT, Node
 from rooda.settings import flow_yaml
@@ -73,10 +73,10 @@ def _facts(node: Node) -> Json:
 
 def _of_agent(here: Where, root: Node) -> list[str]:
     """What can't be had with the agent that is configured; nothing where none is."""
+    from rooda.base import files
     from rooda.policy.flow_yaml import lenient
     from rooda.settings import flow_agents, tiers
     from rooda.settings.setup import setup
-    from rooda.world import files
 
     found = tiers.load(here.workspace, here.config)
     made, look = setup(found, "flow", {})

@@ -5,11 +5,12 @@ import shlex
 
 import click
 
+from rooda.base import files
 from rooda.cli.demo import SOMEBODY, SUBJECT, taken
 from rooda.cli.flow import setup_text
 from rooda.cli.flow.setup_text import Plan, Probe
 from rooda.errors import OK, RoodaError, UsageProblem
-from rooda.world import files, git
+from rooda.world import git
 from rooda.world.agents.demo_agent import PROGRAM, TESTS
 
 SETTINGS = """\

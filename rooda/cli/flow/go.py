@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from rooda.base.loads import Json
 from rooda.cli.flow.ready import Ready
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
 from rooda.policy.event_records import Problem, limits_of

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rooda.agents.records import Agent
+from rooda.base import files
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.policy.flow_records import Action, Job, NodeFailed
 from rooda.run.records import Command
-from rooda.world import files, ourselves
+from rooda.world import ourselves
 from rooda.world.session import Session
 
 Keys: TypeAlias = dict[str, object]

@@ -2,10 +2,10 @@
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.flow.status import NONE, asked_for, tab_runs
 from rooda.errors import OK
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 from rooda.world import flow_commits
 from rooda.world.flow_commits import Logged
 

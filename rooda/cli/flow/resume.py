@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli import entrance, options
 from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
@@ -11,7 +12,6 @@ from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repositor
 from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
-from rooda.kernel.loads import Json
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.stores import flow_runs

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from rooda.base import files, secrets
 from rooda.cli import entrance, options
 from rooda.cli.as_started import has_own
 from rooda.cli.flow.go import go
@@ -12,12 +13,11 @@ from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
-from rooda.policy import secrets
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import files, flow_commits, flow_repo, lock, person
+from rooda.world import flow_commits, flow_repo, lock, person
 from rooda.world.repo import position
 
 BRANCHES = 999  # tried names

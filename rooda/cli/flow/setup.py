@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base import files
 from rooda.cli.flow import setup_text
 from rooda.cli.flow.check import tree
 from rooda.cli.flow.setup_text import Plan, Probe
@@ -13,7 +14,7 @@ from rooda.cli.where import where
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.policy.flow_labels import FLOW_FILE, RUNS
 from rooda.settings import detect, flow_yaml
-from rooda.world import files, person
+from rooda.world import person
 
 INNER, OUTER = 10, 5  # iterations
 KNOWN = (

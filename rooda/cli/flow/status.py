@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.flow import tenant
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.policy.flow_yaml import front_matter
-from rooda.policy.visible import visible
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import files, flow_artifacts, flow_commits, flow_repo
+from rooda.world import flow_artifacts, flow_commits, flow_repo
 from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
 from rooda.world.repo import Repo
 

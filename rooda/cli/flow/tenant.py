@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rooda.base.loads import Json
 from rooda.errors import RoodaError
-from rooda.kernel.loads import Json
 from rooda.world import flow_repo, lock
 from rooda.world.flow_lock import path_in, running_name
 from rooda.world.repo import Repo

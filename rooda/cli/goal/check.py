@@ -5,12 +5,12 @@ import os
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json, loads
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.kernel.loads import Json, loads
 from rooda.policy.goal_hook import INVALID, decide
 from rooda.stores.goal_place import Place
-from rooda.world import files
 
 
 def act(where: Where, typed: Json) -> int:

@@ -5,13 +5,13 @@ from functools import reduce
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli import entrance
 from rooda.cli.as_started import taken_over, whole
 from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import Ready, ready, within
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UsageProblem
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from rooda.base import files
 from rooda.cli.goal.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import FAILED, Interrupted, LimitReached, code_of_signal
@@ -20,7 +21,7 @@ from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
-from rooda.world import files, lock
+from rooda.world import lock
 from rooda.world.agents.reader import reader
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways

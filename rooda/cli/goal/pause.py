@@ -2,10 +2,10 @@
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli.goal.cancel import request
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.stores.goal_place import Place
 from rooda.world import lock
 

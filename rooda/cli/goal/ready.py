@@ -4,11 +4,11 @@ import os
 from typing import NamedTuple
 
 from rooda.agents.records import Agent
+from rooda.base.loads import Json
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.kernel.loads import Json
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen

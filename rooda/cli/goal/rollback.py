@@ -2,10 +2,10 @@
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
 from rooda.world import lock, refs

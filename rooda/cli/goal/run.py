@@ -1,5 +1,7 @@
 """`rooda goal run SPEC`: plan it, then work on it."""
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli import entrance
 from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out
@@ -7,7 +9,6 @@ from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
@@ -15,7 +16,6 @@ from rooda.loops.goal_state import GoalState
 from rooda.policy.event_records import Problem
 from rooda.policy.goal_event_records import RunEnded
 from rooda.policy.spending import cause_facts
-from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, lines
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place

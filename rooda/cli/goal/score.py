@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli.goal.go import opened
 from rooda.cli.goal.ready import ready
 from rooda.cli.goal.wish import specification
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.loops.goal_plan import TRIES, Wish, asked, failed, plan_prompt
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
 from rooda.policy.goal_effects import GoalWorld, Told

@@ -4,13 +4,14 @@ import os
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json
 from rooda.cli.goal import wish
 from rooda.cli.goal.go import opened
 from rooda.cli.goal.ready import ready
 from rooda.cli.goal.score import planned
 from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.loops.goal_plan import NotReady, failed
 from rooda.policy import goal_rubric, goal_score, goal_shape_text
 from rooda.policy.goal_plan import Plan
@@ -19,7 +20,6 @@ from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
-from rooda.world import files
 
 
 def act(where: Where, typed: Json) -> int:

@@ -2,11 +2,11 @@
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.goal import tenant
 from rooda.cli.where import Where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
-from rooda.policy.visible import visible
 
 
 def act(where: Where, typed: Json) -> int:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rooda.base.loads import Json
 from rooda.errors import StateDamaged
-from rooda.kernel.loads import Json
 from rooda.stores.goal_place import NAME, Place
 from rooda.world import lock
 

@@ -7,20 +7,21 @@ import tempfile
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.loops.goal_state import GoalState
 from rooda.policy import goal_expect
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
-from rooda.policy.visible import visible
 from rooda.report.goal_table import facts, table
 from rooda.settings import tiers
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
-from rooda.world import files, lock
+from rooda.world import lock
 from rooda.world.goal_world import OUTPUT
 from rooda.world.process import Spec, run
 from rooda.world.search import finds

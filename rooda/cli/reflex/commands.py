@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rooda.policy.visible import visible
+from rooda.base.visible import visible
 from rooda.settings.lookup import Lookup
 from rooda.world import person
 from rooda.world.signals import Signals

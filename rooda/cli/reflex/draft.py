@@ -1,6 +1,8 @@
 """`--draft`: one agent call that proposes rules for a task."""
 
 from rooda.agents.records import Call
+from rooda.base import files
+from rooda.base.shipped import shipped
 from rooda.cli.reflex import drafting
 from rooda.cli.reflex.drafting import Drafted
 from rooda.cli.reflex.ready import Ready
@@ -9,10 +11,8 @@ from rooda.errors import Interrupted, RoodaError
 from rooda.policy.outcome import in_words
 from rooda.prompting.substitute import substitute
 from rooda.run.setup import Setup
-from rooda.world import files
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session, Tenant
-from rooda.world.shipped import shipped
 from rooda.world.signals import Signals
 
 

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json, loads
+from rooda.base.shipped import shipped
 from rooda.errors import RoodaError, UsageProblem
-from rooda.kernel.loads import Json, loads
 from rooda.policy import reflex_rules
 from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria
 from rooda.settings.lines import parse
-from rooda.world import files, person
-from rooda.world.shipped import shipped
+from rooda.world import person
 
 _DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")

@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from rooda.agents.records import Call, Reply
+from rooda.base import files
+from rooda.base.shipped import shipped
 from rooda.cli.reflex.commands import Commands
 from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted
@@ -22,11 +24,10 @@ from rooda.run.records import Command
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
-from rooda.world import files, reflex_effects
+from rooda.world import reflex_effects
 from rooda.world.prompt_file import Measure
 from rooda.world.reflex_effects import Guarded
 from rooda.world.session import NOT_ASKED, Session
-from rooda.world.shipped import shipped
 
 WORDS = {
     "timeout": "the agent took longer than {limit} s",

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.reflex.places import meant, none_active, without_history
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
-from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 
 

@@ -4,11 +4,11 @@ import json
 
 import click
 
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.policy.reflex_score import FAILED, hundredths
-from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 

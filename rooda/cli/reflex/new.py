@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from rooda.base import clock
+from rooda.base.loads import Json
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
 from rooda.cli.reflex import drafting
@@ -14,13 +16,11 @@ from rooda.cli.reflex.proposal import Given, Proposal, confirmed
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
-from rooda.kernel.loads import Json
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.policy import reflex_names, reflex_rules
 from rooda.settings.reflex_keys import OWN
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import clock
 
 COUNT = click.IntRange(min=1)
 

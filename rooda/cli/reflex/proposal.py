@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import click
 
+from rooda.base.visible import visible
 from rooda.cli.reflex.drafting import Drafted, parsed
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.reflex_rules import LEVELS, Criteria
 from rooda.policy.reflex_score import written
-from rooda.policy.visible import visible
 from rooda.world import person
 
 LONGEST = 100  # digits of a limit that is typed; there are too many for a number

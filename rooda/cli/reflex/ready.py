@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
+from rooda.base.loads import Json
 from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.kernel.loads import Json
 from rooda.report.reflex_screen import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, tiers

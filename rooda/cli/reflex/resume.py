@@ -2,6 +2,7 @@
 
 import click
 
+from rooda.base.loads import Json
 from rooda.cli import entrance, options
 from rooda.cli.as_started import taken_over
 from rooda.cli.options import Asked
@@ -12,7 +13,6 @@ from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import RoodaError, Undecided
-from rooda.kernel.loads import Json
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place

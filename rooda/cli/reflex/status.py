@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rooda.base import files
+from rooda.base.loads import Json
+from rooda.base.visible import visible
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.reflex.places import meant
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.kernel.loads import Json
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths, written
-from rooda.policy.visible import visible
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
-from rooda.world import files, lock
+from rooda.world import lock
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

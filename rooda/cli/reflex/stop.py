@@ -2,6 +2,7 @@
 
 import click
 
+from rooda.base import files
 from rooda.cli.reflex.summary import ended
 from rooda.cli.where import where
 from rooda.errors import OK
@@ -9,7 +10,7 @@ from rooda.loops.reflex_state import RUNNING, State, stopped
 from rooda.report import reflex_lines
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import files, lock, orders
+from rooda.world import lock, orders
 
 
 @click.command(short_help="End the active loop for good.")

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from rooda.base import files
+from rooda.base.loads import Json
 from rooda.errors import Cause
-from rooda.kernel.loads import Json
 from rooda.loops.reflex import EXIT_CODES
 from rooda.loops.reflex_events import JUDGED
 from rooda.loops.reflex_state import RUNNING, State
@@ -12,7 +13,6 @@ from rooda.policy.reflex_event_records import RunEnded
 from rooda.policy.spending import cause_facts
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
-from rooda.world import files
 
 
 class Left(NamedTuple):

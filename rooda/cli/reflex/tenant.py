@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rooda.base.loads import Json
 from rooda.cli.reflex import status
-from rooda.kernel.loads import Json
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.snapshots import POINTER
 from rooda.stores import reflex_files

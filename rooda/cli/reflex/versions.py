@@ -3,11 +3,11 @@
 import os
 from typing import NamedTuple
 
+from rooda.base import files
+from rooda.base.loads import Json
 from rooda.errors import UsageProblem
-from rooda.kernel.loads import Json
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
-from rooda.world import files
 from rooda.world.runfolder import RUNS
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.kernel.loads import Json as Json
 from rooda.run.records import Gate
 from rooda.run.setup import Setup
 

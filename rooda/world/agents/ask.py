@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.agents.records import Call, Reply
+from rooda.base import files
 from rooda.policy.outcome import CONTEXT
-from rooda.world import files, process
+from rooda.world import process
 from rooda.world.agents import command, ender, preflight
 from rooda.world.agents.environment import without
 from rooda.world.agents.reader import reader

@@ -6,9 +6,10 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rooda.base import clock, files
+from rooda.base.loads import Json
 from rooda.errors import RoodaError
-from rooda.kernel.loads import Json
-from rooda.world import clock, descent, files, journal, ourselves, process, runfolder, tree
+from rooda.world import descent, journal, ourselves, process, runfolder, tree
 from rooda.world.agents.reader import PROGRAMS, of_program
 from rooda.world.process import Done, Spec, Tick
 from rooda.world.signals import Signals

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable
 
-from rooda.world import clock, files, tree
+from rooda.base import clock, files
+from rooda.world import tree
 from rooda.world.agents.reader import reader
 from rooda.world.process import Tick
 

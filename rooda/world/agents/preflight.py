@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from rooda.agents.records import Agent, Prompt
+from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
-from rooda.world import files
 from rooda.world.agents import command, environment
 from rooda.world.agents.reader import of_program
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rooda.kernel.loads import Json
+    from rooda.base.loads import Json
     from rooda.world.agents.gathered import Gathered
 
 # The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from rooda.agents.records import Facts
-from rooda.kernel.loads import Json, loads
-from rooda.world import files
+from rooda.base import files
+from rooda.base.loads import Json, loads
 from rooda.world.agents.gathered import Gathered
 from rooda.world.agents.reader import Reader, reader
 

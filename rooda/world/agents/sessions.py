@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import loads
-from rooda.world import files
+from rooda.base import files
+from rooda.base.loads import loads
 from rooda.world.agents.gathered import Gathered
 from rooda.world.agents.reader import NEWEST, SessionFiles, reader
 

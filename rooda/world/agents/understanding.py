@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
-from rooda.kernel.loads import Json
+from rooda.base import files
+from rooda.base.loads import Json
 from rooda.policy import promise
-from rooda.world import files
 from rooda.world.agents.environment import inherited
 from rooda.world.agents.reader import reader
 from rooda.world.process import Done

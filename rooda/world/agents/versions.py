@@ -4,8 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
-from rooda.policy import secrets
-from rooda.world import cache, files, helper
+from rooda.base import dirs, files, secrets
+from rooda.world import helper
 
 PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
 LONGEST = 65_536  # bytes of an answer
@@ -44,7 +44,7 @@ def _slot(program: str, option: str) -> str:
     except OSError:
         return ""
     told = f"{os.path.realpath(program)}\0{facts.st_mtime_ns}\0{facts.st_size}\0{option}"
-    return cache.place("versions", files.sha256(files.to_bytes(told))[:32])
+    return dirs.place("versions", files.sha256(files.to_bytes(told))[:32])
 
 
 def _keep(slot: str, answer: str) -> None:

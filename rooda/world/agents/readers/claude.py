@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.command import said, value
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles

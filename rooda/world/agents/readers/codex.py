@@ -1,7 +1,7 @@
 """codex's exec --json."""
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, listed, number
 from rooda.world.agents.reader import NEWEST, Powerless, Reader, SessionFiles
 

@@ -1,7 +1,7 @@
 """copilot's --output-format json. It tells no tokens; the file of its session does."""
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, number
 from rooda.world.agents.reader import Powerless, Reader, SessionFiles
 

@@ -5,7 +5,7 @@ of the summary is not the run's. If what is left is still too much, it does the 
 """
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, money, number
 from rooda.world.agents.reader import Reader
 

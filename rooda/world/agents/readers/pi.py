@@ -1,7 +1,7 @@
 """pi's --mode json. Each assistant message carries its own usage."""
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, listed, money, number
 from rooda.world.agents.reader import Reader
 

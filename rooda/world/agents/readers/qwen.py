@@ -1,7 +1,7 @@
 """qwen prints claude's records: its table has `output = "claude"`. Its session files are its own."""
 
 from rooda.agents.records import Usage
-from rooda.kernel.loads import Json
+from rooda.base.loads import Json
 from rooda.world.agents.gathered import Gathered, inner, number
 from rooda.world.agents.reader import Reader, SessionFiles
 

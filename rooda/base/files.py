@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader
 
-from rooda.world import digest, replaced
+from rooda.base import digest, replaced
 
 sha256, told = digest.sha256, digest.told
 

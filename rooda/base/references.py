@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from rooda.policy import secrets
+from rooda.base import secrets
 
 MARK = "\0"  # stands in no word of a command line, and in no variable's name
 LOST = MARK + MARK  # a form of a key that can't be made again from its variable

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from rooda.kernel.loads import Json, too_deep
+from rooda.base.loads import Json, too_deep
 
 MOST = 50_000_000  # characters that are looked at in vain
 EACH = 1000  # what a brace that begins nothing costs besides

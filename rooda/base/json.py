@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from rooda.kernel.loads import loads
+from rooda.base.loads import loads
 
 Record = TypeVar("Record")
 LARGEST = 1e300  # of a number with decimals; neither infinity nor what is not a number passes

@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.world import files
+from rooda.base import files
 
 
 def remove(path: str) -> None:
