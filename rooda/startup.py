@@ -54,7 +54,7 @@ def _answered(arguments: list[str] | None) -> int:
         return _print(help_text())
     guarded_loop = arguments is None and _starts_a_loop(words)
     if guarded_loop:
-        from rooda.world import guardian
+        from rooda.processes import guardian
 
         if "--detach" in words and not {"--dry-run", "-d", "--help", "-h"} & {*words}:
             _detach()
@@ -69,10 +69,10 @@ def _answered(arguments: list[str] | None) -> int:
 
 def _detach() -> None:
     """Only the child comes back, in a session of its own."""
-    from rooda.world import background
+    from rooda.processes import detach
 
     try:
-        background.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
+        detach.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
     except OSError as problem:
         _print(f"Error: it can't go into the background: {problem.strerror or problem}\n", sys.stderr)
         sys.exit(1)
@@ -85,7 +85,7 @@ def _leave(code: int) -> None:
             stream.flush()
         except (OSError, ValueError):
             pass
-    from rooda.world import guardian
+    from rooda.processes import guardian
 
     guardian.farewell()
     os._exit(code)

@@ -109,12 +109,12 @@ def test(ctx: click.Context, name: str) -> int:
 def _tried(name: str, table: dict[str, Any]) -> int:
     import tempfile
 
-    from rooda.world import helper, kinship, process
+    from rooda.processes import capture, linux, supervise
+    from rooda.processes.signals import Signals
     from rooda.world.agents import conformance
-    from rooda.world.signals import Signals
 
     folder = tempfile.mkdtemp(prefix="rooda-agents-test-")
-    kinship.adopt_orphans()
+    linux.adopt_orphans()
     failed = False
     with Signals() as signals:
         try:
@@ -125,11 +125,11 @@ def _tried(name: str, table: dict[str, Any]) -> int:
                 detail = f" ({check.detail})" if check.detail else ""
                 click.echo(f"{_WORD[check.ok]}  {check.what}{detail}")
         finally:
-            process.end_leftovers(signals, 2.0)
+            supervise.end_leftovers(signals, 2.0)
         if signals.count:
             return code_of_signal(signals.first)
     if failed:
         click.echo(f"What it did is in {folder}", err=True)
         return FAILED
-    helper.capture(["rm", "-rf", folder])
+    capture.capture(["rm", "-rf", folder])
     return OK

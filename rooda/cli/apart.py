@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from rooda.cli import kinds
 from rooda.cli.where import Where
+from rooda.processes import detach
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.settings import sources
-from rooda.world import background, worktree
+from rooda.world import worktree
 from rooda.world.repo import position
 
 
@@ -30,7 +31,7 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
-    for text in background.reached(own.workspace):
+    for text in detach.reached(own.workspace):
         _say(screen, text)
     config = where.config or sources.workspace_file(where.workspace)
     return Where(own.workspace, config if os.path.lexists(config) else None)

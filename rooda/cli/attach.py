@@ -6,8 +6,9 @@ from rooda.cli.follow import follow
 from rooda.cli.running import one_running, tab_running
 from rooda.cli.where import where
 from rooda.errors import OK
+from rooda.processes import lock
 from rooda.report.lines import LEVELS
-from rooda.world import lock, runfolder
+from rooda.world import runfolder
 
 
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")

@@ -11,8 +11,9 @@ from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
 from rooda.policy.spending import Spent, plus, total
+from rooda.processes import lock, table
 from rooda.report.status_table import Row, unreadable
-from rooda.world import descent, history, lock, orders
+from rooda.world import history, orders
 from rooda.world.history import Now, SessionLog, seconds_of
 from rooda.world.runfolder import folder_of
 
@@ -62,7 +63,7 @@ class Board:
         name, running, pid = name_of(facts), bool(facts.get("running")), facts.get("pid")
         newest, spent, elapsed = self._read(workspace, kind, name, running)
         now, ended, run = newest.now, newest.ended, newest.run
-        suspended = running and descent.is_stopped(pid)
+        suspended = running and table.is_stopped(pid)
         reason = "" if running else str(facts.get("reason") or at_limit(ended))
         waits, left = _waits(now, suspended) if running else (_next(kind, name, facts, reason), None)
         iteration, most = _iteration(kind, facts, now)

@@ -14,9 +14,10 @@ from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
+from rooda.processes import table
 from rooda.report.window import is_terminal
 from rooda.settings import tiers
-from rooda.world import descent, git, tokens
+from rooda.world import git, tokens
 from rooda.world.repo import GitProblem, around
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
@@ -117,7 +118,7 @@ def _proc(patient: Patient) -> Iterator[Finding]:
     """Without it rooda can't find what an agent leaves behind."""
     if not sys.platform.startswith("linux"):
         return
-    do = "" if descent.PROC else "Mount /proc: descendants can't be found without it."
+    do = "" if table.PROC else "Mount /proc: descendants can't be found without it."
     yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
 
 

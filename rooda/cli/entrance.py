@@ -8,11 +8,12 @@ from rooda.base.dirs import make_home
 from rooda.base.loads import Json
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
+from rooda.processes import identity, lock, survivors
 from rooda.report.lines import warning
 from rooda.report.screen import Look, Screen
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
-from rooda.world import history, identity, lock, orders, runfolder, survivors
+from rooda.world import history, orders, runfolder
 from rooda.world.agents import preflight
 
 LONGEST_WORD = 80  # that is shown of a start

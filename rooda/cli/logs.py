@@ -16,8 +16,9 @@ from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
+from rooda.processes import lock
 from rooda.report.lines import LEVELS
-from rooda.world import history, journal, lock, runfolder
+from rooda.world import history, journal, runfolder
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")

@@ -7,7 +7,8 @@ from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import descent, lock, orders, runfolder, signals
+from rooda.processes import lock, signals, table
+from rooda.world import orders, runfolder
 
 PATIENCE = 100  # looks
 LOOK = 0.02  # seconds between two
@@ -37,7 +38,7 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
     ordered = isinstance(run, str) and orders.of(runfolder.folder_of(workspace, run)).get("order") == orders.PAUSE
-    return ordered, descent.is_stopped(pid)
+    return ordered, table.is_stopped(pid)
 
 
 def _comes_to(loop: Loop, still: bool) -> bool:
@@ -47,7 +48,7 @@ def _comes_to(loop: Loop, still: bool) -> bool:
     """
     for _ in range(PATIENCE):
         owner = lock.owner(loop.lock)
-        if not lock.is_held(loop.lock) or descent.standing(owner.get("pid")) == {still}:
+        if not lock.is_held(loop.lock) or table.standing(owner.get("pid")) == {still}:
             break
         clock.sleep(LOOK)
         if not still:

@@ -12,8 +12,9 @@ from rooda.cli.names import tab_loops
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.policy.snapshots import Snapshot
-from rooda.world import lock, worktree
+from rooda.processes import lock
 from rooda.world import snapshots as world
+from rooda.world import worktree
 
 if TYPE_CHECKING:
     from rooda.world.repo import Repo

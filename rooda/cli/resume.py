@@ -7,7 +7,7 @@ from rooda.cli import kinds, names, options
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where, above, relocated, where
 from rooda.errors import Undecided, UsageProblem
-from rooda.world import lock
+from rooda.processes import lock
 
 TAKEN = {"goal": {"max_iterations"}}  # beside the options of a start
 

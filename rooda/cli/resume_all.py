@@ -14,9 +14,10 @@ from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.policy.cut_off import cut_off
-from rooda.world import helper, history, lock, orders, origin, ourselves, workspaces
-from rooda.world.guardian import MANAGER
-from rooda.world.signals import Haste
+from rooda.processes import capture, lock, ourselves
+from rooda.processes.guardian import MANAGER
+from rooda.processes.signals import Haste
+from rooda.world import history, orders, origin, workspaces
 
 PATIENCE = 120.0  # seconds in which a run must have begun
 
@@ -85,7 +86,7 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER}
-    done = helper.capture([*ourselves.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    done = capture.capture([*ourselves.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
     if done.code == OK:
         click.echo(f"Resumed {who}")

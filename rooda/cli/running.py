@@ -11,7 +11,8 @@ from rooda.cli.kinds import Loop
 from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.cli.where import Where
 from rooda.errors import Undecided
-from rooda.world import lock, orders, runfolder, signals
+from rooda.processes import lock, signals
+from rooda.world import orders, runfolder
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

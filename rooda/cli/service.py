@@ -11,7 +11,7 @@ from rooda.cli.group import DASH_H
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.policy import service_text
 from rooda.policy.service_text import LABEL, Facts
-from rooda.world import helper, ourselves
+from rooda.processes import capture, ourselves
 
 UNIT = "rooda.service"
 PLACES = (
@@ -86,7 +86,7 @@ def status() -> int:
     how = f"as written{current}" if _untouched(before) else "changed by a person"
     click.echo(f"Installed: {manager.path}, {how}")
     for command in manager.ask:
-        said = helper.capture(command)
+        said = capture.capture(command)
         words = files.to_text(said.out or said.err).strip().splitlines()
         click.echo(f"{' '.join(command)}: {words[0] if words else f'exit {said.code}'}")
     return OK
@@ -172,7 +172,7 @@ def _may_replace(path: str, before: str | None, force: bool) -> None:
 def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:
     """Where the manager can't be reached, the commands are told instead."""
     for place, command in enumerate(commands):
-        said = helper.capture(command)
+        said = capture.capture(command)
         if said.code:
             why = files.to_text(said.err).strip().splitlines()
             if by_hand:

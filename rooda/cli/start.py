@@ -19,6 +19,8 @@ from rooda.loops.procedure.model import Procedure
 from rooda.policy import agents_md, opening
 from rooda.policy.event_records import limits_of
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
+from rooda.processes import lock
+from rooda.processes.signals import Signals
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.run.records import Gate
@@ -26,10 +28,9 @@ from rooda.settings import agents, tiers
 from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import compose, lock, person
+from rooda.world import compose, person
 from rooda.world.procedure_world import world_of
 from rooda.world.session import Session, Tenant
-from rooda.world.signals import Signals
 
 
 def start(found: "tiers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:

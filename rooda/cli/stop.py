@@ -7,7 +7,8 @@ from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
-from rooda.world import descent, lock, orders, signals
+from rooda.processes import lock, signals, table
+from rooda.world import orders
 
 PATIENCE = 15.0  # seconds
 
@@ -53,6 +54,6 @@ def _ends(loop: Loop, seconds: float) -> bool:
 
     def awake() -> bool:
         owner = lock.owner(loop.lock)
-        return True in descent.standing(owner.get("pid")) and not signals.go_on(owner)
+        return True in table.standing(owner.get("pid")) and not signals.go_on(owner)
 
     return lock.await_free(loop.lock, seconds, awake)

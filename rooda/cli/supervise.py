@@ -4,9 +4,9 @@ from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.resume_all import CutOff, resume_all
 from rooda.cli.where import Where
-from rooda.world import guardian, identity, kinship, lock, signals
-from rooda.world.notify import herald
-from rooda.world.signals import Signals
+from rooda.processes import guardian, identity, linux, lock, signals
+from rooda.processes.signals import Signals
+from rooda.processes.systemd import herald
 
 LOOK = 60.0  # seconds; where orphans come to us, an end wakes us before
 ELSEWHERE = 2.0
@@ -15,7 +15,7 @@ ELSEWHERE = 2.0
 def supervised(here: Where) -> int:
     """Until the last has ended. A signal is passed on to each, and waited for: their states are saved by then."""
     manager, told = herald(), 0
-    pause = LOOK if kinship.adopt_orphans() else ELSEWHERE
+    pause = LOOK if linux.adopt_orphans() else ELSEWHERE
     with Signals() as heard:
         code, going = resume_all(here)
         owners = [(each.loop.name, _owner(each)) for each in going]

@@ -9,9 +9,9 @@ from rooda.errors import StateDamaged
 from rooda.loops import ooda
 from rooda.policy import opening
 from rooda.policy.statistics import timing
+from rooda.processes import lock
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import lock
 
 if TYPE_CHECKING:
     import click

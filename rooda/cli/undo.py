@@ -12,9 +12,10 @@ from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.policy.snapshots import UNDO, Snapshot, next_undone, standing, stays
+from rooda.processes import lock
+from rooda.processes.lock import Lock
 from rooda.report.screen import Look, Screen
-from rooda.world import lock, person, restore
-from rooda.world.lock import Lock
+from rooda.world import person, restore
 from rooda.world.repo import Repo, position
 from rooda.world.restore import Plan
 from rooda.world.snapshots import Taker

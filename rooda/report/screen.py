@@ -9,12 +9,12 @@ from typing import NamedTuple, TextIO
 from rooda.base import secrets
 from rooda.base.loads import Json
 from rooda.base.visible import visible_lines
+from rooda.processes.supervise import Tick
 from rooda.report.lines import LEVELS, Line, lines
 from rooda.report.live import Live
 from rooda.report.stamp import Stamp
 from rooda.report.tail import Tail
 from rooda.report.window import is_terminal
-from rooda.world.process import Tick
 
 _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
 

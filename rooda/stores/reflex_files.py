@@ -13,7 +13,7 @@ from rooda.loops import reflex_events
 from rooda.loops.reflex_state import RUNNING, State, decoded
 from rooda.policy.reflex_names import is_alias
 from rooda.policy.reflex_sections import hashes
-from rooda.world import lock
+from rooda.processes import lock
 
 HOME = os.path.join(".ai-factory", "evolution")
 LINE = (("event", str), ("step", str), ("phase", str), ("iteration", int), ("payload", dict))  # of an event's line

@@ -13,9 +13,9 @@ from rooda.errors import Undecided
 from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
+from rooda.processes import lock
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place
-from rooda.world import lock
 
 
 class ReflexStore:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from rooda.base.text import plain
 from rooda.policy.event_records import Emit, GateEnded, GateStarted
+from rooda.processes import supervise
 from rooda.run.records import Command, Gate, GateResult, Gates, Ran
 from rooda.run.setup import Setup
-from rooda.world import process
 from rooda.world.ground import Ground
 
 
@@ -52,15 +52,15 @@ class Checker:
 
     def _round(self, commands: Sequence[Command]) -> list[Ran]:
         specs = self.ready(commands)
-        return understood(process.together(specs, self._ground.signals, self._ground.tick), specs)
+        return understood(supervise.together(specs, self._ground.signals, self._ground.tick), specs)
 
-    def ready(self, commands: Sequence[Command]) -> list[process.Spec]:
+    def ready(self, commands: Sequence[Command]) -> list[supervise.Spec]:
         return [self._spec(command) for command in commands]
 
-    def _spec(self, command: Command) -> process.Spec:
+    def _spec(self, command: Command) -> supervise.Spec:
         ground, manner = self._ground, self._manner
         output, opened = ground.folder.output(f"{command.number:04d}-{command.label}.out")
-        return process.Spec(
+        return supervise.Spec(
             argv=("/bin/sh", "-c", command.command),
             cwd=ground.workspace,
             env={**ground.env, "ROODA_ITERATION": str(command.number), **command.env},
@@ -73,7 +73,7 @@ class Checker:
         )
 
 
-def understood(ended: Sequence[process.Done], specs: Sequence[process.Spec]) -> list[Ran]:
+def understood(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec]) -> list[Ran]:
     return [
         Ran(each.code, each.seconds, each.ended, spec.output, each.size)
         for each, spec in zip(ended, specs, strict=True)

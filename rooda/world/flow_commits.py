@@ -8,9 +8,9 @@ from rooda.policy import flow_messages
 from rooda.policy.flow_labels import RUNS, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import NodeFailed
+from rooda.processes.capture import Captured
 from rooda.world import git
 from rooda.world.flow_repo import marks, unstage
-from rooda.world.helper import Captured
 from rooda.world.present import adding
 from rooda.world.repo import PATIENCE, Repo
 

@@ -2,7 +2,8 @@
 
 import os
 
-from rooda.world import lock, runfolder
+from rooda.processes import lock
+from rooda.world import runfolder
 
 
 def path_in(git_folder: str) -> str:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rooda.base import files, folders
 from rooda.policy.flow_records import Breach, listed
+from rooda.processes.capture import Captured
 from rooda.world import git
-from rooda.world.helper import Captured
 from rooda.world.repo import Position, Repo
 
 _HEADS = "refs/heads"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from rooda.world.helper import Captured, capture
+from rooda.processes.capture import Captured, capture
 
 SETTINGS = (
     "core.quotepath=false",

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from rooda.processes.signals import Signals
 from rooda.world import person
-from rooda.world.signals import Signals
 
 WORDS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 ASK_AGAIN = "Please answer y or n. "

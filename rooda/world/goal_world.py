@@ -15,12 +15,12 @@ from rooda.policy.goal_event_records import CriterionVerified
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
+from rooda.processes.regex import finds
 from rooda.run.records import Command, Ran
 from rooda.run.setup import Setup
 from rooda.world import foothold, goal_prints, goal_reply, refs
 from rooda.world.goal_asking import Asker
 from rooda.world.prompt_file import Measure
-from rooda.world.search import finds
 from rooda.world.session import Session
 from rooda.world.watch import Watch, below, counted
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from rooda.world.process import Tick
-from rooda.world.signals import Signals
+from rooda.processes.signals import Signals
+from rooda.processes.supervise import Tick
 
 
 class Folder(Protocol):

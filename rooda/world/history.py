@@ -9,8 +9,9 @@ from rooda.agents.records import Agent, Usage
 from rooda.base import clock, json
 from rooda.base.loads import Json, loads
 from rooda.policy.spending import Spent, Used, total
+from rooda.processes import identity
 from rooda.run.setup import Budget
-from rooda.world import identity, runfolder
+from rooda.world import runfolder
 from rooda.world.journal import NAME
 
 MOST = 1e15  # of anything that is counted

@@ -13,10 +13,10 @@ from typing import Any
 from rooda.base import clock, files
 from rooda.base.loads import Json
 from rooda.policy.moments import moments
+from rooda.processes import ending, supervise
+from rooda.processes.signals import Ears, Later, Signals
 from rooda.run.setup import Hook
-from rooda.world import process, tree
 from rooda.world.ground import Ground
-from rooda.world.signals import Ears, Later, Signals
 
 # A process of its own: the loop's never opens a connection, nor loads what that takes.
 # Its words are there for everybody to see, its environment is not; and a password goes to no other host.
@@ -71,7 +71,7 @@ class Hooks:
                 break
             ears.wait(left)
         yield from self._over()
-        tree.spared.clear()  # whoever is left is ended with the rest
+        ending.spared.clear()  # whoever is left is ended with the rest
         self._beside.clear()
 
     def _facts(self, name: str, record: Json) -> Json:
@@ -93,16 +93,16 @@ class Hooks:
         folders = [os.path.abspath(folder) for folder in sys.path]
         argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
         try:
-            pid = process.begin(process.Spec(argv, facts["cwd"], facts["env"], said))
+            pid = supervise.begin(supervise.Spec(argv, facts["cwd"], facts["env"], said))
         except (OSError, ValueError):
             return
-        tree.spared.add(pid)
+        ending.spared.add(pid)
         self._beside[pid] = said, clock.monotonic() + facts["timeout"] + GRACE + SLACK
 
     def _over(self) -> Iterator[str]:
         for pid in [pid for pid in self._beside if _has_exited(pid)]:
             said, _ = self._beside.pop(pid)
-            tree.spared.discard(pid)
+            ending.spared.discard(pid)
             if text := _last_line(said):
                 yield text
 
@@ -118,8 +118,8 @@ def beside(path: str) -> None:
 def _problem(facts: Json, ears: Ears) -> str:
     """What went wrong, or ""."""
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
-    spec = process.Spec(**given, grace=GRACE, cap=KEPT, keep=True)  # a notifier may stay until the run's end
-    done = process.run(spec, ears)
+    spec = supervise.Spec(**given, grace=GRACE, cap=KEPT, keep=True)  # a notifier may stay until the run's end
+    done = supervise.run(spec, ears)
     said = _last_line(facts["output"])[:SHOWN]
     if done.size > KEPT:
         files.write(facts["output"], said.encode("utf-8", "replace") + b"\n")
@@ -138,6 +138,6 @@ def _last_line(path: str) -> str:
 
 def _has_exited(pid: int) -> bool:
     try:
-        return tree.has_exited(pid)
+        return ending.has_exited(pid)
     except ChildProcessError:  # buried already
         return True

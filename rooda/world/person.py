@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rooda.base import clock
 
 if TYPE_CHECKING:
-    from rooda.world.signals import Signals
+    from rooda.processes.signals import Signals
 
 PATIENCE = 1.0  # seconds for a line on a pipe
 

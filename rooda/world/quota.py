@@ -12,7 +12,7 @@ from rooda.base import clock, dirs, files
 from rooda.base.loads import Json
 from rooda.policy.patience import free_at
 from rooda.policy.resets import reset_at
-from rooda.world import identity
+from rooda.processes import identity
 from rooda.world.agents import preflight
 
 

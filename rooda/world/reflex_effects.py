@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rooda.base import files, folders
+from rooda.processes import regex as patterns
 from rooda.run.records import Command, Ran
-from rooda.world import search as patterns
 
 search = patterns.search
 CAP = 1_048_576  # bytes kept of a check's output

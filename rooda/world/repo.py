@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.errors import RoodaError
+from rooda.processes.capture import Captured
 from rooda.world import git
-from rooda.world.helper import Captured
 
 PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
 PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")

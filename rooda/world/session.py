@@ -22,24 +22,25 @@ from rooda.policy.event_records import (
     StateUnsaved,
 )
 from rooda.policy.outcome import USAGE_LIMIT, refusal
+from rooda.processes import detach, linux, memory, supervise
+from rooda.processes.ledger import Ledger
+from rooda.processes.lock import Lock
+from rooda.processes.signals import Signals
+from rooda.processes.supervise import Tick
 from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
-from rooda.world import background, hooks, kinship, memory, origin, process, workspaces
+from rooda.world import hooks, origin, workspaces
 from rooda.world.agents import ask, environment, evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.events import Events
 from rooda.world.ground import Ground
 from rooda.world.journal import Journal
-from rooda.world.ledger import Ledger
-from rooda.world.lock import Lock
-from rooda.world.process import Tick
 from rooda.world.prompt_file import KeptPrompt, Measure
 from rooda.world.runfolder import RunFolder, new_id
-from rooda.world.signals import Signals
 from rooda.world.turnstile import Turnstile
 
 if TYPE_CHECKING:
-    from rooda.world.notify import Herald
+    from rooda.processes.systemd import Herald
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
@@ -71,9 +72,9 @@ class Session:
         memory.settle()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
-        background.begun(folder.run, folder.ready, workspace)
-        kinship.adopt_orphans()
-        marked = kinship.mark(folder.run)
+        detach.begun(folder.run, folder.ready, workspace)
+        linux.adopt_orphans()
+        marked = linux.mark(folder.run)
         workspaces.note(workspace)
         self._herald = _herald()
         tick = self._herald.ticking(tick) if self._herald else tick
@@ -195,7 +196,7 @@ class Session:
         self._ledger.turn()
         agents, checks = ask.ready(calls, self.ground, self._begun), self._checker.ready(commands)
         specs, signals = [*agents.specs, *checks], self.ground.signals
-        ended = process.together(specs, signals, agents.tick, self._sync)
+        ended = supervise.together(specs, signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
@@ -254,7 +255,7 @@ class Session:
         for problem in self._hooks.finish() if self._hooks else ():
             self._warn(problem)
         self._settle()
-        process.end_leftovers(self._signals, self._manner.grace)
+        supervise.end_leftovers(self._signals, self._manner.grace)
         self._journal.sync()
         self._journal.close()
         self.folder.close()
@@ -314,6 +315,6 @@ def _herald() -> "Herald | None":
     """Whom a service manager hears; None where there is none."""
     if not os.environ.get("NOTIFY_SOCKET"):
         return None
-    from rooda.world import notify
+    from rooda.processes import systemd
 
-    return notify.herald()
+    return systemd.herald()

@@ -81,7 +81,7 @@ def _counted(data: bytes, encoding: str) -> int | None:
     import sys
 
     from rooda.errors import Interrupted
-    from rooda.world import helper
+    from rooda.processes import capture
 
     if encoding not in ENCODINGS or not sys.executable:
         return None
@@ -90,7 +90,7 @@ def _counted(data: bytes, encoding: str) -> int | None:
     folders = [os.path.abspath(folder) for folder in sys.path]
     words = [sys.executable, *flags, "-c", CHILD, encoding, *folders]
     try:
-        answer = helper.capture(words, stdin=data, timeout=TIMEOUT, brief=False)
+        answer = capture.capture(words, stdin=data, timeout=TIMEOUT, brief=False)
     except Interrupted:
         return None
     return int(answer.out) if answer.code == 0 and answer.out.isdigit() else None

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping
 
 from rooda.base import clock
-from rooda.world.process import Tick
+from rooda.processes.supervise import Tick
 
 SKIPPED = {
     *(".git", ".loop", ".rooda", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"),

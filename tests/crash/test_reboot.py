@@ -19,7 +19,7 @@ import pytest
 from kit.four import Four
 from kit.limits import limited, paid, resting
 from kit.workspace import alive, until
-from rooda.world import identity
+from rooda.processes import identity
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 OTHER_BOOT = "00000000-0000-4000-8000-000000000000"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.workspace import Workspace, alive, until
-from rooda.world import identity, survivors
+from rooda.processes import identity, survivors
 from rooda.world.runfolder import is_id
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

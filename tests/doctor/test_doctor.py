@@ -8,7 +8,7 @@ import pytest
 
 from kit.processes import alive
 from kit.workspace import Workspace, until
-from rooda.world import helper
+from rooda.processes import capture
 
 KEY = "sk-ant-0123456789abcdefWXYZ"
 
@@ -65,7 +65,7 @@ def test_a_version_that_tells_a_key_is_shown_without_it(ws: Workspace) -> None:
 
 def test_a_helper_without_an_answer_leaves_nobody_behind() -> None:
     """A program that is asked for its version and does not answer is ended with all that it started."""
-    done = helper.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
+    done = capture.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
     assert done.code == 124
     until(lambda: not alive(int(done.out)), what="its child's end")
 
@@ -176,7 +176,7 @@ def test_an_agent_that_floods_or_hangs_at_its_version(ws: Workspace, answer: str
 
 def test_of_one_that_says_too_much_little_is_read() -> None:
     """And it is not waited for; one that says as much as it may is heard to its end."""
-    flood = helper.capture(["/bin/sh", "-c", "yes & yes >&2"], timeout=30, most=1000)
-    assert flood.code == helper.TOO_MUCH and max(len(flood.out), len(flood.err)) == 1001
-    said = helper.capture(["/bin/sh", "-c", "printf %01000d 7; echo no >&2; exit 3"], timeout=30, most=1000)
+    flood = capture.capture(["/bin/sh", "-c", "yes & yes >&2"], timeout=30, most=1000)
+    assert flood.code == capture.TOO_MUCH and max(len(flood.out), len(flood.err)) == 1001
+    said = capture.capture(["/bin/sh", "-c", "printf %01000d 7; echo no >&2; exit 3"], timeout=30, most=1000)
     assert (said.code, len(said.out), said.err) == (3, 1000, b"no\n")

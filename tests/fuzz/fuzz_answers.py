@@ -34,10 +34,10 @@ from rooda.policy import (
 )
 from rooda.policy.flow_contract import Broken
 from rooda.policy.reflex_contract import Breach
+from rooda.processes.regex import search
 from rooda.settings import flow_yaml as topology
 from rooda.world import flow_native
 from rooda.world.flow_artifacts import header, read_state
-from rooda.world.search import search
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 

@@ -11,6 +11,7 @@ from rooda.cli.reflex import history, status
 from rooda.cli.reflex import list as listing
 from rooda.errors import USAGE, RoodaError
 from rooda.loops import ooda
+from rooda.processes import lock, survivors
 from rooda.report import goal_table
 from rooda.report.lines import LEVELS, lines
 from rooda.report.why import reasons
@@ -20,7 +21,7 @@ from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened
-from rooda.world import lock, quota, survivors, tokens
+from rooda.world import quota, tokens
 from rooda.world.history import last_limits, parsed, used
 from rooda.world.runfolder import is_id
 from tests.fuzz.fuzz_room import put, room, text

@@ -13,6 +13,7 @@ from rooda.cli import usage
 from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
 from rooda.policy import flow_labels, goal_score, promise, reflex_names, snapshots
+from rooda.processes.capture import Captured
 from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
@@ -21,7 +22,6 @@ from rooda.world import flow_commits, flow_repo, quota
 from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding
 from rooda.world.agents.reader import reader
-from rooda.world.helper import Captured
 from rooda.world.repo import Repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 

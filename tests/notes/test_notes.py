@@ -133,7 +133,7 @@ def test_O_119_errors_are_sentences(ws: Workspace, harm: str, code: int) -> None
 def test_O_120_loop_state_and_signals_stand_alone() -> None:
     """The three modules import without the command line, and without anything that only it needs."""
     program = (
-        "import sys, rooda.loops.ooda, rooda.stores.procedure_state, rooda.world.signals\n"
+        "import sys, rooda.loops.ooda, rooda.stores.procedure_state, rooda.processes.signals\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'click', 'yaml', 'tiktoken', 'psutil'}),"
         " [name for name in sys.modules if name.startswith('rooda.cli')])"
     )

@@ -13,14 +13,15 @@ from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState, listed
 from rooda.policy.spending import cause_facts
+from rooda.processes import lock
+from rooda.processes.signals import Signals
 from rooda.stores.flow_run import FlowStore, Place
-from rooda.world import flow_commits, lock
+from rooda.world import flow_commits
 from rooda.world.flow_artifacts import STEP, Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
 from rooda.world.flow_world import world_of
 from rooda.world.session import Session, Tenant
-from rooda.world.signals import Signals
 
 CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 

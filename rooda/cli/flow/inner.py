@@ -8,8 +8,8 @@ from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.policy.flow_records import Action, Job, NodeFailed
+from rooda.processes import ourselves
 from rooda.run.records import Command
-from rooda.world import ourselves
 from rooda.world.session import Session
 
 Keys: TypeAlias = dict[str, object]

@@ -15,13 +15,14 @@ from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
 from rooda.policy.flow_records import listed
+from rooda.processes import lock
 from rooda.report.flow_screen import FlowScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, flow_agents, flow_yaml, tiers
 from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.world import flow_lock, flow_native, flow_repo, lock
+from rooda.world import flow_lock, flow_native, flow_repo
 from rooda.world.flow_world import Ways
 from rooda.world.repo import Repo, listing
 

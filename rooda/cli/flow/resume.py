@@ -14,9 +14,10 @@ from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
+from rooda.processes import lock
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo, lock
+from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import Files
 from rooda.world.repo import Repo, position
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from rooda.base.loads import Json
 from rooda.errors import RoodaError
-from rooda.world import flow_repo, lock
+from rooda.processes import lock
+from rooda.world import flow_repo
 from rooda.world.flow_lock import path_in, running_name
 from rooda.world.repo import Repo
 

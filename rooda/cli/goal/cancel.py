@@ -12,13 +12,13 @@ from rooda.cli.where import Where
 from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import CANCELLED, GoalState
+from rooda.processes import lock
 from rooda.report.goal_box import box
 from rooda.report.goal_table import cancelled
 from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
-from rooda.world import lock
 
 LONGEST = 200  # characters of a specification that one would type
 FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal

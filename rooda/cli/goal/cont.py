@@ -21,9 +21,9 @@ from rooda.policy import goal_plan, goal_shape
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_event_records import RunResumed
 from rooda.policy.goal_types import Mark
+from rooda.processes import lock
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
-from rooda.world import lock
 from rooda.world.goal_unpaid import unpaid
 from rooda.world.watch import written_after
 

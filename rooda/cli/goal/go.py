@@ -15,18 +15,18 @@ from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import COMPLETED, GoalState
 from rooda.policy.goal_effects import GoalWorld
 from rooda.policy.goal_event_records import RunEnded
+from rooda.processes import lock
+from rooda.processes.signals import Signals
 from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
-from rooda.world import lock
 from rooda.world.agents.reader import reader
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
 from rooda.world.session import Session, Tenant
-from rooda.world.signals import Signals
 from rooda.world.watch import Watch, ticking
 
 LOOKS = "polling (at least)"

@@ -6,8 +6,8 @@ from rooda.base.loads import Json
 from rooda.cli.goal.cancel import request
 from rooda.cli.where import Where
 from rooda.errors import OK
+from rooda.processes import lock
 from rooda.stores.goal_place import Place
-from rooda.world import lock
 
 
 def act(where: Where, typed: Json) -> int:

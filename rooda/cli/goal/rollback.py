@@ -6,9 +6,10 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
+from rooda.processes import lock
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
-from rooda.world import lock, refs
+from rooda.world import refs
 from rooda.world.restore import left_alone
 
 

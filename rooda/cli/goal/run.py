@@ -16,11 +16,12 @@ from rooda.loops.goal_state import GoalState
 from rooda.policy.event_records import Problem
 from rooda.policy.goal_event_records import RunEnded
 from rooda.policy.spending import cause_facts
+from rooda.processes import lock
 from rooda.report.goal_table import facts, lines
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
-from rooda.world import lock, person
+from rooda.world import person
 
 CUT_SHORT = "Interrupted before the goal began: nothing is there to go on with"
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rooda.base.loads import Json
 from rooda.errors import StateDamaged
+from rooda.processes import lock
 from rooda.stores.goal_place import NAME, Place
-from rooda.world import lock
 
 if TYPE_CHECKING:
     import click

@@ -16,16 +16,16 @@ from rooda.loops.goal_state import GoalState
 from rooda.policy import goal_expect
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
+from rooda.processes import lock
+from rooda.processes.regex import finds
+from rooda.processes.signals import Signals
+from rooda.processes.supervise import Spec, run
 from rooda.report.goal_table import facts, table
 from rooda.settings import tiers
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
-from rooda.world import lock
 from rooda.world.goal_world import OUTPUT
-from rooda.world.process import Spec, run
-from rooda.world.search import finds
-from rooda.world.signals import Signals
 
 
 def act(where: Where, typed: Json) -> int:

@@ -9,9 +9,10 @@ from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.where import where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.loops.reflex_state import RUNNING
+from rooda.processes import lock
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import lock, person
+from rooda.world import person
 
 
 @click.command(short_help="Remove the files of a loop that is over.")

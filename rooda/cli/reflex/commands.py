@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import click
 
 from rooda.base.visible import visible
+from rooda.processes.signals import Signals
 from rooda.settings.lookup import Lookup
 from rooda.world import person
-from rooda.world.signals import Signals
 
 RUN, ASK, SKIP = "run", "ask", "skip"
 

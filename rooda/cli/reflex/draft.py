@@ -9,11 +9,11 @@ from rooda.cli.reflex.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
 from rooda.policy.outcome import in_words
+from rooda.processes.signals import Signals
 from rooda.prompting.substitute import substitute
 from rooda.run.setup import Setup
 from rooda.world.prompt_file import Measure
 from rooda.world.session import Session, Tenant
-from rooda.world.signals import Signals
 
 
 def draft(task: str, here: Where, made: Ready) -> Drafted:

@@ -14,9 +14,9 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths, written
+from rooda.processes import lock
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
-from rooda.world import lock
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.policy.outcome import CONTEXT
-from rooda.world import process
+from rooda.processes import supervise
 from rooda.world.agents import command, ender, preflight
 from rooda.world.agents.environment import without
 from rooda.world.agents.reader import reader
@@ -21,9 +21,9 @@ Note = Callable[[int, str], None]  # pid, command
 class Round(NamedTuple):
     """Agents that are ready to be started, and how to understand what became of them."""
 
-    specs: list[process.Spec]
-    tick: process.Tick | None
-    replies: Callable[[Sequence[process.Done]], list[Reply]]
+    specs: list[supervise.Spec]
+    tick: supervise.Tick | None
+    replies: Callable[[Sequence[supervise.Done]], list[Reply]]
 
 
 def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
@@ -34,14 +34,14 @@ def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
     specs = [_spec(call, ground, note, circles) for call in fitting]
     tick = circles.over(ground.tick) if any(reader(call.agent.output).circles for call in fitting) else ground.tick
 
-    def replies(ended: Sequence[process.Done]) -> list[Reply]:
+    def replies(ended: Sequence[supervise.Done]) -> list[Reply]:
         answers = map(_reply, fitting, ended, specs)
         return [refused(problem) if problem else next(answers) for problem in problems]
 
     return Round(specs, tick, replies)
 
 
-def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> process.Spec:
+def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> supervise.Spec:
     argv = _argv(call)
     transcript, opened = ground.folder.output(transcript_name(call))
     errors = -1
@@ -53,7 +53,7 @@ def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> pro
         note(pid, command.describe(call.agent))
         circles.watch(pid, stop, call.agent.output, transcript)
 
-    return process.Spec(
+    return supervise.Spec(
         argv=argv,
         cwd=ground.workspace,
         env=environment(call, ground.env),
@@ -76,11 +76,11 @@ def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> pro
 def refused(problem: str) -> Reply:
     """A prompt that has grown: the agent would refuse it, or could not be started with it."""
     what = f"the prompt is too long by now: it has {problem}. The agent was not started"
-    reply = Reply(process.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
+    reply = Reply(supervise.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
     return reply._replace(outcome=CONTEXT, message=what)
 
 
-def _reply(call: Call, done: process.Done, spec: process.Spec) -> Reply:
+def _reply(call: Call, done: supervise.Done, spec: supervise.Spec) -> Reply:
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
     return understood(call, done, spec.output, spec.env)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from rooda.base import clock, files
 from rooda.base.loads import Json
 from rooda.errors import RoodaError
-from rooda.world import descent, journal, ourselves, process, runfolder, tree
+from rooda.processes import ending, ourselves, supervise, table
+from rooda.processes.signals import Signals
+from rooda.processes.supervise import Done, Spec, Tick
+from rooda.world import journal, runfolder
 from rooda.world.agents.reader import PROGRAMS, of_program
-from rooda.world.process import Done, Spec, Tick
-from rooda.world.signals import Signals
 
 PATIENCE = 120.0  # seconds for one run
 READY = 15.0  # seconds for the server
@@ -51,7 +52,7 @@ class Bench:
 
         def end_it() -> None:
             if pids and until and os.path.exists(os.path.join(self.work, until)):
-                tree.signal_all((pids.pop(),), signal.SIGTERM)
+                ending.signal_all((pids.pop(),), signal.SIGTERM)
 
         spec = Spec(
             argv=[*ourselves.command(), "-C", self.work, "check", "-n", "1"],
@@ -63,7 +64,7 @@ class Bench:
             keep=True,  # the server; what the run itself leaves is what we look for
             note=pids.append,
         )
-        return process.run(spec, self._signals, Tick(0.1, end_it))
+        return supervise.run(spec, self._signals, Tick(0.1, end_it))
 
     def _serve(self, scenario: Json) -> Json:
         """Start the server; how the CLI is pointed at it."""
@@ -72,10 +73,10 @@ class Bench:
         argv = [*ourselves.command("rooda.modelserver"), script, "--for", self._name, "--told", told]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
-        self.server = process.begin(Spec(argv, self._folder, self._environment(), output))
+        self.server = supervise.begin(Spec(argv, self._folder, self._environment(), output))
         deadline = clock.monotonic() + READY
         while not os.path.exists(told):
-            if clock.monotonic() > deadline or tree.has_exited(self.server) or self._signals.count:
+            if clock.monotonic() > deadline or ending.has_exited(self.server) or self._signals.count:
                 said = files.tail(output, 500).decode("utf-8", "replace")
                 raise RoodaError(f"The model server did not start: {said}")
             self._signals.wait(0.02)
@@ -165,7 +166,7 @@ def _of_stopping(bench: Bench, servers: tuple[int, ...]) -> Iterator[Check]:
     begun = os.path.exists(os.path.join(bench.work, "begun"))
     detail = seconds if begun else "the shell command never began"
     yield Check("TERM ends it in the middle of a command", begun and done.code == 143, detail)
-    left = set(descent.descendants(os.getpid())) - {*servers, bench.server}
+    left = set(table.descendants(os.getpid())) - {*servers, bench.server}
     yield Check("TERM leaves nothing running", not left, ", ".join(map(str, sorted(left))))
 
 

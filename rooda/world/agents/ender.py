@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 
 from rooda.base import clock, files
-from rooda.world import tree
+from rooda.processes import ending
+from rooda.processes.supervise import Tick
 from rooda.world.agents.reader import reader
-from rooda.world.process import Tick
 
 _LONGEST = 4_194_304
 LOOK = 2.0  # seconds between looks
@@ -54,7 +54,7 @@ class Circles:
             self._looked = clock.monotonic()
             for pid, stop, output, transcript in self._watched:
                 if in_circles(output, transcript):
-                    tree.signal_group(pid, stop)
+                    ending.signal_group(pid, stop)
 
 
 def in_circles(output: str, transcript: str) -> bool:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from rooda.world.guardian import MANAGER
+from rooda.processes.guardian import MANAGER
 
 # Set by an agent CLI for what runs inside it; inherited, they make a fresh agent believe that it is nested.
 NESTING = frozenset(

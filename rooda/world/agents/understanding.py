@@ -7,9 +7,9 @@ from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.policy import promise
+from rooda.processes.supervise import Done
 from rooda.world.agents.environment import inherited
 from rooda.world.agents.reader import reader
-from rooda.world.process import Done
 
 if TYPE_CHECKING:
     from rooda.policy import prices

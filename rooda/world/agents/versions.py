@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from rooda.base import dirs, files, secrets
-from rooda.world import helper
+from rooda.processes import capture
 
 PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
 LONGEST = 65_536  # bytes of an answer
@@ -28,7 +28,7 @@ def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
-    done = helper.capture([program, *option.split()], env=env, timeout=PATIENCE, most=LONGEST)
+    done = capture.capture([program, *option.split()], env=env, timeout=PATIENCE, most=LONGEST)
     if done.code:
         return ""
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")

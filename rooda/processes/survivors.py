@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rooda.base import clock
-from rooda.world import descent, identity, tree
+from rooda.processes import ending, identity, table
 
 GRACE = 2.0
 PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again
@@ -29,7 +29,7 @@ def end(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Found | None:
     kin = _Kin(run, _noted(calls))
     found, ended = kin.living(), True
     if found:
-        ended = tree.end_all(kin.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
+        ended = ending.end_all(kin.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
     found = list(dict.fromkeys(found + _hunt(kin)))
     if not found:
         return None
@@ -43,11 +43,11 @@ def _hunt(kin: "_Kin") -> list[int]:
     last = clock.monotonic() + 10 * PATIENCE
     deadline = clock.monotonic() + PATIENCE
     while (now := clock.monotonic()) < min(deadline, last):
-        newest = descent.newest()
+        newest = table.newest()
         if seen := kin.strike():
             met += seen
             deadline = now + PATIENCE
-        elif newest == descent.newest():
+        elif newest == table.newest():
             break
     return met
 
@@ -66,19 +66,19 @@ class _Kin:
     """
 
     def __init__(self, run: str, noted: dict[int, object]) -> None:
-        self._run, self._spared = run, descent.ourselves()
+        self._run, self._spared = run, table.ourselves()
         self._unmarked = set(self._spared)
         self._known: dict[int, object] = {}
         leaders = {pid for pid, start in noted.items() if identity.start_of(pid) == start}
         self._learn(leaders)
-        self._learn(kin.pid for kin in descent.everyone() if {kin.group, kin.session} & leaders)
+        self._learn(kin.pid for kin in table.everyone() if {kin.group, kin.session} & leaders)
 
     def living(self) -> list[int]:
         """Who of them lives now."""
-        self._learn(descent.marked(self._run, self._unmarked))
+        self._learn(table.marked(self._run, self._unmarked))
         for pid in list(self._known):
-            self._learn(descent.descendants(pid))
-        dead = {pid for pid, start in self._known.items() if identity.start_of(pid) != start or descent.is_zombie(pid)}
+            self._learn(table.descendants(pid))
+        dead = {pid for pid, start in self._known.items() if identity.start_of(pid) != start or table.is_zombie(pid)}
         self._unmarked |= dead
         self._known = {pid: start for pid, start in self._known.items() if pid not in dead}
         return list(self._known)
@@ -86,9 +86,9 @@ class _Kin:
     def strike(self) -> list[int]:
         """Kill whoever carries the mark the moment he is seen."""
         met = []
-        for pid in descent.marked(self._run, self._unmarked):
-            if not descent.is_zombie(pid):
-                tree.kill(pid)
+        for pid in table.marked(self._run, self._unmarked):
+            if not table.is_zombie(pid):
+                ending.kill(pid)
                 met.append(pid)
         return met
 

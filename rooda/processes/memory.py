@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from rooda.world import kinship
+from rooda.processes import linux
 
 _M_MMAP_THRESHOLD = -3
 _LARGE = 1 << 20
@@ -14,4 +14,4 @@ def settle() -> None:
     gc.freeze()
     gc.enable()
     if sys.platform.startswith("linux"):
-        kinship.libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt
+        linux.libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt

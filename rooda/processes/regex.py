@@ -5,7 +5,7 @@ import sys
 import warnings
 
 from rooda.errors import Interrupted
-from rooda.world import helper
+from rooda.processes import capture
 
 PATIENCE = 20.0  # seconds
 SHORT = 10_000  # characters that one repeat can't take long for
@@ -30,7 +30,7 @@ def search(pattern: str, text: str, timeout: float) -> str:
         return "found" if compiled.search(text) else "missing"
     given, searched = (each.encode("utf-8", "surrogatepass") for each in (pattern, text))
     data = b"%d\n%s%s" % (len(given), given, searched)
-    done = helper.capture([sys.executable, "-ISB", "-c", _CHILD], stdin=data, timeout=timeout or 86_400.0, brief=False)
+    done = capture.capture([sys.executable, "-ISB", "-c", _CHILD], stdin=data, timeout=timeout or 86_400.0, brief=False)
     return "timed out" if done.code == 124 else "found" if done.code == 0 else "missing"
 
 

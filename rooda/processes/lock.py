@@ -8,7 +8,7 @@ from typing import Any
 
 from rooda.base import clock, files
 from rooda.base.loads import loads
-from rooda.world import guardian, identity
+from rooda.processes import guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.base import clock, files
-from rooda.world import descent, guardian, tree
-from rooda.world.fence import Fence
-from rooda.world.signals import Ears
-from rooda.world.spawn import spawn
+from rooda.processes import ending, guardian, table
+from rooda.processes.fence import Fence
+from rooda.processes.signals import Ears
+from rooda.processes.spawn import spawn
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
@@ -75,7 +75,7 @@ def together(
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
-    if meanwhile and started and not tree.await_exits([task.pid for task in started], SETTLED, signals.wait):
+    if meanwhile and started and not ending.await_exits([task.pid for task in started], SETTLED, signals.wait):
         meanwhile()
     _watch(started, signals, tick)
     interrupted = bool(signals.count)  # one that comes later does not find them at work
@@ -122,8 +122,8 @@ class _Task:
         number = self._rungs.pop(0)
         if self._rungs[:1] == [number]:
             self._rungs.pop(0)
-        tree.signal_group(self.pid, number)
-        self._until = clock.monotonic() + (self.spec.grace if self._rungs else tree.LAST_WAIT)
+        ending.signal_group(self.pid, number)
+        self._until = clock.monotonic() + (self.spec.grace if self._rungs else ending.LAST_WAIT)
 
     def close(self) -> None:
         self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.fence.slept
@@ -183,11 +183,11 @@ def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
 
     A stub that waits before its exec would do the same a little earlier, at twice the processor time per call.
     """
-    tree.signal_all((pid,), signal.SIGSTOP)
+    ending.signal_all((pid,), signal.SIGSTOP)
     try:
         note(pid)
     finally:
-        tree.signal_all((pid,), signal.SIGCONT)
+        ending.signal_all((pid,), signal.SIGCONT)
 
 
 def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
@@ -209,7 +209,7 @@ def _watch(tasks: Sequence[_Task], signals: Ears, tick: Tick | None) -> None:
             tick.work()
             pauses.append(tick.every)
         signals.wait(min(pauses, default=None))
-        tree.reap_strangers([task.pid for task in tasks])
+        ending.reap_strangers([task.pid for task in tasks])
     if tick:
         tick.work()
 
@@ -217,7 +217,7 @@ def _watch(tasks: Sequence[_Task], signals: Ears, tick: Tick | None) -> None:
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
     """Notes who has exited."""
     for task in tasks:
-        if not task.ended and tree.has_exited(task.pid):
+        if not task.ended and ending.has_exited(task.pid):
             task.close()
     return [task for task in tasks if not task.ended]
 
@@ -226,11 +226,11 @@ def _suspend(fences: Iterable[Fence], signals: Ears) -> None:
     """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
     began = clock.monotonic()
     below: set[int] = set()
-    while new := set(descent.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
-        tree.signal_all(new, signal.SIGSTOP)
+    while new := set(table.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
+        ending.signal_all(new, signal.SIGSTOP)
         below |= new
     signals.stand_still()
-    tree.signal_all(below, signal.SIGCONT)
+    ending.signal_all(below, signal.SIGCONT)
     for fence in fences:
         fence.shift(clock.monotonic() - began)
 
@@ -239,9 +239,9 @@ def _bury(tasks: Sequence[_Task], signals: Ears) -> int:
     """Reap the leaders and end what they left. A group's number is not given away while anybody is in the group."""
     swept = 0
     keep = any(task.spec.keep for task in tasks)
-    if tasks and not keep and not descent.PROC:
+    if tasks and not keep and not table.PROC:
         for task in tasks:
-            tree.signal_group(task.pid, signal.SIGTERM)
+            ending.signal_group(task.pid, signal.SIGTERM)
     for task in tasks:
         task.bury()
     if tasks and not keep and not guardian.childless():
@@ -255,9 +255,9 @@ def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
     ended: set[int] = set()
 
     def living() -> list[int]:
-        found = tree.living_below(ours)
+        found = ending.living_below(ours)
         ended.update(found)
         return found
 
-    tree.end_all(living, grace, signals.wait, lambda: signals.count > 1)
+    ending.end_all(living, grace, signals.wait, lambda: signals.count > 1)
     return len(ended)

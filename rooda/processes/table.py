@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.world import kinship
+from rooda.processes import linux
 
 PROC = os.path.isdir("/proc/self/task")
 _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel lists them
@@ -83,7 +83,7 @@ def marked(run: str, others: set[int]) -> Iterator[int]:
     if not PROC:
         yield from _psutil_marked(run)
         return
-    name, limit = f"ROODA_RUN={run}".encode(), b" %d " % kinship.mark_of(run)
+    name, limit = f"ROODA_RUN={run}".encode(), b" %d " % linux.mark_of(run)
     for entry in reversed(os.listdir("/proc")):
         if not entry.isdigit() or int(entry) in others:
             continue

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 
 from rooda.base import files
-from rooda.world import signals
+from rooda.processes import signals
 
 _teller = -1  # in the detached process: the end that its starter listens to
 _console = ""  # where it speaks until its run has a folder

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 from rooda.base import clock
-from rooda.world import guardian, kinship
+from rooda.processes import guardian, linux
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a terminal that closes
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -81,7 +81,7 @@ class Signals:
         for number in (signal.SIGTSTP, signal.SIGCONT):
             self._old[number] = signal.signal(number, self._note_heed)
         if self._lifeline >= 0:
-            kinship.be_told_of_parents_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
+            linux.be_told_of_parents_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
         self._old[guardian.TOLD] = signal.signal(guardian.TOLD, self._note_told)
         open_blocks.append(self)
@@ -263,7 +263,7 @@ def go_on(facts: dict[str, object]) -> bool:
 
 
 def _send(facts: dict[str, object], *numbers: int) -> bool:
-    from rooda.world import identity
+    from rooda.processes import identity
 
     pid = facts.get("pid")
     if not isinstance(pid, int) or not identity.is_alive(facts):

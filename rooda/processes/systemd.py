@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from rooda.base import clock
 from rooda.base.loads import Json
-from rooda.world import guardian
-from rooda.world.process import Tick
+from rooda.processes import guardian
+from rooda.processes.supervise import Tick
 
 PATIENCE = 1.0  # seconds that a full queue may hold us up
 

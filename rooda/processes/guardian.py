@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterable
 
 from rooda.errors import code_of_signal
-from rooda.world import kinship
+from rooda.processes import linux
 
 MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")  # the service manager's; only the loop speaks there
 
@@ -60,7 +60,7 @@ def stand() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
     global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may have ignored it; then nobody would be told
-    kinship.adopt_orphans()
+    linux.adopt_orphans()
     watched = heard(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     read, write = os.pipe()
@@ -74,8 +74,8 @@ def stand() -> None:
     _speaking = speaking
     os.set_blocking(read, False)
     lifeline = read
-    kinship.adopt_orphans()
-    kinship.be_told_of_parents_death(TOLD)
+    linux.adopt_orphans()
+    linux.be_told_of_parents_death(TOLD)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
     if os.getppid() != _guardian:  # it died before it could be watched
         os._exit(128 + signal.SIGTERM)
@@ -112,12 +112,12 @@ def _pass_on(listening: int) -> None:
     """What the loop has said to a service manager."""
     if listening < 0:
         return
-    from rooda.world import notify
+    from rooda.processes import systemd
 
     os.set_blocking(listening, False)
     try:
         for text in os.read(listening, 65_536).split(b"\0"):
-            notify.send(text)
+            systemd.send(text)
     except BlockingIOError:
         pass
 
@@ -157,10 +157,12 @@ def _end_the_rest() -> None:
     if childless():  # nearly always so, and what follows need not be loaded
         return
     from rooda.base import clock
-    from rooda.world import tree
+    from rooda.processes import ending
 
     for _ in range(LOOKS):
-        done = tree.end_all(tree.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False)
+        done = ending.end_all(
+            ending.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False
+        )
         if not done or childless():
             return
 

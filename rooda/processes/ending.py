@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Collection, Iterable
 
 from rooda.base import clock
-from rooda.world import descent
+from rooda.processes import table
 
 LAST_WAIT = 1.0  # after KILL; what is still there then can't be ended by anyone
 spared: set[int] = set()  # children that are left alone with all below them: hooks that work beside a run
@@ -90,8 +90,8 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
     """Who lives below us, but for the children in `ours`. While one dies its children may go unseen: look again."""
     for _ in range(100):
         reap_orphans(ours)
-        found = [pid for pid in descent.descendants(os.getpid(), spared) if pid not in ours]
-        alive = [pid for pid in found if not descent.is_zombie(pid)]
+        found = [pid for pid in table.descendants(os.getpid(), spared) if pid not in ours]
+        alive = [pid for pid in found if not table.is_zombie(pid)]
         if alive or not found:
             return alive
     return []
@@ -112,8 +112,8 @@ def reap_strangers(ours: Collection[int]) -> None:
 def reap_orphans(ours: Iterable[int]) -> None:
     """Bury the dead that were re-parented to us; `ours` are buried by those who started them."""
     known = {*ours, *spared}
-    for pid in descent.children(os.getpid()):
-        if pid not in known and descent.is_zombie(pid):
+    for pid in table.children(os.getpid()):
+        if pid not in known and table.is_zombie(pid):
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
@@ -124,4 +124,4 @@ def has_exited(pid: int) -> bool:
     """True once the child is dead; it stays unreaped, so that its pid and group can't be recycled."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    return descent.is_zombie(pid)  # macOS before Python 3.13
+    return table.is_zombie(pid)  # macOS before Python 3.13

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from rooda.base.loads import Json
-from rooda.world import identity
-from rooda.world.lock import Lock
+from rooda.processes import identity
+from rooda.processes.lock import Lock
 
 Complain = Callable[[str], None]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from rooda.base import clock
 from rooda.errors import Interrupted
-from rooda.world import tree
-from rooda.world.process import NOT_FOUND
-from rooda.world.signals import Haste
+from rooda.processes import ending
+from rooda.processes.signals import Haste
+from rooda.processes.supervise import NOT_FOUND
 
 LATE, TOO_MUCH = 124, 125  # the codes of one that took too long, and of one that said more than it should
 LOOK = 0.25  # seconds between two looks for a signal, while one works
@@ -54,7 +54,7 @@ def capture(
             _end(child)
             raise
         except BaseException:
-            tree.signal_group(child.pid, signal.SIGKILL)
+            ending.signal_group(child.pid, signal.SIGKILL)
             raise
     told = haste.asked if said.code < 0 else haste.signal if said.code and not brief else 0
     if told:
@@ -73,7 +73,7 @@ def _heard(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste
             if haste.signal:
                 raise Interrupted(haste.signal) from None
             if clock.monotonic() >= last:
-                tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+                ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
                 return Captured(LATE, late.stdout or b"", f"no answer within {timeout:g}s".encode())
 
 
@@ -89,7 +89,7 @@ def _little_of(child: "subprocess.Popen[bytes]", most: int, timeout: float, hast
         said = {pipe: text + _there(pipe, most + 1 - len(text)) for pipe, text in said.items()}
         flood = any(len(text) > most for text in said.values())
         if code is None and (late or flood):
-            tree.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+            ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
         if code is not None or late or flood:
             out, err = said.values()
             return Captured(TOO_MUCH if flood else LATE if code is None else code, out, err)
@@ -110,9 +110,9 @@ def _there(pipe: int, room: int) -> bytes:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    tree.signal_group(child.pid, signal.SIGTERM)
+    ending.signal_group(child.pid, signal.SIGTERM)
     try:
         child.communicate(timeout=LAST_WORDS)
     except subprocess.TimeoutExpired:
         pass
-    tree.signal_group(child.pid, signal.SIGKILL)
+    ending.signal_group(child.pid, signal.SIGKILL)

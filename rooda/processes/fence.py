@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from rooda.base import clock, files
-from rooda.world import descent, tree
+from rooda.processes import ending, table
 
 LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
 BUSY = 0.02  # share of a processor that counts as work
@@ -70,7 +70,7 @@ class Fence:
             self._size, self._grown = size, now
             self._drop()
         if self._idle:
-            cpu = descent.cpu_seconds(descent.descendants(os.getpid(), tree.spared))  # a hook's work is not its own
+            cpu = table.cpu_seconds(table.descendants(os.getpid(), ending.spared))  # a hook's work is not its own
             passed = max(now - self._looked, 0.01)
             if cpu - self._cpu > max(BUSY * passed, min(LEAST, passed / 20)):
                 self._worked = now
