@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from rooda.cli import kinds
 from rooda.cli.where import Where
+from rooda.git import worktrees
+from rooda.git.repository import position
 from rooda.processes import detach
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.settings import sources
-from rooda.world import worktree
-from rooda.world.repo import position
 
 
 def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
@@ -25,9 +25,9 @@ def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[W
 
 def _moved(where: Where, name: str, screen: Screen) -> Where:
     """A new worktree as the place to work in; the settings stay those of the place where the command was typed."""
-    repo = worktree.required(where.workspace)
-    left = worktree.uncommitted(repo)
-    own = worktree.make(repo, name)
+    repo = worktrees.required(where.workspace)
+    left = worktrees.uncommitted(repo)
+    own = worktrees.make(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
@@ -39,7 +39,7 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
 
 def _say_end(where: Where, kind: str, screen: Screen) -> None:
     """What to type next: nobody remembers paths in the morning."""
-    repo = worktree.required(where.workspace)
+    repo = worktrees.required(where.workspace)
     branch = position(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")

@@ -65,10 +65,10 @@ def taken(folder: str) -> bool:
 
 def commit(folder: str) -> str:
     """Put the project under git; a sentence that says how that went. The demo runs without git as well."""
-    from rooda.world import git
+    from rooda.git import command
 
     names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in SOMEBODY.items()}
-    failed, why = git.first_commit(folder, SUBJECT, {**names, **os.environ})
+    failed, why = command.first_commit(folder, SUBJECT, {**names, **os.environ})
     if failed:
         return f"Without git, since `git {failed}` failed: {why}"
     return "All of it is in a first git commit, so `git diff` shows what the agent changes."

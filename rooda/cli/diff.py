@@ -7,11 +7,11 @@ import click
 from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import OK
-from rooda.policy.snapshots import Turn
+from rooda.git import snapshots as world
+from rooda.git import work_tree
+from rooda.git.repository import Repo
+from rooda.git.retention import Turn
 from rooda.report.window import is_terminal
-from rooda.world import present
-from rooda.world import snapshots as world
-from rooda.world.repo import Repo
 
 
 @click.command(short_help="What an iteration changed in the work tree.")
@@ -47,5 +47,5 @@ def _end(repo: Repo, run: shared.Run, turn: Turn) -> tuple[str, str]:
     newer = [tip for tip in shared.runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
     if newer:
         return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
-    now = present.look_now(repo, world.index_of(repo, run.tip.family)).tree
+    now = work_tree.look_now(repo, world.index_of(repo, run.tip.family)).tree
     return now, " (it goes on, or was cut off; compared with the work tree as it is now)"

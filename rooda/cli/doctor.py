@@ -14,11 +14,12 @@ from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
+from rooda.git import command
+from rooda.git.repository import GitProblem, around
 from rooda.processes import table
 from rooda.report.window import is_terminal
 from rooda.settings import tiers
-from rooda.world import git, tokens
-from rooda.world.repo import GitProblem, around
+from rooda.world import tokens
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes
@@ -73,7 +74,7 @@ def _python(patient: Patient) -> Iterator[Finding]:
 
 
 def _git(patient: Patient) -> Iterator[Finding]:
-    said = git.run(["--version"], patient.where.workspace)
+    said = command.run(["--version"], patient.where.workspace)
     if said.code:
         do = "Install git: without it there are no snapshots, no --worktree and no rooda flow."
         yield Finding("git", WARN, "is not on this machine", do)

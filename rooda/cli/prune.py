@@ -11,13 +11,13 @@ from rooda.cli import snapshots as shared
 from rooda.cli.names import tab_loops
 from rooda.cli.where import a_name, where
 from rooda.errors import OK
-from rooda.policy.snapshots import Snapshot
+from rooda.git import snapshots as world
+from rooda.git import worktrees
+from rooda.git.retention import Snapshot
 from rooda.processes import lock
-from rooda.world import snapshots as world
-from rooda.world import worktree
 
 if TYPE_CHECKING:
-    from rooda.world.repo import Repo
+    from rooda.git.repository import Repo
 
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
@@ -33,7 +33,7 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     """
     loop = name and a_name(name)
     repo = shared.repo_of(where(ctx).workspace)
-    own = [each for each in worktree.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
+    own = [each for each in worktrees.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
     if loop and not own and not shared.runs(repo, loop):
         shared.require_known(where(ctx), loop)
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
@@ -53,17 +53,17 @@ def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
         click.echo("git frees their space when it cleans up: git gc")
 
 
-def _worktree(repo: "Repo", own: worktree.Own, dry_run: bool) -> str:
-    reason = _busy(own) or worktree.unsafe(repo, own)
+def _worktree(repo: "Repo", own: worktrees.Own, dry_run: bool) -> str:
+    reason = _busy(own) or worktrees.unsafe(repo, own)
     if not reason and not dry_run:
-        reason = worktree.remove(repo, own)
+        reason = worktrees.remove(repo, own)
     if reason:
         return f"Kept the worktree {own.root}: {reason}"
     done = "Would remove" if dry_run else "Removed"
     return f"{done} the worktree {own.root} and its branch {own.branch}: all of it is merged"
 
 
-def _busy(own: worktree.Own) -> str:
+def _busy(own: worktrees.Own) -> str:
     """Does anything work in it, or wait to go on?"""
     if any(lock.is_held(loop.lock) for loop in kinds.known(own.workspace)):
         return "a loop works in it"

@@ -12,9 +12,9 @@ from rooda.cli import kinds, names
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.policy.snapshots import OODA, UNDO, Snapshot, Turn, turns
-from rooda.world import snapshots as world
-from rooda.world.repo import GitProblem, Repo, around
+from rooda.git import snapshots as world
+from rooda.git.repository import GitProblem, Repo, around
+from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -11,14 +11,15 @@ from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
-from rooda.policy.snapshots import UNDO, Snapshot, next_undone, standing, stays
+from rooda.git import restore
+from rooda.git.repository import Repo, position
+from rooda.git.restore import Plan
+from rooda.git.retention import UNDO, Snapshot, next_undone, standing, stays
+from rooda.git.snapshots import Taker
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.report.screen import Look, Screen
-from rooda.world import person, restore
-from rooda.world.repo import Repo, position
-from rooda.world.restore import Plan
-from rooda.world.snapshots import Taker
+from rooda.world import person
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}

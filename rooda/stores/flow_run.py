@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rooda.base import files
+from rooda.git.repository import Repo
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.flow import executed
 from rooda.policy.flow_contract import Broken
@@ -16,7 +17,6 @@ from rooda.world import flow_artifacts, flow_commits, flow_world
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
-from rooda.world.repo import Repo
 
 WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}
 OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))

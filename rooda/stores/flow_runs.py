@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import UsageProblem
+from rooda.git.repository import Repo, position
 from rooda.policy.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING, STATUSES, Node
@@ -13,7 +14,6 @@ from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import STATE, STEP, Files
 from rooda.world.flow_aside import Aside
 from rooda.world.flow_commits import Logged
-from rooda.world.repo import Repo, position
 
 KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.base import files, folders
+from rooda.git.repository import Repo
 from rooda.policy.flow_labels import RUN_ID, run_folder
-from rooda.world.repo import Repo
 
 
 class Aside(NamedTuple):

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.git import command
+from rooda.git.repository import PATIENCE, Repo
+from rooda.git.work_tree import adding
 from rooda.policy import flow_messages
 from rooda.policy.flow_labels import RUNS, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import NodeFailed
 from rooda.processes.capture import Captured
-from rooda.world import git
 from rooda.world.flow_repo import marks, unstage
-from rooda.world.present import adding
-from rooda.world.repo import PATIENCE, Repo
 
 PAGE = 500  # commits asked for at once
 FEW = 300  # paths that fit into one command line
@@ -87,7 +87,7 @@ class Boundaries(NamedTuple):
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
         words += [] if verify else ["--no-verify"]
         repo, data, before = self.repo, files.to_bytes(message), marks(self.repo, self.branch)
-        done = git.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=PATIENCE)
+        done = command.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=PATIENCE)
         if done.code and marks(repo, self.branch) == before:  # a commit that was made counts, whatever a hook says
             rows = b"\n".join((done.err, done.out)).decode("utf-8", "replace").strip()
             raise NodeFailed("the commit was refused", rows[-600:] or f"git exit {done.code}")
@@ -95,7 +95,7 @@ class Boundaries(NamedTuple):
 
 def _must_add(done: Captured) -> None:
     if done.code:
-        raise NodeFailed("git can't add what changed", git.said(done))
+        raise NodeFailed("git can't add what changed", command.said(done))
 
 
 def take_back(repo: Repo, commit: str) -> None:

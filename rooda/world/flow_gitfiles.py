@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.base import files, folders
+from rooda.git.repository import Repo
 from rooda.world.flow_entry import Entry, entry, put
-from rooda.world.repo import Repo
 
 Facts = tuple[int, ...]
 HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # how one begins that git takes for one

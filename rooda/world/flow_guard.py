@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.git import command, work_tree
+from rooda.git.repository import Position, Repo, position
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, run_folder
 from rooda.policy.flow_records import Breach, Node, NodeFailed, listed
-from rooda.world import flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo, git, present
+from rooda.world import flow_gitfiles, flow_inner, flow_paths, flow_refs, flow_repo
 from rooda.world.flow_entry import Entry, entry, put
 from rooda.world.flow_gitfiles import Kept
 from rooda.world.flow_inner import Inner
 from rooda.world.flow_paths import differing
 from rooda.world.flow_refs import Refs
-from rooda.world.repo import Position, Repo, position
 
 SCRATCH = "rooda/index"  # inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
@@ -73,7 +74,7 @@ class Guard:
         if rules := flow_paths.rules([*bad, *strays]):
             links += [path for path in rules if path in bad]
             flow_paths.put_back(self._repo, before.tree, rules)
-            present.drop_ignored(self._repo, self._index)
+            work_tree.drop_ignored(self._repo, self._index)
             now = self._snapshot()
             touched, bad, strays = self._changes(before.tree, base, now, may_edit)
         made = sorted(self._bare - bare)
@@ -108,19 +109,19 @@ class Guard:
         """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
         repo = self._repo
         if not os.path.exists(self._index):
-            present.copy(os.path.join(repo.folder, "index"), self._index)
+            work_tree.copy(os.path.join(repo.folder, "index"), self._index)
         before = self._mark()
         where = (":/", f":(top,exclude,literal){repo.inside(self._run)}")
-        words = [*present.adding(repo), "--ignore-errors", "--", *where]
-        added = git.run(words, repo.top, env=repo.env, index=self._index, literal=False)
+        words = [*work_tree.adding(repo), "--ignore-errors", "--", *where]
+        added = command.run(words, repo.top, env=repo.env, index=self._index, literal=False)
         self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read
-            raise NodeFailed("the work tree can't be compared", git.said(added))
+            raise NodeFailed("the work tree can't be compared", command.said(added))
         if self._seen[1] and before == self._mark() == self._seen[0]:
             return self._seen[1]
         done = repo.ask("write-tree", index=self._index)
         if done.code:
-            raise NodeFailed("the work tree can't be compared", git.said(done))
+            raise NodeFailed("the work tree can't be compared", command.said(done))
         self._seen = (self._mark(), done.out.decode().strip())
         return self._seen[1]
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.git import work_tree
+from rooda.git.repository import Position, Repo, around, position
 from rooda.policy.flow_records import Breach, listed
-from rooda.world import flow_paths, present
-from rooda.world.repo import Position, Repo, around, position
+from rooda.world import flow_paths
 
 LINK = b"160000 "
 
@@ -86,7 +87,7 @@ def _around(repo: Repo, path: str) -> Repo:
 
 
 def _state(repo: Repo) -> State:
-    return State(position(repo), present.seen(repo, _index(repo), wary=False).tree)
+    return State(position(repo), work_tree.seen(repo, _index(repo), wary=False).tree)
 
 
 def _index(repo: Repo) -> str:

@@ -3,8 +3,8 @@
 import os
 
 from rooda.base import files, folders
-from rooda.world.present import adding
-from rooda.world.repo import Repo, listing
+from rooda.git.repository import Repo, listing
+from rooda.git.work_tree import adding
 
 
 def differing(repo: Repo, before: str, now: str) -> list[str]:

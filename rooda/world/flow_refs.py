@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.base import files, folders
+from rooda.git import command
+from rooda.git.repository import Position, Repo
 from rooda.policy.flow_records import Breach, listed
 from rooda.processes.capture import Captured
-from rooda.world import git
-from rooda.world.repo import Position, Repo
 
 _HEADS = "refs/heads"
 SPACES = (_HEADS, "refs/tags")
@@ -71,7 +71,7 @@ class Refs:
             if value.startswith(LINK):
                 self._repo.ask("symbolic-ref", name, value.removeprefix(LINK))
         told = [f"{_short(name)} ({'to ' + _brief(now[name]) if name in now else 'deleted'})" for name in wanted]
-        end = f"not all can be put back ({git.said(done)})" if done.code else "put back"
+        end = f"not all can be put back ({command.said(done)})" if done.code else "put back"
         return Breach(f"moved or deleted branches or tags; {end}: {listed(told)}")
 
     def _update(self, rows: list[str]) -> Captured:

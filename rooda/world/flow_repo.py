@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 
 from rooda.base import clock, files, folders
 from rooda.errors import Undecided, UsageProblem
+from rooda.git import command
+from rooda.git.repository import GitProblem, Repo, around, position
 from rooda.policy.flow_labels import PREFIX
-from rooda.world import git
-from rooda.world.repo import GitProblem, Repo, around, position
 
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
@@ -131,7 +131,7 @@ def check_out(repo: Repo, branch: str) -> None:
     done = repo.ask("checkout", "-q", branch)
     if done.code:
         hint = f"Commit, stash or remove what is in the way, or type: git checkout {branch}"
-        raise Undecided(f"The run's branch {branch} can't be checked out: {git.said(done)}", hint)
+        raise Undecided(f"The run's branch {branch} can't be checked out: {command.said(done)}", hint)
 
 
 def unstage(repo: Repo) -> None:
@@ -141,7 +141,7 @@ def unstage(repo: Repo) -> None:
 
 def has_hooks(repo: Repo) -> bool:
     """Could a commit change files?"""
-    said = git.run(["rev-parse", "--git-path", "hooks"], repo.top, env=repo.env, hooks=True).out
+    said = command.run(["rev-parse", "--git-path", "hooks"], repo.top, env=repo.env, hooks=True).out
     folder = os.path.join(repo.top, said.decode("utf-8", "surrogateescape").rstrip("\n"))
     try:
         names = [name for name in os.listdir(folder) if not name.endswith(".sample")]

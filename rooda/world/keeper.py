@@ -5,10 +5,10 @@ from typing import Any
 
 from rooda.base.loads import Json
 from rooda.errors import Interrupted
+from rooda.git.repository import GitProblem, around
+from rooda.git.retention import due, family
+from rooda.git.snapshots import KEEP, Taker, prune
 from rooda.policy.event_records import Emit, Event, Problem, SnapshotTaken
-from rooda.policy.snapshots import due, family
-from rooda.world.repo import GitProblem, around
-from rooda.world.snapshots import KEEP, Taker, prune
 
 
 class Keeper:

@@ -5,11 +5,11 @@ import os
 from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
-from rooda.policy.snapshots import BEFORE, Snapshot, stays
-from rooda.world import git, present, restore
-from rooda.world.repo import GitProblem, Repo, around, listing, position
-from rooda.world.restore import Plan
-from rooda.world.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index
+from rooda.git import command, restore, work_tree
+from rooda.git.repository import GitProblem, Repo, around, listing, position
+from rooda.git.restore import Plan
+from rooda.git.retention import BEFORE, Snapshot, stays
+from rooda.git.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index
 
 NO_REPOSITORY = "no git repository here"
 GOAL = "goal"
@@ -33,7 +33,7 @@ def _ours(workspace: str) -> Repo:
     repo = Repo(workspace, workspace, "", folder, folder, apart=True)
     if repo.ask("rev-parse", "--git-dir").code:
         make_home(os.path.dirname(folder))
-        git.run(["init", "-q", "--bare", folder], workspace)
+        command.run(["init", "-q", "--bare", folder], workspace)
     return repo
 
 
@@ -41,7 +41,7 @@ def tree(workspace: str) -> str:
     """The work tree as it is now as a git tree; "" where git refuses."""
     repo = _theirs(workspace) or _ours(workspace)
     try:
-        return present.seen(repo, ready_index(repo, GOAL)).tree
+        return work_tree.seen(repo, ready_index(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
 
@@ -61,7 +61,7 @@ def checkpoint(workspace: str, run: str, number: int) -> str:
 
 
 def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
-    seen, at = present.seen(repo, ready_index(repo, GOAL)), position(repo)
+    seen, at = work_tree.seen(repo, ready_index(repo, GOAL)), position(repo)
     made = Snapshot(run, GOAL, GOAL, iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble, tree=seen.tree)
     made = made._replace(commit=committed(repo, made))
     named(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
@@ -101,7 +101,7 @@ def diff(workspace: str, base: str) -> str:
         return ""
     repo = _theirs(workspace) or _ours(workspace)
     try:
-        now = present.look_now(repo, index_of(repo, GOAL)).tree
+        now = work_tree.look_now(repo, index_of(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
     done = repo.ask("diff", "--no-color", "--no-ext-diff", base, now)
@@ -111,5 +111,5 @@ def diff(workspace: str, base: str) -> str:
 def ignored(workspace: str, paths: list[str]) -> set[str]:
     """Those that git ignores."""
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
-    done = git.run(words, workspace, stdin=listing(paths)) if paths else None
+    done = command.run(words, workspace, stdin=listing(paths)) if paths else None
     return {path for path in files.to_text(done.out).split("\0") if path} if done else set()

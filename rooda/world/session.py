@@ -120,7 +120,7 @@ class Session:
         if self._hooks:
             self._events.subscribe(self._hook)
         if tenant.setup.safety == "snapshot":
-            from rooda.policy.snapshots import HEARD
+            from rooda.git.retention import HEARD
             from rooda.world.keeper import Keeper
 
             keeper = Keeper(self.ground.workspace, self.folder.run, tenant.loop, tenant.name, self.emit)

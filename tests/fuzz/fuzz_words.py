@@ -12,17 +12,18 @@ from rooda.base import text as base_text
 from rooda.cli import usage
 from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
-from rooda.policy import flow_labels, goal_score, promise, reflex_names, snapshots
+from rooda.git import retention
+from rooda.git import snapshots as taken
+from rooda.git.repository import Repo
+from rooda.policy import flow_labels, goal_score, promise, reflex_names
 from rooda.processes.capture import Captured
 from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
 from rooda.world import flow_commits, flow_repo, quota
-from rooda.world import snapshots as taken
 from rooda.world.agents import command, ender, reading, sessions, understanding
 from rooda.world.agents.reader import reader
-from rooda.world.repo import Repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
@@ -145,10 +146,10 @@ def typed_scores(data: bytes) -> None:
 
 def snapshot_message(data: bytes) -> None:
     """A snapshot's commit; what is understood, written again, is the same."""
-    found = snapshots.read(text(data))
+    found = retention.read(text(data))
     if found is not None and "\n" not in "".join(map(str, found)):
         head = f"{found.commit} {found.tree} {found.seconds}\n"
-        again = snapshots.read(head + snapshots.message(found))
+        again = retention.read(head + retention.message(found))
         assert again is not None and (again.number, again.iteration) == (found.number, found.iteration)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kit.snapshots import SAFE, moments, refs, repository, tree_of
 from kit.workspace import Workspace, until
-from rooda.policy.snapshots import Snapshot, message, next_undone, read, standing, too_many, turns
+from rooda.git.retention import Snapshot, message, next_undone, read, standing, too_many, turns
 
 
 def test_before_and_after_each_iteration(ws: Workspace) -> None:

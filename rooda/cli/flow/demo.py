@@ -10,7 +10,7 @@ from rooda.cli.demo import SOMEBODY, SUBJECT, taken
 from rooda.cli.flow import setup_text
 from rooda.cli.flow.setup_text import Plan, Probe
 from rooda.errors import OK, RoodaError, UsageProblem
-from rooda.world import git
+from rooda.git import command
 from rooda.world.agents.demo_agent import PROGRAM, TESTS
 
 SETTINGS = """\
@@ -50,10 +50,10 @@ def scaffold(folder: str) -> int:
 
 
 def _commit(folder: str) -> None:
-    env = git.with_identity(folder, os.environ)
-    failed, why = git.first_commit(folder, SUBJECT, env)
+    env = command.with_identity(folder, os.environ)
+    failed, why = command.first_commit(folder, SUBJECT, env)
     if failed:
         raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
-    if env.get("GIT_AUTHOR_NAME") == git.NOBODY["GIT_AUTHOR_NAME"]:  # the flow's own commits need a name too
+    if env.get("GIT_AUTHOR_NAME") == command.NOBODY["GIT_AUTHOR_NAME"]:  # the flow's own commits need a name too
         for key, value in SOMEBODY.items():
-            git.run(["config", f"user.{key.lower()}", value], folder)
+            command.run(["config", f"user.{key.lower()}", value], folder)

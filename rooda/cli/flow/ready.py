@@ -13,6 +13,7 @@ from rooda.cli import entrance
 from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.git.repository import Repo, listing
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
 from rooda.policy.flow_records import listed
 from rooda.processes import lock
@@ -24,7 +25,6 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.world import flow_lock, flow_native, flow_repo
 from rooda.world.flow_world import Ways
-from rooda.world.repo import Repo, listing
 
 
 class Ready(NamedTuple):

@@ -12,6 +12,7 @@ from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repositor
 from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.git.repository import Repo, position
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.processes import lock
@@ -19,7 +20,6 @@ from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo
 from rooda.world.flow_artifacts import Files
-from rooda.world.repo import Repo, position
 
 
 @click.pass_context

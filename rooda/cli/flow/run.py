@@ -13,13 +13,13 @@ from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.flow.status import tab_runs
 from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
+from rooda.git.repository import position
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.processes import lock
 from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_commits, flow_repo, person
-from rooda.world.repo import position
 
 BRANCHES = 999  # tried names
 

@@ -12,6 +12,7 @@ from rooda.cli.flow import tenant
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import where
 from rooda.errors import OK
+from rooda.git.repository import Repo
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
@@ -20,7 +21,6 @@ from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_artifacts, flow_commits, flow_repo
 from rooda.world.flow_artifacts import CONTROLLER, ORCHESTRATOR, Files
-from rooda.world.repo import Repo
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

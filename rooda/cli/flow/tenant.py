@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from rooda.base.loads import Json
 from rooda.errors import RoodaError
+from rooda.git.repository import Repo
 from rooda.processes import lock
 from rooda.world import flow_repo
 from rooda.world.flow_lock import path_in, running_name
-from rooda.world.repo import Repo
 
 if TYPE_CHECKING:
     import click

@@ -6,11 +6,11 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
+from rooda.git.restore import left_alone
 from rooda.processes import lock
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
 from rooda.world import refs
-from rooda.world.restore import left_alone
 
 
 def act(where: Where, typed: Json) -> int:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from rooda.base.loads import Json
 from rooda.cli.reflex import status
+from rooda.git.retention import POINTER
 from rooda.policy.reflex_names import is_alias
-from rooda.policy.snapshots import POINTER
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 

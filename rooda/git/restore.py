@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.base.visible import visible
-from rooda.world import git
-from rooda.world.repo import GitProblem, Repo, listing
+from rooda.git import command
+from rooda.git.repository import GitProblem, Repo, listing
 
 _GITLINK = "160000"
 
@@ -120,9 +120,9 @@ def _by_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
     """Those that the .gitignore files in this folder speak of."""
     words = [f"--git-dir={repo.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
     question = listing(f"./{row.path}" for row in rows)  # with ./ no name has a meaning; it knows no literal ones
-    said = git.run(words, rules, stdin=question, hooks=True)
+    said = command.run(words, rules, stdin=question, hooks=True)
     if said.code not in (0, 1):
-        raise GitProblem(f"it can't be told what was ignored then: {git.said(said)}")
+        raise GitProblem(f"it can't be told what was ignored then: {command.said(said)}")
     ignored = set(files.to_text(said.out).split("\0"))
     return [row for row in rows if f"./{row.path}" in ignored]
 

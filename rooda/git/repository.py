@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.errors import RoodaError
+from rooda.git import command
 from rooda.processes.capture import Captured
-from rooda.world import git
 
 PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
 PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")
@@ -42,13 +42,13 @@ class Repo(NamedTuple):
         """One git command at the top. `index` is one of our own; then nothing is shared with the person's."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.apart else []
         words = [*(_PLAIN if index else ()), *where, *args]
-        return git.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=PATIENCE)
+        return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=PATIENCE)
 
     def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
         """What git says; GitProblem if it refuses."""
         done = self.ask(*args, stdin=stdin, index=index)
         if done.code:
-            raise GitProblem(f"git {args[0]} failed in {self.top}: {git.said(done)}")
+            raise GitProblem(f"git {args[0]} failed in {self.top}: {command.said(done)}")
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
@@ -67,12 +67,12 @@ class Repo(NamedTuple):
 def around(workspace: str) -> Repo:
     """The work tree that the folder is in; GitProblem with the reason when there is none."""
     questions = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
-    done = git.run(["rev-parse", *questions], workspace)
+    done = command.run(["rev-parse", *questions], workspace)
     if done.code == 127:
         raise GitProblem("git is not on this machine", "Install git.")
     said = files.to_text(done.out).removesuffix("\n").split("\n")
     if done.code or len(said) < len(questions):
-        why = git.said(done)
+        why = command.said(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
         raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
@@ -83,7 +83,7 @@ def around(workspace: str) -> Repo:
 
 
 def _told(question: str, workspace: str) -> str:
-    return files.to_text(git.run(["rev-parse", question], workspace).out).removesuffix("\n")
+    return files.to_text(command.run(["rev-parse", question], workspace).out).removesuffix("\n")
 
 
 def position(repo: Repo) -> Position:

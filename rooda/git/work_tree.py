@@ -7,8 +7,8 @@ import os
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.world import git
-from rooda.world.repo import GitProblem, Repo, listing
+from rooda.git import command
+from rooda.git.repository import GitProblem, Repo, listing
 
 
 class Seen(NamedTuple):
@@ -40,8 +40,8 @@ def _added(repo: Repo, index: str) -> tuple[str, str, bytes]:
         partly = added.code == 1
         made = repo.ask("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
-            return files.to_text(made.out).strip(), git.said(added) if partly else "", added.out
-    raise GitProblem(f"the work tree can't be read: {git.said(made)}")
+            return files.to_text(made.out).strip(), command.said(added) if partly else "", added.out
+    raise GitProblem(f"the work tree can't be read: {command.said(made)}")
 
 
 def adding(repo: Repo) -> list[str]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.base.visible import visible
-from rooda.policy.snapshots import ROOT, Snapshot, family, folder, message, read, ref, too_many
-from rooda.world import git, present
-from rooda.world.present import Seen
-from rooda.world.repo import Repo, position
+from rooda.git import command, work_tree
+from rooda.git.repository import Repo, position
+from rooda.git.retention import ROOT, Snapshot, family, folder, message, read, ref, too_many
+from rooda.git.work_tree import Seen
 
 KEEP = 20  # runs of a family whose snapshots are kept
 NAMED = 200  # of one run have refs of their own; older ones are their ancestors
@@ -46,7 +46,7 @@ def ready_index(repo: Repo, whose: str) -> str:
 
 def committed(repo: Repo, made: Snapshot, before: str = "") -> str:
     """Its commit. A parent that is gone is left out: an agent may have deleted our refs, and let git clean up."""
-    repo, text = repo._replace(env={**(repo.env or os.environ), **git.NOBODY}), files.to_bytes(message(made))
+    repo, text = repo._replace(env={**(repo.env or os.environ), **command.NOBODY}), files.to_bytes(message(made))
     parents = [each for each in (before, made.head) if each]
     for some in (parents, parents[1:]):
         words = [word for each in some for word in ("-p", each)]
@@ -76,7 +76,7 @@ class Taker:
         self.index = ready_index(self.repo, family(*self._whose[1:]))  # an agent may have cleaned it away
         rules = files.mark(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
-        return present.seen(self.repo, self.index, wary)
+        return work_tree.seen(self.repo, self.index, wary)
 
     def keep(self, seen: Seen, iteration: int, moment: str) -> tuple[Snapshot, bool]:
         """This tree as the next snapshot of the run, and whether one was made for it: none where it is the last one."""

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
-from rooda.world import git
-from rooda.world.repo import GitProblem, Repo, around
-from rooda.world.snapshots import forget, names, place_of, tips
+from rooda.git import command
+from rooda.git.repository import GitProblem, Repo, around
+from rooda.git.snapshots import forget, names, place_of, tips
 
 HEADS = "refs/heads/"
 TRIES = 1000
@@ -39,7 +39,7 @@ def make(repo: Repo, procedure: str) -> Own:
             continue
         done = repo.ask("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
         if done.code and not os.path.lexists(own.root):
-            raise UsageProblem(f"The worktree can't be made: {git.said(done)}", "Run it without --worktree.")
+            raise UsageProblem(f"The worktree can't be made: {command.said(done)}", "Run it without --worktree.")
         if done.code == 0:
             files.folder(own.workspace)
             return own
@@ -81,7 +81,7 @@ def remove(repo: Repo, own: Own) -> str:
     place = place_of(around(own.root)).partition(":")[0]
     done = repo.ask("worktree", "remove", own.root)
     if done.code:
-        return git.said(done)
+        return command.said(done)
     if tip:
         repo.ask("update-ref", "-d", HEADS + own.branch, tip)
     forget(repo, names(repo, [tip.run for tip in tips(repo, everywhere=True) if tip.place.startswith(f"{place}:")]))
