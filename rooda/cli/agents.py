@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.base.visible import visible
@@ -16,7 +17,6 @@ from rooda.settings import tiers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
 from rooda.settings.kinds import nearest
-from rooda.world.agents import preflight
 
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.cli import kinds
@@ -10,7 +11,6 @@ from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
 from rooda.run.setup import Setup
 from rooda.settings import agents, tiers
-from rooda.world.agents import preflight
 
 
 def written_settings(patient: Patient) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.cli.options import Asked
 from rooda.cli.where import Where
@@ -11,7 +12,6 @@ from rooda.errors import OK, ConfigProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.settings import agents, shown, tiers
 from rooda.world import compose, tokens
-from rooda.world.agents import command, preflight
 
 
 def show(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:

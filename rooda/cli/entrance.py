@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.dirs import make_home
 from rooda.base.loads import Json
@@ -14,7 +15,6 @@ from rooda.report.screen import Look, Screen
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
 from rooda.world import history, orders, runfolder
-from rooda.world.agents import preflight
 
 LONGEST_WORD = 80  # that is shown of a start
 

@@ -116,9 +116,9 @@ def transcript(output: str, path: str) -> Iterator[str]:
 
 
 def _transcript(output: str, path: str) -> Iterator[str]:
-    from rooda.world.agents.gathered import Gathered
-    from rooda.world.agents.reader import is_read
-    from rooda.world.agents.reading import LONGEST, rendered
+    from rooda.agents.gathered import Gathered
+    from rooda.agents.reader import is_read
+    from rooda.agents.transcript import LONGEST, rendered
 
     try:
         found = files.lines(path, 1 << 62, LONGEST)

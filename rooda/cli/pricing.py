@@ -2,9 +2,9 @@
 
 from functools import cache
 
+from rooda.agents.prices import Prices
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
-from rooda.policy.prices import Prices
 
 
 @cache

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
+from rooda.agents.patience import until_reset
 from rooda.errors import LimitReached
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause, breaker, signalled, why_stop
@@ -28,7 +29,6 @@ from rooda.policy import goal_block
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Told
 from rooda.policy.goal_types import REVIEW, Criterion
-from rooda.policy.patience import until_reset
 from rooda.run.records import Ending
 
 

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import NamedTuple
 
+from rooda.agents.outcome import FATAL, USAGE_LIMIT
+from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import seconds, tenths
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
@@ -10,8 +12,6 @@ from rooda.kernel.run import Run
 from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
 from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded
-from rooda.policy.outcome import FATAL, USAGE_LIMIT
-from rooda.policy.patience import backoff
 from rooda.policy.spending import cause_facts, in_words
 from rooda.policy.statistics import timing
 from rooda.run.records import Ending, Gates

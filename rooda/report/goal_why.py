@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from rooda.agents.outcome import in_words
 from rooda.base.loads import Json
-from rooda.policy.outcome import in_words
 from rooda.report.why import Maker, Reason, Seen, limits, stopped
 
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}

@@ -134,7 +134,7 @@ class Fault(NamedTuple):
 
 
 def faults(record: Json) -> list[Fault]:
-    from rooda.policy.outcome import in_words
+    from rooda.agents.outcome import in_words
 
     if failed := in_words(record, _FAILED):
         return [Fault(failed)]

@@ -72,8 +72,8 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
     """For a CLI that prints records: what they say, in readable lines. A record that was read half is kept."""
     if output == "text":
         return None
-    from rooda.world.agents.gathered import Gathered
-    from rooda.world.agents.reading import LONGEST, rendered
+    from rooda.agents.gathered import Gathered
+    from rooda.agents.transcript import LONGEST, rendered
 
     into, pending = Gathered(), bytearray()
 

@@ -3,11 +3,11 @@
 import os
 from typing import Any
 
+from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
 from rooda.settings.agents import model_word
 from rooda.settings.lookup import Lookup
 from rooda.settings.restrictions import option_words
-from rooda.world.agents.reader import of_program
 
 DENIED = ("Bash",)
 

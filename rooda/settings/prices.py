@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from rooda.agents import prices
+from rooda.agents.prices import Price, Prices
 from rooda.base import files
 from rooda.base.shipped import shipped
 from rooda.errors import ConfigProblem
-from rooda.policy import prices
-from rooda.policy.prices import Price, Prices
 from rooda.settings.check import dotted
 from rooda.settings.schema import PRICE
 from rooda.settings.tiers import Settings, merge

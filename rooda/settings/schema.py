@@ -4,9 +4,9 @@ Derived from the rows: what is valid, options, environment variables, what a res
 the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
 """
 
+from rooda.agents.reader import OUTPUTS
 from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
 from rooda.settings.shapes import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
-from rooda.world.agents.reader import OUTPUTS
 
 LOOP = {
     "default_iterations": Key(

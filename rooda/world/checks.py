@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rooda.agents.context import Ground
 from rooda.base.text import plain
 from rooda.policy.event_records import Emit, GateEnded, GateStarted
 from rooda.processes import supervise
 from rooda.run.records import Command, Gate, GateResult, Gates, Ran
 from rooda.run.setup import Setup
-from rooda.world.ground import Ground
 
 
 class Manner(NamedTuple):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
+from rooda.agents.patience import backoff
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files, folders
 from rooda.errors import Interrupted
@@ -12,8 +14,6 @@ from rooda.policy.event_records import Problem
 from rooda.policy.flow_contract import Broken, unfenced
 from rooda.policy.flow_event_records import NodeAnswered
 from rooda.policy.flow_records import NodeFailed
-from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
-from rooda.policy.patience import backoff
 from rooda.run.setup import Setup
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+from rooda.agents import prices
+from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Reply
 from rooda.base import files
-from rooda.policy import goal_answer, goal_block, goal_errors, prices
+from rooda.policy import goal_answer, goal_block, goal_errors
 from rooda.policy.goal_effects import Told
-from rooda.policy.outcome import FATAL, USAGE_LIMIT, in_words
 
 TAIL = 65_536
 WORDS = {

@@ -3,9 +3,9 @@
 import os
 
 from rooda.agents.records import Agent
+from rooda.agents.reply import cut_off
 from rooda.policy.goal_effects import Told
 from rooda.world import goal_reply, runfolder
-from rooda.world.agents.understanding import cut_off
 from rooda.world.history import SessionLog
 from rooda.world.journal import NAME
 

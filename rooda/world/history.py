@@ -343,7 +343,7 @@ def _bounded(number: float) -> float:
 
 
 def _cut_off(started: Json, prices: Pricing) -> Used | None:
-    from rooda.world.agents.understanding import cut_off
+    from rooda.agents.reply import cut_off
 
     row = _call(started, started)
     tells = started.get("output", "text") != "text"

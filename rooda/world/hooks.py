@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rooda.agents.context import Ground
 from rooda.base import clock, files
 from rooda.base.loads import Json
 from rooda.policy.moments import moments
 from rooda.processes import ending, supervise
 from rooda.processes.signals import Ears, Later, Signals
 from rooda.run.setup import Hook
-from rooda.world.ground import Ground
 
 # A process of its own: the loop's never opens a connection, nor loads what that takes.
 # Its words are there for everybody to see, its environment is not; and a password goes to no other host.

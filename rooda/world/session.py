@@ -4,6 +4,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooda.agents import call as agents_call
+from rooda.agents import environment
+from rooda.agents.context import Ground
+from rooda.agents.outcome import USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, replaced, secrets
 from rooda.base.loads import Json
@@ -21,7 +25,6 @@ from rooda.policy.event_records import (
     SessionEnd,
     StateUnsaved,
 )
-from rooda.policy.outcome import USAGE_LIMIT, refusal
 from rooda.processes import detach, linux, memory, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
@@ -30,10 +33,9 @@ from rooda.processes.supervise import Tick
 from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
 from rooda.world import hooks, origin, workspaces
-from rooda.world.agents import ask, environment, evidence
+from rooda.world.agents import evidence
 from rooda.world.checks import Checker, manner_of, understood
 from rooda.world.events import Events
-from rooda.world.ground import Ground
 from rooda.world.journal import Journal
 from rooda.world.prompt_file import KeptPrompt, Measure
 from rooda.world.runfolder import RunFolder, new_id
@@ -169,18 +171,18 @@ class Session:
         replies, ran = self._ask(ready, commands)
         for place, (call, reply) in enumerate(zip(ready, replies, strict=True)):
             if self._turnstile.counted(call, reply):
-                self._limited.append(ask.transcript_name(calls[place]))
+                self._limited.append(agents_call.transcript_name(calls[place]))
                 replies[place] = NOT_ASKED
         return replies, ran
 
     def _apart(self, call: Call) -> Call:
         """The call with a name of its own for what it prints, if it is made once more."""
-        tries = self._limited.count(ask.transcript_name(call)) + 1
+        tries = self._limited.count(agents_call.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
     def _ask(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
         for call in calls:
-            transcript = os.path.join(self.folder.ready(), ask.transcript_name(call))
+            transcript = os.path.join(self.folder.ready(), agents_call.transcript_name(call))
             self.hide({**call.agent.env, **call.env})
             self.emit(
                 AgentStarted(
@@ -194,7 +196,7 @@ class Session:
             )
         self._keep_the_lock()
         self._ledger.turn()
-        agents, checks = ask.ready(calls, self.ground, self._begun), self._checker.ready(commands)
+        agents, checks = agents_call.ready(calls, self.ground, self._begun), self._checker.ready(commands)
         specs, signals = [*agents.specs, *checks], self.ground.signals
         ended = supervise.together(specs, signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])

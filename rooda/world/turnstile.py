@@ -4,14 +4,15 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
+from rooda.agents import limits
+from rooda.agents.outcome import USAGE_LIMIT
+from rooda.agents.patience import until_reset
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
-from rooda.policy.outcome import USAGE_LIMIT
-from rooda.policy.patience import until_reset
 from rooda.policy.spending import Spent, add, enough, in_words, total, uncounted
 from rooda.run.setup import Budget
-from rooda.world import history, quota
+from rooda.world import history
 
 Rest = Callable[[float, str], None]  # until when, for whom
 Warn = Callable[[str], None]
@@ -25,7 +26,7 @@ class Turnstile:
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._acting: dict[str, str] = {}  # who is asked in the place of an agent, by its name
-        self._known: dict[str, quota.Limit] = {}  # should they not be noted anywhere else
+        self._known: dict[str, limits.Limit] = {}  # should they not be noted anywhere else
         self._began, self._spent, self._earlier = clock.working(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
@@ -80,10 +81,10 @@ class Turnstile:
 
     def _choice(self, agent: Agent) -> "Choice":
         if agent.name not in self._accounts:
-            self._accounts[agent.name] = quota.account(agent)
+            self._accounts[agent.name] = limits.account(agent)
         who = self._accounts[agent.name]
         known = self._known.get(who)
-        return Choice(agent, who, max(quota.until(who), known.free_at() if known else 0.0))
+        return Choice(agent, who, max(limits.until(who), known.free_at() if known else 0.0))
 
     def counted(self, call: Call, reply: Reply) -> bool:
         """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
@@ -94,8 +95,8 @@ class Turnstile:
         if reply.outcome != USAGE_LIMIT:
             return False
         now, who = clock.now(), self._choice(call.agent).who
-        self._known[who] = quota.limit(now + until_reset(reply.reset_at, now))
-        quota.note(who, self._known[who], reply.message)
+        self._known[who] = limits.limit(now + until_reset(reply.reset_at, now))
+        limits.note(who, self._known[who], reply.message)
         return True
 
 

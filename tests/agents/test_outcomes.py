@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rooda.agents import backoff, stuck, transcript
+from rooda.agents.outcome import judge
+from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
-from rooda.policy import resets
-from rooda.policy.outcome import judge
-from rooda.world.agents import ender, readers, reading
-from rooda.world.agents.reader import OUTPUTS, PROGRAMS, reader
+from rooda.world.agents import readers
 
 GOLDEN = Path(__file__).parent / "golden"
 OUTPUT = {"qwen": "claude"}  # a CLI that prints another's records
@@ -45,7 +45,7 @@ CASES = sorted(path.relative_to(GOLDEN).as_posix()[:-4] for path in GOLDEN.glob(
 
 def facts_of(name: str) -> Facts:
     cli = name.partition("/")[0]
-    return reading.facts_of(OUTPUT.get(cli, cli), str(GOLDEN / f"{name}.out"))
+    return transcript.facts_of(OUTPUT.get(cli, cli), str(GOLDEN / f"{name}.out"))
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def test_what_came_to_an_end_is_not_waited_for() -> None:
 
 def test_a_circle_is_seen() -> None:
     """opencode that finds its context too full again and again goes round in circles; once is none."""
-    assert ender.in_circles("opencode", str(GOLDEN / "opencode/context_overflow.out"))
-    assert not ender.in_circles("opencode", str(GOLDEN / "opencode/overflow_once.out"))
-    assert not ender.in_circles("opencode", str(GOLDEN / "opencode/success.out"))
-    assert not ender.in_circles("opencode", "/nowhere")
+    assert stuck.in_circles("opencode", str(GOLDEN / "opencode/context_overflow.out"))
+    assert not stuck.in_circles("opencode", str(GOLDEN / "opencode/overflow_once.out"))
+    assert not stuck.in_circles("opencode", str(GOLDEN / "opencode/success.out"))
+    assert not stuck.in_circles("opencode", "/nowhere")
 
 
 @pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "qwen"])
@@ -148,7 +148,7 @@ def test_tries_are_counted() -> None:
 
 def test_usage_is_told_by_model() -> None:
     """gemini's small model for the way, and the one that does the work: each has its own price."""
-    shares = reading.gathered("gemini", str(GOLDEN / "gemini/success.out")).shares
+    shares = transcript.gathered("gemini", str(GOLDEN / "gemini/success.out")).shares
     assert shares == {"gemini-3.5-flash-lite": Usage(1100, 50, 200), "gemini-3.8-flash": Usage(3300, 150, 600)}
 
 
@@ -172,22 +172,22 @@ def test_reset_times() -> None:
 )
 def test_reset_times_in_words(words: str, seconds: float | None) -> None:
     """Spans in letters or in words, with all their parts."""
-    found = resets.reset_at(words, 1e9, lambda _: None)
+    found = backoff.reset_at(words, 1e9, lambda _: None)
     assert (found and round(found - 1e9, 3)) == seconds
 
 
 def test_a_reset_time_of_day() -> None:
     """`resets 3pm` and `will reset at 3pm` say the same."""
     for words in ("You've hit your limit · resets 3pm (Asia/Kolkata)", "Your limit will reset at 3pm (Asia/Kolkata)."):
-        read: list[resets.Moment] = []
-        resets.reset_at(words, 1e9, read.append)
-        assert read == [resets.Moment(0, 0, 0, 15, 0, "Asia/Kolkata")]
+        read: list[backoff.Moment] = []
+        backoff.reset_at(words, 1e9, read.append)
+        assert read == [backoff.Moment(0, 0, 0, 15, 0, "Asia/Kolkata")]
 
 
-def told(output: str, *records: dict[str, Any]) -> reading.Gathered:
-    into = reading.Gathered()
+def told(output: str, *records: dict[str, Any]) -> transcript.Gathered:
+    into = transcript.Gathered()
     for record in records:
-        reading.take_line(reader(output), json.dumps(record).encode(), into)
+        transcript.take_line(reader(output), json.dumps(record).encode(), into)
     return into
 
 
@@ -210,7 +210,7 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
     records = [json.loads(line) for line in golden.read_bytes().splitlines() if line.startswith(b"{")]
     path = tmp_path / "list.out"
     path.write_text(json.dumps(records, indent=indent))
-    found, known = (reading.facts_of("claude", str(each))._replace(noise="") for each in (path, golden))
+    found, known = (transcript.facts_of("claude", str(each))._replace(noise="") for each in (path, golden))
     assert found == known
 
 
@@ -225,7 +225,7 @@ def test_a_transcript_loads_its_own_reader_alone() -> None:
     """What a run imports: the reader of its agent, no other."""
     code = "import sys; from rooda.world.agents import reading; reading.facts_of('pi', '/nowhere'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert [name for name in loaded if ".readers." in name] == ["rooda.world.agents.readers.pi"]
+    assert [name for name in loaded if ".readers." in name] == ["rooda.agents.clis.pi"]
 
 
 def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
         {"type": "tool_use", "name": "Write", "input": {"file_path": "a.py"}}]}}  # fmt: skip
     path = tmp_path / "one.out"
     path.write_text(json.dumps(record))
-    gathered = reading.gathered("claude", str(path))
+    gathered = transcript.gathered("claude", str(path))
     assert gathered.tools == 1 and gathered.edited == {"a.py": 1}
 
 
@@ -269,7 +269,7 @@ def test_any_bytes_are_facts_or_unknown(output: str, records: list[dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "transcript")
         Path(path).write_bytes(b"\n".join([*(json.dumps(record).encode() for record in records), noise]))
-        facts = reading.facts_of(output, path)
+        facts = transcript.facts_of(output, path)
     assert facts.usage is None or (len(facts.usage) == len(Usage._fields) and min(facts.usage) >= 0)
     for ended in ("exit", "timeout", "interrupted"):
         assert judge(facts, ended, 1).kind

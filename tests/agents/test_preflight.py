@@ -5,8 +5,8 @@ import os
 import pytest
 
 from kit.workspace import Ran, Workspace, until
+from rooda.agents import environment, preflight
 from rooda.agents.records import Agent
-from rooda.world.agents import environment, preflight
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="a rule for root")
 RESULT = """\

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kit.workspace import Workspace
+from rooda.agents.prices import Price, cost, price_of
 from rooda.agents.records import Usage
 from rooda.errors import ConfigProblem
-from rooda.policy.prices import Price, cost, price_of
 from rooda.settings import tiers
 from rooda.settings.prices import prices_of
 from rooda.settings.schema import PRICE

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rooda.agents import sessions
 from rooda.agents.records import Usage
-from rooda.world.agents import sessions
 
 ID = "1a53da0d-9ddb-4a31-bfbc-e389b8c3b00b"
 CODEX = {"input_tokens": 1300, "cached_input_tokens": 200, "cache_write_input_tokens": 0, "output_tokens": 50}

@@ -2,6 +2,7 @@
 
 import json
 
+from rooda.agents import outcome, prices, promise
 from rooda.base import files
 from rooda.cli.reflex import drafting
 from rooda.errors import ConfigProblem, UsageProblem
@@ -25,9 +26,6 @@ from rooda.policy import (
     goal_shape,
     goal_shape_text,
     goal_words,
-    outcome,
-    prices,
-    promise,
     reflex_contract,
     reflex_rules,
     reflex_sections,

@@ -3,6 +3,7 @@
 import json
 import os
 
+from rooda.agents import limits
 from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.follow import show
@@ -21,7 +22,7 @@ from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened
-from rooda.world import quota, tokens
+from rooda.world import tokens
 from rooda.world.history import last_limits, parsed, used
 from rooda.world.runfolder import is_id
 from tests.fuzz.fuzz_room import put, room, text
@@ -179,9 +180,9 @@ def ledger(data: bytes) -> None:
 def quota_file(data: bytes) -> None:
     """When an account may be asked again: a time, or nothing is known."""
     os.environ["ROODA_STATE_HOME"] = os.path.join(room(), "quota")
-    path = quota._path("claude (subscription)")
+    path = limits._path("claude (subscription)")
     put(os.path.relpath(path, room()), data)
-    assert isinstance(quota.until("claude (subscription)"), float)
+    assert isinstance(limits.until("claude (subscription)"), float)
 
 
 def token_cache(data: bytes) -> None:

@@ -6,6 +6,9 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 
+from rooda.agents import command, limits, promise, reply, sessions, stuck
+from rooda.agents import transcript as agents_transcript
+from rooda.agents.reader import reader
 from rooda.agents.records import Agent
 from rooda.base import clock, files
 from rooda.base import text as base_text
@@ -15,15 +18,13 @@ from rooda.errors import PromptProblem, UsageProblem
 from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
-from rooda.policy import flow_labels, goal_score, promise, reflex_names
+from rooda.policy import flow_labels, goal_score, reflex_names
 from rooda.processes.capture import Captured
 from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
-from rooda.world import flow_commits, flow_repo, quota
-from rooda.world.agents import command, ender, reading, sessions, understanding
-from rooda.world.agents.reader import reader
+from rooda.world import flow_commits, flow_repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
@@ -36,13 +37,13 @@ def transcript(output: str) -> Callable[[bytes], None]:
 
     def read(data: bytes) -> None:
         path = put("transcript.out", data)
-        facts = reading.facts_of(output, path)
+        facts = agents_transcript.facts_of(output, path)
         assert all(number >= 0 for number in facts.usage or ())
         assert isinstance(facts.session, str) and isinstance(facts.model, str) and isinstance(facts.final, str)
-        understanding.printed(path)
-        ended = ender.ender(output, path)
+        reply.printed(path)
+        ended = stuck.ender(output, path)
         assert ended is None or ended() in (True, False)
-        ender.in_circles(output, path)
+        stuck.in_circles(output, path)
         claims = promise.claims(facts.final.encode("utf-8", "replace").split(b"\n"))
         assert promise.verdict(claims, b"") in ("", "SUCCESS", "FAILURE")
         if len(data) < 2048:
@@ -102,7 +103,7 @@ def since(data: bytes) -> None:
 
 def reset_time(data: bytes) -> None:
     """When a usage limit ends: a moment that can be waited for and written down, or nothing."""
-    moment = quota.reset_in(seen(data))
+    moment = limits.reset_in(seen(data))
     if moment is not None:
         assert clock.moment(clock.rfc3339_local(moment)) is not None
         clock.rfc3339(moment)

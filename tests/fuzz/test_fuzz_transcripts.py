@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from rooda.agents import promise, reader, transcript
 from rooda.base import files
-from rooda.policy import promise
-from rooda.world.agents import reader, reading
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 OUTPUTS = ["text", *reader.OUTPUTS, "none such"]
@@ -57,7 +56,7 @@ def folder() -> Iterator[str]:
 def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
     """The lines in which a promise is looked for, as `understanding` takes them."""
     if reader.is_read(output):
-        return iter(reading.facts_of(output, path, limit).final.encode("utf-8", "replace").split(b"\n"))
+        return iter(transcript.facts_of(output, path, limit).final.encode("utf-8", "replace").split(b"\n"))
     return files.lines(path, limit)
 
 

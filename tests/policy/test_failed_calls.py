@@ -2,9 +2,9 @@
 
 import pytest
 
+from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
 from rooda.cli.reflex import effects
-from rooda.policy.outcome import in_words
 from rooda.report import lines
 from rooda.world import flow_calls, goal_reply
 

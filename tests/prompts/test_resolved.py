@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kit.shipped_prompts import procedures, prompt
+from rooda.agents import promise
 from rooda.base import files
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
-from rooda.policy import promise
 from rooda.prompting.assemble import assemble
 from rooda.prompting.substitute import substitute
 from rooda.settings import resolve

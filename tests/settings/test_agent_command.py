@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.tiers import Tiers
+from rooda.agents.command import argv, describe
 from rooda.agents.records import Agent
 from rooda.settings import agents
-from rooda.world.agents.command import argv, describe
 
 
 def words(command: str, prompt: str | None = None, model: str = "", way: str = "stdin") -> list[str]:

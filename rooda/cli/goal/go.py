@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from rooda.agents.reader import reader
 from rooda.base import files
 from rooda.cli.goal.ready import Ready
 from rooda.cli.where import Where
@@ -23,7 +24,6 @@ from rooda.run.records import Ending
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
-from rooda.world.agents.reader import reader
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
 from rooda.world.session import Session, Tenant

@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from rooda.agents import prices
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.cli import entrance, options
@@ -10,7 +11,6 @@ from rooda.cli.options import Asked
 from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
-from rooda.policy import prices
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.run.setup import Setup

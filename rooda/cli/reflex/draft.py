@@ -1,5 +1,6 @@
 """`--draft`: one agent call that proposes rules for a task."""
 
+from rooda.agents.outcome import in_words
 from rooda.agents.records import Call
 from rooda.base import files
 from rooda.base.shipped import shipped
@@ -8,7 +9,6 @@ from rooda.cli.reflex.drafting import Drafted
 from rooda.cli.reflex.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
-from rooda.policy.outcome import in_words
 from rooda.processes.signals import Signals
 from rooda.prompting.substitute import substitute
 from rooda.run.setup import Setup

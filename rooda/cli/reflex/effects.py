@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from rooda.agents.outcome import in_words
+from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.shipped import shipped
@@ -13,8 +15,6 @@ from rooda.loops import reflex_events
 from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.policy.event_records import QuestionAnswered, QuestionAsked
-from rooda.policy.outcome import in_words
-from rooda.policy.patience import backoff
 from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexRestored
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rooda.agents.reader import PROGRAMS, of_program
 from rooda.base import clock, files
 from rooda.base.loads import Json
 from rooda.errors import RoodaError
@@ -13,7 +14,6 @@ from rooda.processes import ending, ourselves, supervise, table
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Done, Spec, Tick
 from rooda.world import journal, runfolder
-from rooda.world.agents.reader import PROGRAMS, of_program
 
 PATIENCE = 120.0  # seconds for one run
 READY = 15.0  # seconds for the server

@@ -1,9 +1,9 @@
 """What the log keeps of a call: its facts, and of a failed one enough that its transcript can wait."""
 
+from rooda.agents import command
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
 from rooda.policy.event_records import AgentEnded
-from rooda.world.agents import command
 
 KEPT = 500  # characters, at the beginning and at the end
 _READ_ONLY = (

@@ -8,9 +8,9 @@ import subprocess
 import time
 from typing import Any, NamedTuple
 
+from rooda.agents import sessions, transcript
 from rooda.modelserver.scenario import Json
 from rooda.modelserver.server import ModelServer
-from rooda.world.agents import reading, sessions
 
 from ..processes import marked
 from ..workspace import Running, Workspace, until
@@ -117,7 +117,7 @@ def _kept(ws: Workspace, cli: str) -> int:
     """Tokens of output in the file of its session."""
     output = record.agent(cli, "")[1]["output"]
     (started,) = (event for event in ws.events() if event["event"] == "agent.started")
-    session = reading.facts_of(output, started["transcript"]).session
+    session = transcript.facts_of(output, started["transcript"]).session
     total = sessions.total(sessions.spent(output, session, {"HOME": ws.home}))
     return total.output if total else 0
 

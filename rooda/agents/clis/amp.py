@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rooda.world.agents.reader import Reader
+from rooda.agents.reader import Reader
 
 
 def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:

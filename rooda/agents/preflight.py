@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from rooda.agents import command, environment
+from rooda.agents.reader import of_program
 from rooda.agents.records import Agent, Prompt
 from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
-from rooda.world.agents import command, environment
-from rooda.world.agents.reader import of_program
 
 ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
 SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
@@ -107,7 +107,7 @@ def lines(agent: Agent, program: str) -> list[str]:
 
 def version_of(agent: Agent, program: str) -> str:
     """Only a program that bears the agent's name is asked: nobody knows what another would do with the question."""
-    from rooda.world.agents import versions  # and with it all that starts processes: a dry-run may do without
+    from rooda.agents import versions  # and with it all that starts processes: a dry-run may do without
 
     option = agent.version if os.path.basename(program) == agent.name else ""
     return versions.version_of(program, option, environ(agent))

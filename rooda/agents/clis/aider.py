@@ -3,9 +3,9 @@
 import math
 import re
 
+from rooda.agents.gathered import Gathered, money, number
+from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
-from rooda.world.agents.gathered import Gathered, money, number
-from rooda.world.agents.reader import Reader
 
 _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*([\d.]+[kM]?) received\.")
 _COST = re.compile(r"\$([\d.]+) session")

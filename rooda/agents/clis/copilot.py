@@ -1,9 +1,9 @@
 """copilot's --output-format json. It tells no tokens; the file of its session does."""
 
+from rooda.agents.gathered import Gathered, inner, number
+from rooda.agents.reader import Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, number
-from rooda.world.agents.reader import Powerless, Reader, SessionFiles
 
 
 def take(record: Json, into: Gathered) -> None:

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from rooda.agents import promise
+from rooda.agents.environment import inherited
+from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
 from rooda.base import files
 from rooda.base.loads import Json
-from rooda.policy import promise
 from rooda.processes.supervise import Done
-from rooda.world.agents.environment import inherited
-from rooda.world.agents.reader import reader
 
 if TYPE_CHECKING:
-    from rooda.policy import prices
-    from rooda.world.agents.gathered import Gathered
+    from rooda.agents import prices
+    from rooda.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its end
 KILLED = Done(137, 0.0, "interrupted")
@@ -35,7 +35,7 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
         limit=limits.get(done.ended, 0.0),
     )
     if done.ended == "not-started":
-        from rooda.policy.outcome import PASSING
+        from rooda.agents.outcome import PASSING
 
         return reply._replace(retryable=done.errno in PASSING)
     if call.agent.output == "text":
@@ -75,16 +75,16 @@ def cut_off(started: Json, agent: Agent, answer: bool = False) -> Reply:
 
 
 def _reset_in(text: str) -> float | None:
-    from rooda.world import quota
+    from rooda.agents import limits
 
-    return quota.reset_in(text)
+    return limits.reset_in(text)
 
 
 def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
-    from rooda.policy.outcome import USAGE_LIMIT, judge
-    from rooda.world.agents import reading
+    from rooda.agents import transcript
+    from rooda.agents.outcome import USAGE_LIMIT, judge
 
-    gathered = reading.gathered(call.agent.output, reply.transcript)
+    gathered = transcript.gathered(call.agent.output, reply.transcript)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
@@ -115,8 +115,7 @@ def _used(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
 ) -> tuple[Usage | None, str, "prices.Cost"]:
     """As the transcript has it; what that leaves open, the file of the session may know."""
-    from rooda.policy import prices
-    from rooda.world.agents import sessions
+    from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model
     if facts.usage is None or not (model or shares or call.agent.model):

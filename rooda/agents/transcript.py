@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from rooda.agents.gathered import Gathered
+from rooda.agents.reader import Reader, reader
 from rooda.agents.records import Facts
 from rooda.base import files
 from rooda.base.loads import Json, loads
-from rooda.world.agents.gathered import Gathered
-from rooda.world.agents.reader import Reader, reader
 
 LONGEST = 4_194_304  # of a longer line only the beginning is read, and that is no JSON
 

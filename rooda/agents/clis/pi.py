@@ -1,9 +1,9 @@
 """pi's --mode json. Each assistant message carries its own usage."""
 
+from rooda.agents.gathered import Gathered, inner, listed, money, number
+from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, listed, money, number
-from rooda.world.agents.reader import Reader
 
 
 def take(record: Json, into: Gathered) -> None:

@@ -1,10 +1,10 @@
 """droid's exec -o stream-json; its -o json is one object of claude's shape."""
 
+from rooda.agents.clis import claude
+from rooda.agents.gathered import Gathered, inner, number
+from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, number
-from rooda.world.agents.reader import Reader
-from rooda.world.agents.readers import claude
 
 EDITING = ("Create", "Edit", "MultiEdit", "ApplyPatch")
 

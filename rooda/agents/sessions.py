@@ -11,11 +11,11 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from rooda.agents.gathered import Gathered
+from rooda.agents.reader import NEWEST, SessionFiles, reader
 from rooda.agents.records import Usage
 from rooda.base import files
 from rooda.base.loads import loads
-from rooda.world.agents.gathered import Gathered
-from rooda.world.agents.reader import NEWEST, SessionFiles, reader
 
 LARGEST = 67_108_864  # bytes of a session that are read; of a larger one nothing is
 LONGEST = 4_194_304

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable
 
+from rooda.agents.reader import reader
 from rooda.base import clock, files
 from rooda.processes import ending
 from rooda.processes.supervise import Tick
-from rooda.world.agents.reader import reader
 
 _LONGEST = 4_194_304
 LOOK = 2.0  # seconds between looks
@@ -59,7 +59,7 @@ class Circles:
 
 def in_circles(output: str, transcript: str) -> bool:
     """Was the context too full again and again, with nothing done in between?"""
-    from rooda.world.agents import reading
+    from rooda.agents import transcript as agents_transcript
 
-    rounds: int = reading.gathered(output, transcript, _RECENT).memory.get("overflows", 0)
+    rounds: int = agents_transcript.gathered(output, transcript, _RECENT).memory.get("overflows", 0)
     return rounds >= ROUNDS

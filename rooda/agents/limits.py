@@ -7,13 +7,13 @@ import json
 import os
 from typing import NamedTuple
 
+from rooda.agents import preflight
+from rooda.agents.backoff import reset_at
+from rooda.agents.patience import free_at
 from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
 from rooda.base.loads import Json
-from rooda.policy.patience import free_at
-from rooda.policy.resets import reset_at
 from rooda.processes import identity
-from rooda.world.agents import preflight
 
 
 def reset_in(text: str) -> float | None:

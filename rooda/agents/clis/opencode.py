@@ -4,10 +4,10 @@ When the context is full, it lets a model sum up what was said, says so in a syn
 of the summary is not the run's. If what is left is still too much, it does the same again, for ever.
 """
 
+from rooda.agents.gathered import Gathered, inner, money, number
+from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, money, number
-from rooda.world.agents.reader import Reader
 
 EDITING = ("write", "edit", "patch", "multiedit")
 OVERFLOW = "ContextOverflowError"

@@ -1,9 +1,9 @@
 """codex's exec --json."""
 
+from rooda.agents.gathered import Gathered, inner, listed, number
+from rooda.agents.reader import NEWEST, Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, listed, number
-from rooda.world.agents.reader import NEWEST, Powerless, Reader, SessionFiles
 
 
 def take(record: Json, into: Gathered) -> None:

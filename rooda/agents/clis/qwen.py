@@ -1,9 +1,9 @@
 """qwen prints claude's records: its table has `output = "claude"`. Its session files are its own."""
 
+from rooda.agents.gathered import Gathered, inner, number
+from rooda.agents.reader import Reader, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.gathered import Gathered, inner, number
-from rooda.world.agents.reader import Reader, SessionFiles
 
 
 def _session(record: Json, into: Gathered) -> None:

@@ -5,15 +5,15 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from rooda.agents import command, preflight, stuck
+from rooda.agents.context import Ground
+from rooda.agents.environment import without
+from rooda.agents.outcome import CONTEXT
+from rooda.agents.reader import reader
 from rooda.agents.records import Call, Reply
+from rooda.agents.reply import understood
 from rooda.base import files
-from rooda.policy.outcome import CONTEXT
 from rooda.processes import supervise
-from rooda.world.agents import command, ender, preflight
-from rooda.world.agents.environment import without
-from rooda.world.agents.reader import reader
-from rooda.world.agents.understanding import understood
-from rooda.world.ground import Ground
 
 Note = Callable[[int, str], None]  # pid, command
 
@@ -30,7 +30,7 @@ def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
     """Failure, timeout and interruption are results, not exceptions. Who would refuse its prompt is not started."""
     problems = [preflight.excess_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
-    circles = ender.Circles()
+    circles = stuck.Circles()
     specs = [_spec(call, ground, note, circles) for call in fitting]
     tick = circles.over(ground.tick) if any(reader(call.agent.output).circles for call in fitting) else ground.tick
 
@@ -41,7 +41,7 @@ def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
     return Round(specs, tick, replies)
 
 
-def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> supervise.Spec:
+def _spec(call: Call, ground: Ground, note: Note, circles: stuck.Circles) -> supervise.Spec:
     argv = _argv(call)
     transcript, opened = ground.folder.output(transcript_name(call))
     errors = -1
@@ -67,7 +67,7 @@ def _spec(call: Call, ground: Ground, note: Note, circles: ender.Circles) -> sup
         stop=stop,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
-        finished=ender.ender(call.agent.output, transcript),
+        finished=stuck.ender(call.agent.output, transcript),
         note=noted,
         held=not ground.marked,
     )

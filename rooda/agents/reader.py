@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from rooda.agents.gathered import Gathered
     from rooda.base.loads import Json
-    from rooda.world.agents.gathered import Gathered
 
 # The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.
 OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")
@@ -71,5 +71,5 @@ def of_program(program: str) -> Reader:
 def _loaded(name: str) -> Reader:
     import importlib
 
-    found: Reader = importlib.import_module(f"rooda.world.agents.readers.{name}").READER
+    found: Reader = importlib.import_module(f"rooda.agents.clis.{name}").READER
     return found

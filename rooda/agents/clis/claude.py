@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from rooda.agents.clis import qwen
+from rooda.agents.command import said, value
+from rooda.agents.gathered import Gathered, inner, listed, money, number
+from rooda.agents.reader import Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.loads import Json
-from rooda.world.agents.command import said, value
-from rooda.world.agents.gathered import Gathered, inner, listed, money, number
-from rooda.world.agents.reader import Powerless, Reader, SessionFiles
-from rooda.world.agents.readers import qwen
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
 OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage
