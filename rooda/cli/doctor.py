@@ -18,8 +18,8 @@ from rooda.git import command
 from rooda.git.repository import GitProblem, around
 from rooda.processes import table
 from rooda.report.window import is_terminal
+from rooda.run import tokens
 from rooda.settings import tiers
-from rooda.world import tokens
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes

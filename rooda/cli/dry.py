@@ -10,8 +10,9 @@ from rooda.cli.options import Asked
 from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
 from rooda.loops.procedure.model import Procedure
+from rooda.run import tokens
 from rooda.settings import agents, shown, tiers
-from rooda.world import compose, tokens
+from rooda.world import compose
 
 
 def show(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:

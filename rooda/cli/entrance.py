@@ -12,9 +12,9 @@ from rooda.errors import Undecided
 from rooda.processes import identity, lock, survivors
 from rooda.report.lines import warning
 from rooda.report.screen import Look, Screen
+from rooda.run import folder, history, orders
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
-from rooda.world import history, orders, runfolder
 
 LONGEST_WORD = 80  # that is shown of a start
 
@@ -105,7 +105,7 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
     """Nobody of an earlier run may go on beside this one."""
-    found = survivors.end(held.before, runfolder.is_id)
+    found = survivors.end(held.before, folder.is_id)
     if found is None:
         return
     who = ", ".join(found.commands) or "its agent"

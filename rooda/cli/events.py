@@ -14,7 +14,7 @@ from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
 from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
-from rooda.world import runfolder
+from rooda.run import folder as run_folder
 
 
 @click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")
@@ -40,7 +40,7 @@ def events(ctx: click.Context, /, name: str | None, since: str | None, schema: b
 
 def _from(moment: str, workspace: str, name: str | None, iteration: int | None) -> None:
     """Run by run, oldest first."""
-    for folder in runfolder.all_of(workspace, name):
+    for folder in run_folder.all_of(workspace, name):
         for record in _told(folder):
             if record["ts"][:19] >= moment[:19] and iteration in (None, record.get("display")):
                 click.echo(json.dumps(record, ensure_ascii=False))

@@ -12,9 +12,9 @@ from rooda.cli.keys import keys
 from rooda.report.lines import LEVELS, lines
 from rooda.report.tail import Tail
 from rooda.report.why import CUT_OFF
-from rooda.world import runfolder
-from rooda.world.history import following
-from rooda.world.journal import NAME
+from rooda.run import folder as run_folder
+from rooda.run.history import following
+from rooda.run.journal import NAME
 
 
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
@@ -31,7 +31,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 
 def say_cut_off(folder: str) -> None:
     """Of a run whose log has no end, and that nobody can go on with but a resume."""
-    name = runfolder.named(os.path.basename(folder))
+    name = run_folder.named(os.path.basename(folder))
     click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
 
 

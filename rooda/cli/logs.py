@@ -18,7 +18,8 @@ from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.processes import lock
 from rooda.report.lines import LEVELS
-from rooda.world import history, journal, runfolder
+from rooda.run import folder as run_folder
+from rooda.run import history, journal
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
@@ -32,7 +33,7 @@ from rooda.world import history, journal, runfolder
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
     """The latest run here, or the latest of NAME: its lines with their times, and where its transcripts lie."""
     workspace = where(ctx).workspace
-    folder = runfolder.latest(workspace, name)
+    folder = run_folder.latest(workspace, name)
     if folder is None:
         say_none_noted(where(ctx), name)
         return OK
@@ -63,7 +64,7 @@ def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: 
 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
     """The newest session of the run that made this iteration; `alone`: only this one. UsageProblem if none did."""
-    name = runfolder.named(os.path.basename(folder))
+    name = run_folder.named(os.path.basename(folder))
     newest = history.SessionLog(os.path.join(folder, journal.NAME)).look()
     last = 0
     for session in [newest] if alone else reversed(history.sessions(workspace, name, newest.loop)):

@@ -9,9 +9,9 @@ from rooda.cli import kinds
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.where import Where, a_name, above
 from rooda.errors import RoodaError, UsageProblem
+from rooda.run import folder
 from rooda.settings import procedures, tiers
 from rooda.settings.kinds import nearest
-from rooda.world import runfolder
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def loop_of(here: Where, word: str) -> str:
     """The loop that a person means: by its name, or by that of one of its runs in `.rooda/runs`."""
     name = a_name(word)
-    is_run = runfolder.is_id(name) and os.path.isdir(os.path.join(here.workspace, runfolder.RUNS, name))
-    return runfolder.named(name) if is_run else name
+    is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
+    return folder.named(name) if is_run else name
 
 
 def kind_of(here: Where, name: str) -> str:
@@ -62,11 +62,11 @@ def say_above(workspace: str) -> None:
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
     runs = _runs(here)
-    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(runfolder.named, runs), *runs]))
+    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(folder.named, runs), *runs]))
 
 
 def _runs(here: Where) -> list[str]:
-    return [os.path.basename(path) for path in runfolder.all_of(here.workspace, None)]
+    return [os.path.basename(path) for path in folder.all_of(here.workspace, None)]
 
 
 def _procedures(here: Where) -> list[str]:
@@ -80,7 +80,7 @@ def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["
     """Offer the loops that have left something here, of any kind; runs too, once the first digit is typed."""
     here = place_of_tab(ctx)
     runs = _runs(here)
-    loops = dict.fromkeys(map(runfolder.named, runs), "a loop")
+    loops = dict.fromkeys(map(folder.named, runs), "a loop")
     for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace)):
         loops[loop.name] = _noun(loop)
     return items(sorted(loops.items()) + [(run, "a run") for run in runs if incomplete[:1].isdigit()], incomplete)

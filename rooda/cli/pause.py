@@ -8,7 +8,7 @@ from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.processes import lock, signals, table
-from rooda.world import orders, runfolder
+from rooda.run import folder, orders
 
 PATIENCE = 100  # looks
 LOOK = 0.02  # seconds between two
@@ -37,7 +37,7 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     """Has a person ordered it to pause? Does it stand still, by that or by Ctrl+Z?"""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
-    ordered = isinstance(run, str) and orders.of(runfolder.folder_of(workspace, run)).get("order") == orders.PAUSE
+    ordered = isinstance(run, str) and orders.of(folder.folder_of(workspace, run)).get("order") == orders.PAUSE
     return ordered, table.is_stopped(pid)
 
 

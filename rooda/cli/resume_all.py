@@ -13,11 +13,11 @@ from rooda.cli.gate import ERROR, WARNING
 from rooda.cli.kinds import Loop
 from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
-from rooda.policy.cut_off import cut_off
 from rooda.processes import capture, lock, ourselves
 from rooda.processes.guardian import MANAGER
 from rooda.processes.signals import Haste
-from rooda.world import history, orders, origin, workspaces
+from rooda.run import history, orders, origin, workspaces
+from rooda.run.cut_off import cut_off
 
 PATIENCE = 120.0  # seconds in which a run must have begun
 

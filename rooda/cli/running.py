@@ -12,7 +12,8 @@ from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.cli.where import Where
 from rooda.errors import Undecided
 from rooda.processes import lock, signals
-from rooda.world import orders, runfolder
+from rooda.run import folder as run_folder
+from rooda.run import orders
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -57,8 +58,8 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     """On record before it happens; no word takes back what stands there. One that has just begun is asked again."""
     for _ in range(PATIENCE):
         run = lock.owner(loop.lock).get("run")
-        if isinstance(run, str) and runfolder.is_id(run):
-            folder = runfolder.folder_of(workspace, run)
+        if isinstance(run, str) and run_folder.is_id(run):
+            folder = run_folder.folder_of(workspace, run)
             orders.leave(folder, word, reason) if word else orders.take_back(folder)
             return
         if not lock.is_held(loop.lock):

@@ -16,21 +16,22 @@ from rooda.kernel.run import Run
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
 from rooda.loops.procedure.model import Procedure
-from rooda.policy import agents_md, opening
-from rooda.policy.event_records import limits_of
+from rooda.policy import opening
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
+from rooda.run import gates_md, questions
+from rooda.run.event_records import limits_of
 from rooda.run.records import Gate
+from rooda.run.session import Session, Tenant
 from rooda.settings import agents, tiers
 from rooda.settings.agents import priced
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
-from rooda.world import compose, person
+from rooda.world import compose
 from rooda.world.procedure_world import world_of
-from rooda.world.session import Session, Tenant
 
 
 def start(found: "tiers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
@@ -119,7 +120,7 @@ def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
         text = compose.ordinary(f"{workspace}/AGENTS.md")
     except (OSError, ValueError):
         return ()
-    return agents_md.gates(text) or (agents_md.commands(text) if commands else ())
+    return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
 
 def locked(place: Place, screen: Screen) -> lock.Lock | None:
@@ -173,13 +174,13 @@ def _ask(state: OodaState) -> str:
     name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
     took = whole(ooda.total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
-    if person.at_terminal():
+    if questions.at_terminal():
         question = f"{found}\nResume? [Y/n] "
-        while (answer := person.typed_answer(question)) is not None:
+        while (answer := questions.typed_answer(question)) is not None:
             if way := opening.reads_as(answer):
                 return way
             question = "Please answer y (go on with it) or n (start over). Resume? [Y/n] "
-    elif (answer := person.waiting_answer()) is not None and (way := opening.reads_as(answer)):
+    elif (answer := questions.waiting_answer()) is not None and (way := opening.reads_as(answer)):
         return way
     raise Undecided(
         f"{found} Nothing was started.", f"Go on with: rooda resume {name}\nor start over with: rooda {name} --fresh"

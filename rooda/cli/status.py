@@ -19,7 +19,7 @@ from rooda.processes.signals import Signals
 from rooda.report.repaint import Repaint
 from rooda.report.status_table import Row, table
 from rooda.report.window import is_terminal
-from rooda.world import workspaces
+from rooda.run import workspaces
 
 PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal

@@ -8,7 +8,7 @@ from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.processes import lock, signals, table
-from rooda.world import orders
+from rooda.run import orders
 
 PATIENCE = 15.0  # seconds
 

@@ -7,7 +7,7 @@ import click
 
 from rooda.base import files
 from rooda.errors import OK, USAGE
-from rooda.prompting.vocabulary import ENCODINGS
+from rooda.run.vocabulary import ENCODINGS
 
 
 class Counted(NamedTuple):
@@ -35,7 +35,7 @@ def tokens(names: tuple[str, ...], encoding: str, as_json: bool, verbose: bool) 
 
     Counts are exact and offline. A "~" marks an estimate, made when tiktoken can't be used.
     """
-    from rooda.world.tokens import count
+    from rooda.run.tokens import count
 
     counted, problems = [], []
     for name in names:

@@ -19,7 +19,7 @@ from rooda.git.snapshots import Taker
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.report.screen import Look, Screen
-from rooda.world import person
+from rooda.run import questions
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
@@ -157,9 +157,9 @@ def _require_branch(repo: Repo, target: Snapshot) -> None:
 def _confirm(aim: Aim, way: _Way) -> None:
     if way.yes:
         return
-    if not person.at_terminal():
+    if not questions.at_terminal():
         raise Undecided("Nothing was changed: an undo changes files, and nobody is here to ask.", "Say it with: --yes")
-    answer = person.typed_answer(f"Put the work tree back to how it was {aim.what}? [y/N] ")
+    answer = questions.typed_answer(f"Put the work tree back to how it was {aim.what}? [y/N] ")
     if (answer or "").strip().lower() not in ("y", "yes"):
         raise Undecided("Nothing was changed.")
 

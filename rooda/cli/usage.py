@@ -14,8 +14,8 @@ from rooda.cli.names import require_known, tab_loops
 from rooda.cli.pricing import prices
 from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
-from rooda.policy.spending import Used, dollars, total
-from rooda.world import history
+from rooda.run import history
+from rooda.run.spending import Used, dollars, total
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",

@@ -54,9 +54,9 @@ def above(workspace: str) -> str:
     """What to do for who stands inside the workspace that is meant; "" if loops have run here, or none above."""
     import shlex
 
+    from rooda.run import folder as run_folder
     from rooda.settings.sources import upward
-    from rooda.world import runfolder
 
-    used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, runfolder.RUNS))]
+    used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, run_folder.RUNS))]
     here = not used or used[0] == os.path.abspath(workspace)
     return "" if here else f"Loops have run in a folder above: cd {shlex.quote(used[0])}"

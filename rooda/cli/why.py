@@ -14,8 +14,9 @@ from rooda.cli.names import say_none_noted, tab_loops
 from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.report.why import Reason, reasons
-from rooda.world import history, runfolder
-from rooda.world.journal import NAME
+from rooda.run import folder as run_folder
+from rooda.run import history
+from rooda.run.journal import NAME
 
 SHOWN = 200  # characters of a line of evidence
 LONGEST = 1_048_576  # bytes of one that are read
@@ -29,7 +30,7 @@ LONGEST = 1_048_576  # bytes of one that are read
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool) -> int:
     """Every decision of the latest run here, or of NAME's latest: the rule, and the line of the file that shows it."""
     workspace = where(ctx).workspace
-    folder = runfolder.latest(workspace, name)
+    folder = run_folder.latest(workspace, name)
     if folder is None:
         say_none_noted(where(ctx), name)
         if as_json:

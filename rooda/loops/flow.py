@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from rooda.errors import Interrupted
 from rooda.kernel.run import Run
-from rooda.policy.event_records import Problem
 from rooda.policy.flow_event_records import NodeBoundary, NodeEnded, NodeEntered
 from rooda.policy.flow_labels import label
 from rooda.policy.flow_messages import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line
@@ -25,6 +24,7 @@ from rooda.policy.flow_records import (
     NodeFailed,
     NodeState,
 )
+from rooda.run.event_records import Problem
 
 AT_LIMIT = "max iterations reached"
 

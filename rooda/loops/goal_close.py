@@ -7,11 +7,11 @@ from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal_state import COMPLETED, GoalState
 from rooda.policy import goal_answer, goal_ruling, goal_score, goal_words
-from rooda.policy.event_records import Problem
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_types import ASSUMPTION, OBSERVATION, REVIEW, Criterion
 from rooda.prompting import goal as prompts
+from rooda.run.event_records import Problem
 
 YES = ("", "y", "yes")
 

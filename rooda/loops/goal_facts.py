@@ -6,9 +6,9 @@ from rooda.policy import goal_types
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_event_records import IterationEnded, IterationStarted, RunEnded
 from rooda.policy.goal_words import WORKFLOW_NAMES
-from rooda.policy.spending import cause_facts
 from rooda.prompting import goal as prompts
 from rooda.run.records import Ending
+from rooda.run.spending import cause_facts
 
 
 def opening(state: GoalState) -> IterationStarted:

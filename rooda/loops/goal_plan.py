@@ -6,13 +6,13 @@ from typing import NamedTuple
 from rooda.agents.patience import until_reset
 from rooda.errors import Interrupted, RoodaError, Undecided
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_shape, goal_words
-from rooda.policy.event_records import Problem
 from rooda.policy.goal_effects import GoalWorld, Told
 from rooda.policy.goal_plan import Plan, Step
 from rooda.policy.goal_score import Scores
 from rooda.policy.goal_shape import Shape
 from rooda.policy.goal_types import Criterion
 from rooda.prompting import goal as prompts
+from rooda.run.event_records import Problem
 from rooda.run.setup import Budget
 
 TRIES = 2

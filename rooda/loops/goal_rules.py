@@ -7,7 +7,7 @@ from rooda.policy import goal_errors
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import Finding, Told
 from rooda.policy.goal_types import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
-from rooda.policy.spending import add
+from rooda.run.spending import add
 
 
 def with_step(state: GoalState) -> GoalState:

@@ -10,11 +10,11 @@ from rooda.loops.goal_rules import paid, runnable
 from rooda.loops.goal_state import Brief, GoalState, money
 from rooda.policy import goal_event_records as events
 from rooda.policy import goal_plan, goal_precheck, goal_score, goal_words
-from rooda.policy.event_records import Problem
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_score import COLLEAGUE, INTENT, TOOL
 from rooda.policy.goal_types import ASSUMPTION, REVIEW, Mark
 from rooda.prompting import goal as prompts
+from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
 ROUNDS = 2  # of the intent dialogue

@@ -8,8 +8,8 @@ from rooda.policy.goal_effects import Print
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import COLLEAGUE, Scores
 from rooda.policy.goal_types import Criterion, Mark
-from rooda.policy.spending import Spent
 from rooda.run.setup import Budget
+from rooda.run.spending import Spent
 
 IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED = "in_progress", "paused", "completed", "cancelled", "failed"
 STATUSES = (IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED)

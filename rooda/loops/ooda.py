@@ -12,9 +12,9 @@ from rooda.kernel.run import Run
 from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
 from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded
-from rooda.policy.spending import cause_facts, in_words
 from rooda.policy.statistics import timing
 from rooda.run.records import Ending, Gates
+from rooda.run.spending import cause_facts, in_words
 
 RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
 STATUSES = (RUNNING, COMPLETED, ABORTED, INTERRUPTED, "paused")  # the last one is read and never written

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.loops.reflex_state import State
-from rooda.policy.event_records import Emit
 from rooda.policy.reflex_contract import STRICT
+from rooda.run.event_records import Emit
 
 
 class Query(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from rooda.policy.event_records import ABSENT, EndCause, Event, Limits
+from rooda.run.event_records import ABSENT, EndCause, Event, Limits
 
 Status = Annotated[str, "running", "complete", "max-iterations-reached", "error"]
 Sensor = Annotated[str, "pass", "fail", "pending"]

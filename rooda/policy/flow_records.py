@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rooda.base.visible import visible
-from rooda.policy.event_records import Emit
+from rooda.run.event_records import Emit
 
 NOT_ENTERED = -1
 RUNNING, COMPLETE, LIMIT, ERROR = "running", "complete", "max-iterations-reached", "error"

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.policy.event_records import Emit
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
+from rooda.run.event_records import Emit
 
 LOST = "lost"  # how a call ended after which there was no workspace any more
 

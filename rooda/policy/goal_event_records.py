@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
-from rooda.policy.event_records import ABSENT, EndCause, Event
+from rooda.run.event_records import ABSENT, EndCause, Event
 
 Shape = Annotated[str, "Tool", "Colleague", "Intent"]
 Reversibility = Annotated[str, "2A", "2B", "1"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import Cause
 from rooda.loops.procedure.model import Procedure
-from rooda.policy.event_records import Emit
+from rooda.run.event_records import Emit
 from rooda.run.records import Gate, Gates
 
 

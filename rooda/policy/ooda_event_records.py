@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from rooda.policy.event_records import ABSENT, EndCause, Ended, Event, Limits, Outcome, Promise
+from rooda.run.event_records import ABSENT, EndCause, Ended, Event, Limits, Outcome, Promise
 
 
 class Timing(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from rooda.policy.event_records import ABSENT, EndCause, Event, Limits
+from rooda.run.event_records import ABSENT, EndCause, Event, Limits
 
 Level = Annotated[str, "A", "B"]
 

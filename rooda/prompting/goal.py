@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from rooda.policy.goal_types import Criterion
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 
 Template = Callable[[str], str]
 LONGEST_TAIL = 4000

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 
 PREAMBLE = """\
 You are executing phase {{phase}} for run {{run_id}}, iteration {{iteration}}, phase level {{level}}.

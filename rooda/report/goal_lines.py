@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 
 from rooda.base.loads import Json
-from rooda.policy.spending import cause_of
 from rooda.report.goal_box import box
 from rooda.report.lines import Line, warning
+from rooda.run.spending import cause_of
 
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}

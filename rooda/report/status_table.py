@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.base.columns import columns
 from rooda.base.text import whole
-from rooda.policy.spending import dollars
+from rooda.run.spending import dollars
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")
 NUMBERS = (2, 4, 5, 6, 7, 8)

@@ -12,9 +12,9 @@ from rooda.errors import StateDamaged
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
-from rooda.policy.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.policy.goal_effects import Print
-from rooda.policy.spending import Spent, since
+from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
+from rooda.run.spending import Spent, since
 from rooda.stores.goal_place import Place, ready, tidy
 from rooda.stores.goal_seal import Seal
 

@@ -12,7 +12,7 @@ from rooda.base.text import seconds
 from rooda.errors import StateDamaged
 from rooda.kernel.store import Saved, Scope
 from rooda.loops.ooda import COMPLETED, RUNNING, STATUSES, OodaState
-from rooda.policy.event_records import Emit, StateSaved, StateUnsaved
+from rooda.run.event_records import Emit, StateSaved, StateUnsaved
 
 _json = json.JSONEncoder().encode
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)

@@ -9,7 +9,7 @@ from rooda.errors import PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.prompting.assemble import assemble, from_file
 from rooda.prompting.preamble import preamble
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 
 TICK = 0.1  # seconds; file systems' clocks are finer
 

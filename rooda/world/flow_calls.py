@@ -10,15 +10,15 @@ from rooda.agents.patience import backoff
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files, folders
 from rooda.errors import Interrupted
-from rooda.policy.event_records import Problem
 from rooda.policy.flow_contract import Broken, unfenced
 from rooda.policy.flow_event_records import NodeAnswered
 from rooda.policy.flow_records import NodeFailed
+from rooda.run.event_records import Problem
+from rooda.run.prompts import Measure
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.world.flow_artifacts import Files, put, text
 from rooda.world.flow_guard import Guard
-from rooda.world.prompt_file import Measure
-from rooda.world.session import Session
 
 ESTIMATED = ""  # no vocabulary: a quarter of the characters
 TRIES = 2

@@ -3,7 +3,7 @@
 import os
 
 from rooda.processes import lock
-from rooda.world import runfolder
+from rooda.run import folder
 
 
 def path_in(git_folder: str) -> str:
@@ -14,4 +14,4 @@ def path_in(git_folder: str) -> str:
 def running_name(path: str) -> str:
     """The run that the holder of the lock works at."""
     run = lock.owner(path).get("run")
-    return runfolder.named(run) if isinstance(run, str) else ""
+    return folder.named(run) if isinstance(run, str) else ""

@@ -10,8 +10,8 @@ from rooda.policy.flow_records import FAIL, PASS, NodeFailed
 from rooda.policy.flow_yaml import lenient
 from rooda.prompting.flow_prompts import Told
 from rooda.run.records import Command, Ran
+from rooda.run.session import Session
 from rooda.world.flow_artifacts import header, put
-from rooda.world.session import Session
 
 KEPT = 16_384  # bytes of output that go into a sensor's file
 

@@ -27,12 +27,12 @@ from rooda.policy.flow_records import (
 from rooda.policy.flow_yaml import lenient
 from rooda.prompting import flow_prompts
 from rooda.prompting.flow_prompts import Told
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.world import flow_artifacts, flow_native
 from rooda.world.flow_artifacts import ACTUATOR, CONTROLLER, RESULT, Files
 from rooda.world.flow_calls import Calls, Request
 from rooda.world.flow_guard import Guard
-from rooda.world.session import Session
 
 CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # model words of sensors, controllers, actuators
 

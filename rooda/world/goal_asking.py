@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from rooda.processes.signals import Signals
-from rooda.world import person
+from rooda.run import questions
 
 WORDS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 ASK_AGAIN = "Please answer y or n. "
@@ -17,16 +17,18 @@ class Asker:
 
     def attended(self) -> bool:
         """Is a person at a terminal, who may be asked?"""
-        return person.at_terminal() and not self._headless
+        return questions.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
         """y, n, or words that `accepts` takes; without a hint any line. None: nobody answers."""
         if self._headless:
             return None
-        terminal = person.at_terminal()
+        terminal = questions.at_terminal()
         prompt = f"{question} {hint} " if hint else f"{question} "
         while True:
-            asked = person.typed_answer(prompt, self._signals) if terminal else person.waiting_answer(self._signals)
+            asked = (
+                questions.typed_answer(prompt, self._signals) if terminal else questions.waiting_answer(self._signals)
+            )
             if asked is None:
                 return None
             word = asked.strip()

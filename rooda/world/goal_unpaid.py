@@ -5,13 +5,14 @@ import os
 from rooda.agents.records import Agent
 from rooda.agents.reply import cut_off
 from rooda.policy.goal_effects import Told
-from rooda.world import goal_reply, runfolder
-from rooda.world.history import SessionLog
-from rooda.world.journal import NAME
+from rooda.run import folder
+from rooda.run.history import SessionLog
+from rooda.run.journal import NAME
+from rooda.world import goal_reply
 
 
 def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
     """Those of the latest session that began after its state was written last, read from their transcripts."""
-    events = os.path.join(runfolder.latest(workspace, name) or "", NAME)
+    events = os.path.join(folder.latest(workspace, name) or "", NAME)
     calls = SessionLog(events).look().unsaved
     return [goal_reply.told(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]

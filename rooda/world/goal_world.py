@@ -9,19 +9,19 @@ from rooda.agents.records import Agent, Call
 from rooda.base import clock, files
 from rooda.base.shipped import shipped
 from rooda.policy import goal_errors, goal_expect, goal_words
-from rooda.policy.event_records import Problem, QuestionAnswered, QuestionAsked
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Hurt, Question, Told
 from rooda.policy.goal_event_records import CriterionVerified
 from rooda.policy.goal_files import evidence_name
 from rooda.policy.goal_plan import MustNot
 from rooda.policy.goal_types import Criterion
 from rooda.processes.regex import finds
+from rooda.run.event_records import Problem, QuestionAnswered, QuestionAsked
+from rooda.run.prompts import Measure
 from rooda.run.records import Command, Ran
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.world import foothold, goal_prints, goal_reply, refs
 from rooda.world.goal_asking import Asker
-from rooda.world.prompt_file import Measure
-from rooda.world.session import Session
 from rooda.world.watch import Watch, below, counted
 
 CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too

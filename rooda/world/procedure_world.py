@@ -7,9 +7,9 @@ from rooda.base import clock
 from rooda.errors import PromptProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
+from rooda.run.prompts import Measure
+from rooda.run.session import Session
 from rooda.world import compose
-from rooda.world.prompt_file import Measure
-from rooda.world.session import Session
 
 
 class Composer:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace, alive, until
 from rooda.processes import identity, survivors
-from rooda.world.runfolder import is_id
+from rooda.run.folder import is_id
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 RUN, OTHER = "20261118T101500Z-build-4711", "20261118T101501Z-build-4711"

@@ -13,7 +13,7 @@ import pytest
 
 from kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
 from kit.workspace import Workspace
-from rooda.policy import agents_md
+from rooda.run import gates_md
 from rooda.settings import tiers
 
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -132,7 +132,7 @@ def test_agents_md_is_short_and_its_gates_are_those_of_ci() -> None:
     """AGENTS.md fits 100 lines; rooda reads three gates out of it, and .ci/run runs the same commands."""
     text = (ROOT / "AGENTS.md").read_text()
     assert len(text.splitlines()) <= 100
-    gates = {gate.name: gate.command for gate in agents_md.gates(text)}
+    gates = {gate.name: gate.command for gate in gates_md.gates(text)}
     ci = (ROOT / ".ci" / "run").read_text()
     assert list(gates) == ["lint", "types", "tests"]
     assert f"check lint .venv/bin/{gates['lint']}\n" in ci

@@ -8,7 +8,6 @@ from rooda.cli.reflex import drafting
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.reflex_state import decoded, encoded
 from rooda.policy import (
-    agents_md,
     flow_contract,
     flow_messages,
     flow_yaml,
@@ -33,6 +32,7 @@ from rooda.policy import (
 from rooda.policy.flow_contract import Broken
 from rooda.policy.reflex_contract import Breach
 from rooda.processes.regex import search
+from rooda.run import gates_md
 from rooda.settings import flow_yaml as topology
 from rooda.world import flow_native
 from rooda.world.flow_artifacts import header, read_state
@@ -97,7 +97,7 @@ def commit_message(data: bytes) -> None:
 
 
 def agents_file(data: bytes) -> None:
-    for gate in (*agents_md.gates(text(data)), *agents_md.commands(text(data))):
+    for gate in (*gates_md.gates(text(data)), *gates_md.commands(text(data))):
         assert gate.command and "\n" not in gate.command
 
 

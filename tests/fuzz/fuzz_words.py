@@ -20,8 +20,8 @@ from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.policy import flow_labels, goal_score, reflex_names
 from rooda.processes.capture import Captured
-from rooda.prompting.substitute import substitute
 from rooda.report.tail import Tail
+from rooda.run.placeholders import substitute
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
 from rooda.world import flow_commits, flow_repo

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
 from rooda.loops.procedure.model import PHASES
-from rooda.policy import agents_md
+from rooda.run import gates_md
 from rooda.run.records import Gate
 from rooda.settings import procedures, resolve
 from rooda.settings.shown import decided, origins
@@ -130,7 +130,7 @@ def test_broken_settings_through_the_real_command(ws: Workspace, name: str) -> N
 @example(text="#" * 50_000)
 def test_any_agents_md_gives_gates_with_a_name_and_a_command(text: str) -> None:
     """Nothing in AGENTS.md is too odd to be read; each gate found has words to show and a command that stands there."""
-    for gate in agents_md.gates(text):
+    for gate in gates_md.gates(text):
         assert isinstance(gate, Gate)
         assert gate.name.strip() and gate.command.strip() == gate.command != ""
         assert gate.command in text and "\n" not in gate.command

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rooda.base.shipped import shipped
 from rooda.loops.procedure.model import PHASES
 from rooda.prompting.assemble import assemble
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 
 BUILTIN = "builtin:"
 

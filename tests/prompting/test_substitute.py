@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooda.errors import PromptProblem
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
 CALM = st.text(alphabet=st.characters(exclude_characters="{\\", exclude_categories=["Cs"]))

@@ -13,7 +13,7 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooda.prompting import vocabulary
+from rooda.run import vocabulary
 
 ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 SHA256 = {
@@ -161,7 +161,7 @@ def hook(event, arguments):
     if event.startswith("socket."):
         raise RuntimeError(event)
 sys.addaudithook(hook)
-from rooda.prompting.vocabulary import count
+from rooda.run.vocabulary import count
 print(count(b"hello world", "o200k_base"), count(b"hello world", "cl100k_base"))
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,7 +9,7 @@ import pytest
 from kit.shipped_prompts import fragments, procedures, prompt, uses
 from rooda.base.shipped import shipped
 from rooda.loops.procedure.model import PHASES
-from rooda.prompting.substitute import PLACEHOLDER
+from rooda.run.placeholders import PLACEHOLDER
 
 NAMES = [
     "bootstrap",

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from kit.shipped_prompts import fragments
-from rooda.policy import agents_md
+from rooda.run import gates_md
 from rooda.run.records import Gate
 
 PATHS = sorted(fragments())
@@ -68,5 +68,5 @@ def test_OA_015_the_gate_form_that_is_taught_is_the_one_that_is_read() -> None:
     """The example in the gates fragment, put into an AGENTS.md, is found as a gate."""
     example = re.search(r"``(.+?) ``", fragments()["act/gates.md"])
     assert example
-    found = agents_md.gates(f"# Project\n\n## Quality Gates\n\n{example[1]}\n")
+    found = gates_md.gates(f"# Project\n\n## Quality Gates\n\n{example[1]}\n")
     assert found == (Gate("tests", "make test"),)

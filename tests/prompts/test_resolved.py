@@ -10,7 +10,7 @@ from rooda.agents import promise
 from rooda.base import files
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.prompting.assemble import assemble
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
 from rooda.settings import resolve
 from rooda.settings.tiers import load
 from tests.prompts.test_builtin_procedures import user_page

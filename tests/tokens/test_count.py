@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import rooda
-from rooda.world import tokens
+from rooda.run import tokens
 
 O200K = "o200k_base"
-COUNT = "import sys; from rooda.world.tokens import count"
+COUNT = "import sys; from rooda.run.tokens import count"
 TEXT = "The quick brown fox jumps over the lazy dog.\n"
 
 
@@ -138,7 +138,7 @@ def test_surrogates_never_fail() -> None:
 def test_parallel_counters_agree_on_one_cache(cache: Path) -> None:
     """Four processes count the same texts into the same slots; all say the same, and so does the cache."""
     code = """
-from rooda.world.tokens import count
+from rooda.run.tokens import count
 for n in range(3):
     print(count(f"some words {n}" * 50, "o200k_base"))
 """

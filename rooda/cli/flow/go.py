@@ -7,21 +7,21 @@ from rooda.cli.flow.ready import Ready
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
-from rooda.policy.event_records import Problem, limits_of
 from rooda.policy.flow_event_records import RunEnded, RunResumed, RunStarted
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, REASON_OF, RUNNING, Job, NodeFailed, NodeState, listed
-from rooda.policy.spending import cause_facts
 from rooda.processes import lock
 from rooda.processes.signals import Signals
+from rooda.run.event_records import Problem, limits_of
+from rooda.run.session import Session, Tenant
+from rooda.run.spending import cause_facts
 from rooda.stores.flow_run import FlowStore, Place
 from rooda.world import flow_commits
 from rooda.world.flow_artifacts import STEP, Files
 from rooda.world.flow_commits import Boundaries
 from rooda.world.flow_guard import Guard
 from rooda.world.flow_world import world_of
-from rooda.world.session import Session, Tenant
 
 CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
 

@@ -10,7 +10,7 @@ from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.policy.flow_records import Action, Job, NodeFailed
 from rooda.processes import ourselves
 from rooda.run.records import Command
-from rooda.world.session import Session
+from rooda.run.session import Session
 
 Keys: TypeAlias = dict[str, object]
 

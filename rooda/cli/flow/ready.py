@@ -160,10 +160,10 @@ def warn_of_ignored(here: Ready) -> None:
 
 def _confirmed(listed: str) -> bool:
     """At a terminal a person may say so at once."""
-    from rooda.world import person
+    from rooda.run import questions
 
-    if not person.at_terminal():
+    if not questions.at_terminal():
         return False
     click.echo(f"The work tree has changes that are not committed:\n{listed}")
-    answer = person.typed_answer("Take them into the first commit? [y/N] ")
+    answer = questions.typed_answer("Take them into the first commit? [y/N] ")
     return (answer or "").strip().lower() in ("y", "yes")

@@ -16,10 +16,11 @@ from rooda.errors import Undecided, UsageProblem
 from rooda.git.repository import position
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.processes import lock
+from rooda.run import questions
 from rooda.settings import flow_yaml
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
-from rooda.world import flow_commits, flow_repo, person
+from rooda.world import flow_commits, flow_repo
 
 BRANCHES = 999  # tried names
 
@@ -79,11 +80,11 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
 
 def _asked_for(aside: bool) -> str:
     """The task, from whoever is there. `aside`: stdout is for programs."""
-    if person.at_terminal():
-        answer = person.typed_answer("What is the task? ")
+    if questions.at_terminal():
+        answer = questions.typed_answer("What is the task? ")
     else:
         click.echo("What is the task?", err=aside)
-        answer = person.waiting_answer()
+        answer = questions.waiting_answer()
     if not (answer or "").strip():
         hint = 'Give it one: rooda flow run "make the tests pass"'
         raise UsageProblem("A flow needs a task; nothing was started.", hint)
@@ -121,7 +122,7 @@ def _chosen(open_: list[Known], may_begin: bool, aside: bool) -> Known | None:
     while answer is not None:
         if (word := answer.strip().lower()) in answers:
             return answers[word]
-        if not person.at_terminal():
+        if not questions.at_terminal():
             break
         answer = _answer("Please answer with one of them.", aside)
     rows = [f"Go on with: rooda flow run --resume {run.id}" for run in open_]
@@ -131,7 +132,7 @@ def _chosen(open_: list[Known], may_begin: bool, aside: bool) -> Known | None:
 
 def _answer(question: str, aside: bool) -> str | None:
     click.echo(question, err=aside)
-    return person.typed_answer("> ") if person.at_terminal() else person.waiting_answer()
+    return questions.typed_answer("> ") if questions.at_terminal() else questions.waiting_answer()
 
 
 def _about(run: Known) -> str:

@@ -13,8 +13,8 @@ from rooda.cli.flow.setup_text import Plan, Probe
 from rooda.cli.where import where
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.policy.flow_labels import FLOW_FILE, RUNS
+from rooda.run import questions
 from rooda.settings import detect, flow_yaml
-from rooda.world import person
 
 INNER, OUTER = 10, 5  # iterations
 KNOWN = (
@@ -125,7 +125,7 @@ def _probe(word: str) -> Probe:
 
 def _answer(typed: Typed, question: str) -> str:
     """Empty when nobody answers, or nobody is to be asked."""
-    return "" if typed.yes else (person.typed_answer(f"{question} ") or "").strip()
+    return "" if typed.yes else (questions.typed_answer(f"{question} ") or "").strip()
 
 
 def _says_yes(typed: Typed, question: str) -> bool:

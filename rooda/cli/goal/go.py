@@ -21,12 +21,12 @@ from rooda.processes.signals import Signals
 from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.run.records import Ending
+from rooda.run.session import Session, Tenant
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied
 from rooda.world.goal_asking import Asker
 from rooda.world.goal_world import Effects, Ways
-from rooda.world.session import Session, Tenant
 from rooda.world.watch import Watch, ticking
 
 LOOKS = "polling (at least)"

@@ -13,15 +13,15 @@ from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
-from rooda.policy.event_records import Problem
 from rooda.policy.goal_event_records import RunEnded
-from rooda.policy.spending import cause_facts
 from rooda.processes import lock
 from rooda.report.goal_table import facts, lines
+from rooda.run import questions
+from rooda.run.event_records import Problem
+from rooda.run.spending import cause_facts
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
-from rooda.world import person
 
 CUT_SHORT = "Interrupted before the goal began: nothing is there to go on with"
 
@@ -85,8 +85,8 @@ def _goes_on(place: Place, typed: Json, made: Ready) -> bool:
     if state is None or typed["fresh"]:
         return False
     found = f"An unfinished goal is here: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
-    while person.at_terminal() and not made.headless:
-        answer = person.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
+    while questions.at_terminal() and not made.headless:
+        answer = questions.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
         word = (answer or "").strip().lower()[:1]
         if answer is None:
             break

@@ -10,9 +10,9 @@ from rooda.cli.where import where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.loops.reflex_state import RUNNING
 from rooda.processes import lock
+from rooda.run import questions
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import person
 
 
 @click.command(short_help="Remove the files of a loop that is over.")
@@ -24,7 +24,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
     """Remove the files of ALIAS, or of all loops that are not running. Asks first; a running loop is refused."""
     workspace = where(ctx).workspace
     if (alias is not None) == every:
-        if every or not person.at_terminal():
+        if every or not questions.at_terminal():
             raise UsageProblem("Name one loop, or say --all.", "See the names with: rooda reflex list")
         alias = _chosen(workspace)
     all_ = [Place(workspace, each) for each in reflex_files.aliases(workspace)]
@@ -55,7 +55,7 @@ def _chosen(workspace: str) -> str:
     rows = "\n".join(f"  {name}" for name in names)
     if not names:
         raise UsageProblem("There are no loops here.")
-    answer = person.typed_answer(f"Which loop?\n{rows}\nName: ")
+    answer = questions.typed_answer(f"Which loop?\n{rows}\nName: ")
     return (answer or "").strip()
 
 
@@ -68,8 +68,8 @@ def _confirm(aliases: list[str], yes: bool) -> None:
     if yes:
         return
     click.echo(f"Remove all files of {', '.join(aliases)}? [y/N] ", nl=False)
-    answer = person.typed_answer("")
-    if not person.at_terminal():
+    answer = questions.typed_answer("")
+    if not questions.at_terminal():
         click.echo(answer or "")
     if answer is None or answer.strip().lower() not in ("y", "yes"):
         raise Undecided("Not confirmed; nothing was removed.")

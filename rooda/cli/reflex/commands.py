@@ -6,8 +6,8 @@ import click
 
 from rooda.base.visible import visible
 from rooda.processes.signals import Signals
+from rooda.run import questions
 from rooda.settings.lookup import Lookup
-from rooda.world import person
 
 RUN, ASK, SKIP = "run", "ask", "skip"
 
@@ -16,8 +16,8 @@ def way_of(look: Lookup) -> str:
     """What was said; else a terminal is asked, and where nobody is nothing is run."""
     said = look.find("exec_checks")
     if said is None:
-        return ASK if person.at_terminal() else SKIP
-    return SKIP if said.value == ASK and not person.at_terminal() else str(said.value)
+        return ASK if questions.at_terminal() else SKIP
+    return SKIP if said.value == ASK and not questions.at_terminal() else str(said.value)
 
 
 class Commands:
@@ -43,5 +43,5 @@ class Commands:
     def _asked(self, commands: Sequence[str]) -> bool:
         rows = "\n".join(f"  $ {visible(line)}" for command in commands for line in command.split("\n"))
         click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
-        answer = person.typed_answer("Run them? [y/N] ", self._signals)
+        answer = questions.typed_answer("Run them? [y/N] ", self._signals)
         return answer is not None and answer.strip().lower() in ("y", "yes")

@@ -10,10 +10,10 @@ from rooda.cli.reflex.ready import Ready
 from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
 from rooda.processes.signals import Signals
-from rooda.prompting.substitute import substitute
+from rooda.run.placeholders import substitute
+from rooda.run.prompts import Measure
+from rooda.run.session import Session, Tenant
 from rooda.run.setup import Setup
-from rooda.world.prompt_file import Measure
-from rooda.world.session import Session, Tenant
 
 
 def draft(task: str, here: Where, made: Ready) -> Drafted:

@@ -14,8 +14,8 @@ from rooda.errors import RoodaError, UsageProblem
 from rooda.policy import reflex_rules
 from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria
+from rooda.run import questions
 from rooda.settings.lines import parse
-from rooda.world import person
 
 _DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")
@@ -88,13 +88,13 @@ def chosen(task: str) -> Drafted:
     name = detected(task)
     if name:
         return from_template(name)
-    if not person.at_terminal():
+    if not questions.at_terminal():
         raise UsageProblem(
             "The task does not tell what kind of artifact this is; nothing was started.",
             f"Say so with --template {'|'.join(TEMPLATES)}, or give rules of your own with --rules FILE.",
         )
     rows = "\n".join(f"  {each:<8} {template(each)['summary']}" for each in TEMPLATES)
-    while (answer := person.typed_answer(f"What kind of artifact is this?\n{rows}\nTemplate: ")) is not None:
+    while (answer := questions.typed_answer(f"What kind of artifact is this?\n{rows}\nTemplate: ")) is not None:
         if answer.strip() in TEMPLATES:
             return from_template(answer.strip())
     raise UsageProblem("No template was chosen; nothing was started.")

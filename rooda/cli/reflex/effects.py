@@ -14,20 +14,20 @@ from rooda.errors import Interrupted
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import WRITERS, State
 from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
-from rooda.policy.event_records import QuestionAnswered, QuestionAsked
 from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexRestored
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
 from rooda.report.lines import Line
 from rooda.run import records
+from rooda.run.event_records import QuestionAnswered, QuestionAsked
+from rooda.run.prompts import Measure
 from rooda.run.records import Command
+from rooda.run.session import NOT_ASKED, Session
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world import reflex_effects
-from rooda.world.prompt_file import Measure
 from rooda.world.reflex_effects import Guarded
-from rooda.world.session import NOT_ASKED, Session
 
 WORDS = {
     "timeout": "the agent took longer than {limit} s",

@@ -13,16 +13,16 @@ from rooda.kernel.run import Run
 from rooda.loops.reflex import EXIT_CODES, reflex
 from rooda.loops.reflex_state import State
 from rooda.loops.reflex_world import How
-from rooda.policy.event_records import limits_of
 from rooda.policy.reflex_event_records import RunResumed, RunStarted
 from rooda.processes import lock
 from rooda.processes.signals import Signals
+from rooda.run.event_records import limits_of
+from rooda.run.session import Session, Tenant
 from rooda.run.setup import Setup
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
 from rooda.world.reflex_effects import CAP
-from rooda.world.session import Session, Tenant
 
 
 def go(

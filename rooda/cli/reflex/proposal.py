@@ -9,7 +9,7 @@ from rooda.cli.reflex.drafting import Drafted, parsed
 from rooda.errors import Undecided, UsageProblem
 from rooda.policy.reflex_rules import LEVELS, Criteria
 from rooda.policy.reflex_score import written
-from rooda.world import person
+from rooda.run import questions
 
 LONGEST = 100  # digits of a limit that is typed; there are too many for a number
 YES, EDIT = ("y", "yes"), ("e", "edit")
@@ -72,8 +72,8 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
 
 def _asked(question: str, aside: bool) -> str | None:
     click.echo(question, nl=False, err=aside)
-    answer = person.typed_answer("")
-    if not person.at_terminal():
+    answer = questions.typed_answer("")
+    if not questions.at_terminal():
         click.echo(answer or "", err=aside)
     return None if answer is None else answer.strip().lower()
 
@@ -111,7 +111,7 @@ def edited(proposal: Proposal) -> Proposal:
 
     import tomli_w
 
-    if not (person.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+    if not (questions.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         raise Undecided("There is no editor here. Nothing was started.", "Write the rules to a file: --rules FILE")
     criteria = proposal.criteria
     draft = {
@@ -127,7 +127,7 @@ def edited(proposal: Proposal) -> Proposal:
             found: Drafted = parsed(text, "the edited draft", toml=True)
         except UsageProblem as problem:
             click.echo(f"WARNING: {problem}", err=True)
-            if not person.at_terminal() or not click.confirm("Edit it again?", err=True):
+            if not questions.at_terminal() or not click.confirm("Edit it again?", err=True):
                 raise
             text = _edit(text)
             continue

@@ -9,9 +9,9 @@ from rooda.errors import OK
 from rooda.loops.reflex_state import RUNNING, State, stopped
 from rooda.processes import lock
 from rooda.report import reflex_lines
+from rooda.run import orders
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
-from rooda.world import orders
 
 
 @click.command(short_help="End the active loop for good.")

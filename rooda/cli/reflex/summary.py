@@ -10,7 +10,7 @@ from rooda.loops.reflex_events import JUDGED
 from rooda.loops.reflex_state import RUNNING, State
 from rooda.policy import reflex_score as scoring
 from rooda.policy.reflex_event_records import RunEnded
-from rooda.policy.spending import cause_facts
+from rooda.run.spending import cause_facts
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 

@@ -13,7 +13,7 @@ from rooda.errors import RoodaError
 from rooda.processes import ending, ourselves, supervise, table
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Done, Spec, Tick
-from rooda.world import journal, runfolder
+from rooda.run import folder, journal
 
 PATIENCE = 120.0  # seconds for one run
 READY = 15.0  # seconds for the server
@@ -126,7 +126,7 @@ class Bench:
         return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
 
     def _runs(self) -> list[str]:
-        return runfolder.all_of(self.work, None)
+        return folder.all_of(self.work, None)
 
 
 def examine(name: str, table: Mapping[str, Any], folder: str, signals: Signals) -> Iterator[Check]:

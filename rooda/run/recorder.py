@@ -8,7 +8,7 @@ from rooda.errors import Interrupted
 from rooda.git.repository import GitProblem, around
 from rooda.git.retention import due, family
 from rooda.git.snapshots import KEEP, Taker, prune
-from rooda.policy.event_records import Emit, Event, Problem, SnapshotTaken
+from rooda.run.event_records import Emit, Event, Problem, SnapshotTaken
 
 
 class Keeper:

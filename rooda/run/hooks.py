@@ -13,9 +13,9 @@ from typing import Any
 from rooda.agents.context import Ground
 from rooda.base import clock, files
 from rooda.base.loads import Json
-from rooda.policy.moments import moments
 from rooda.processes import ending, supervise
 from rooda.processes.signals import Ears, Later, Signals
+from rooda.run.ended import moments
 from rooda.run.setup import Hook
 
 # A process of its own: the loop's never opens a connection, nor loads what that takes.
@@ -34,7 +34,7 @@ urllib.request.urlopen(request, timeout=float(sys.argv[1])).read()
 _BESIDE = """
 import sys
 about, *sys.path[:] = sys.argv[1:]
-from rooda.world.hooks import beside
+from rooda.run.hooks import beside
 beside(about)
 """
 SHOWN = 200  # characters of what it said

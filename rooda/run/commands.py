@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from rooda.agents.context import Ground
 from rooda.base.text import plain
-from rooda.policy.event_records import Emit, GateEnded, GateStarted
 from rooda.processes import supervise
+from rooda.run.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, Gate, GateResult, Gates, Ran
 from rooda.run.setup import Setup
 

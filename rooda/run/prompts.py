@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from rooda.agents.records import Prompt
 from rooda.base import files
-from rooda.world import tokens
-from rooda.world.runfolder import RunFolder
+from rooda.run import tokens
+from rooda.run.folder import RunFolder
 
 
 class Measure(NamedTuple):

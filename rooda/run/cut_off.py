@@ -2,7 +2,7 @@
 
 from rooda.base.loads import Json
 from rooda.errors import TERMINATED
-from rooda.policy.spending import cause_of, in_words
+from rooda.run.spending import cause_of, in_words
 
 CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
 _LIMITS = ("limit", "shared limit")

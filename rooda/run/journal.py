@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooda.base import clock, files, secrets
-from rooda.world.runfolder import RunFolder
+from rooda.run.folder import RunFolder
 
 VERSION = 1
 NAME = "events.jsonl"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Container
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.loads import Json
-from rooda.policy.event_records import Event, SessionEnd
-from rooda.world.journal import Journal
+from rooda.run.event_records import Event, SessionEnd
+from rooda.run.journal import Journal
 
 Hear: TypeAlias = Callable[[Json], None]  # the event as its line has it
 Ahead: TypeAlias = Callable[[Event], None]

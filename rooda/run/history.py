@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 from rooda.agents.records import Agent, Usage
 from rooda.base import clock, json
 from rooda.base.loads import Json, loads
-from rooda.policy.spending import Spent, Used, total
 from rooda.processes import identity
+from rooda.run import folder as run_folder
+from rooda.run.journal import NAME
 from rooda.run.setup import Budget
-from rooda.world import runfolder
-from rooda.world.journal import NAME
+from rooda.run.spending import Spent, Used, total
 
 MOST = 1e15  # of anything that is counted
 LONGEST = 4_194_304  # bytes of a line; a longer one isn't an event of ours
@@ -161,7 +161,7 @@ Logs: TypeAlias = Callable[[str], SessionLog]  # by path: a new one, or one that
 def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> list[SessionLog]:
     """Those of the run that was begun last, oldest first. No times are compared: the clock may have been set back."""
     found: list[SessionLog] = []
-    for folder in reversed(runfolder.all_of(workspace, name)):
+    for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME)).look()
         found.insert(0, session)
         if session.loop == loop and session.opening.get("event") == "run.started":
@@ -176,7 +176,7 @@ def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = Se
     part of that run. `begun`: a session that began it by its state, whatever its log says: a kill may have come
     between the two.
     """
-    for folder in reversed(runfolder.all_of(workspace, name)):
+    for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME))
         if session.run == begun:
             return session
@@ -195,9 +195,9 @@ def of_run(workspace: str, name: str, loop: str) -> list[SessionLog]:
 def used(workspace: str, name: str | None = None, since: str = "", prices: Pricing = dict) -> Iterator[Used]:
     """Every call not before `since` (as the events' `ts`), oldest first; its `run` is the session that began it."""
     begun: dict[tuple[str, str], str] = {}
-    for folder in runfolder.all_of(workspace, name):
+    for folder in run_folder.all_of(workspace, name):
         session = SessionLog(os.path.join(folder, NAME)).look()
-        loop = str(session.opening.get("loop", "")), runfolder.named(session.run)
+        loop = str(session.opening.get("loop", "")), run_folder.named(session.run)
         if session.opening.get("event") == "run.started":
             begun[loop] = session.run
         for call in session.used(prices):

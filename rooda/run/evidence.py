@@ -3,7 +3,7 @@
 from rooda.agents import command
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
-from rooda.policy.event_records import AgentEnded
+from rooda.run.event_records import AgentEnded
 
 KEPT = 500  # characters, at the beginning and at the end
 _READ_ONLY = (

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.references import MARK, referenced
-from rooda.world.runfolder import RunFolder
+from rooda.run.folder import RunFolder
 
 NAME = "start"
 

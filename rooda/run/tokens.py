@@ -6,13 +6,13 @@ A child, because the vocabulary takes about 80 MB that the loop would keep for a
 import os
 
 from rooda.base import dirs, files
-from rooda.prompting.vocabulary import ENCODINGS
+from rooda.run.vocabulary import ENCODINGS
 
 TIMEOUT = 60.0
 CHILD = """\
 import os, sys
 sys.path[:] = sys.argv[2:]
-from rooda.prompting.vocabulary import count
+from rooda.run.vocabulary import count
 os.write(1, b"%d" % count(sys.stdin.buffer.read(), sys.argv[1]))
 os._exit(0)
 """  # leaving at once spares the clean-up of 200,000 tokens

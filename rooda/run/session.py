@@ -12,7 +12,15 @@ from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, replaced, secrets
 from rooda.base.loads import Json
 from rooda.errors import TERMINATED, Interrupted
-from rooda.policy.event_records import (
+from rooda.processes import detach, linux, memory, supervise
+from rooda.processes.ledger import Ledger
+from rooda.processes.lock import Lock
+from rooda.processes.signals import Signals
+from rooda.processes.supervise import Tick
+from rooda.run import evidence, hooks, origin, workspaces
+from rooda.run.budget import Turnstile
+from rooda.run.commands import Checker, manner_of, understood
+from rooda.run.event_records import (
     AgentStarted,
     BudgetExceeded,
     Emit,
@@ -25,21 +33,12 @@ from rooda.policy.event_records import (
     SessionEnd,
     StateUnsaved,
 )
-from rooda.processes import detach, linux, memory, supervise
-from rooda.processes.ledger import Ledger
-from rooda.processes.lock import Lock
-from rooda.processes.signals import Signals
-from rooda.processes.supervise import Tick
+from rooda.run.events import Events
+from rooda.run.folder import RunFolder, new_id
+from rooda.run.journal import Journal
+from rooda.run.prompts import KeptPrompt, Measure
 from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
-from rooda.world import hooks, origin, workspaces
-from rooda.world.agents import evidence
-from rooda.world.checks import Checker, manner_of, understood
-from rooda.world.events import Events
-from rooda.world.journal import Journal
-from rooda.world.prompt_file import KeptPrompt, Measure
-from rooda.world.runfolder import RunFolder, new_id
-from rooda.world.turnstile import Turnstile
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import Herald
@@ -123,7 +122,7 @@ class Session:
             self._events.subscribe(self._hook)
         if tenant.setup.safety == "snapshot":
             from rooda.git.retention import HEARD
-            from rooda.world.keeper import Keeper
+            from rooda.run.recorder import Keeper
 
             keeper = Keeper(self.ground.workspace, self.folder.run, tenant.loop, tenant.name, self.emit)
             self._events.ahead(keeper.before, HEARD)
@@ -265,7 +264,7 @@ class Session:
 
     def _at_the_end(self) -> SessionEnd:
         """How long it ran, what refused its last call, and why a person ended it from another terminal, if one did."""
-        from rooda.world import orders
+        from rooda.run import orders
 
         told: Json = {"refused": self._refused} if self._refused else {}
         order = orders.of(self.folder.ready())

@@ -2,7 +2,7 @@
 
 from rooda.base.loads import Json
 from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
-from rooda.policy.spending import cause_of
+from rooda.run.spending import cause_of
 
 _OF_CODE = {OK: "done", FAILED: "failed", UNFINISHED: "paused", UNDECIDED: "needs_person"}
 _AT_LIMIT = {"account": ["limit"], "cost": ["budget"], "tokens": ["budget"], "time": ["budget"]}  # by kind of cause

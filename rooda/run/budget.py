@@ -10,9 +10,9 @@ from rooda.agents.patience import until_reset
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
-from rooda.policy.spending import Spent, add, enough, in_words, total, uncounted
+from rooda.run import history
 from rooda.run.setup import Budget
-from rooda.world import history
+from rooda.run.spending import Spent, add, enough, in_words, total, uncounted
 
 Rest = Callable[[float, str], None]  # until when, for whom
 Warn = Callable[[str], None]
