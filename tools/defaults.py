@@ -12,8 +12,8 @@ from making import made
 
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import Key
 from rooda.settings.toml_text import toml_value
+from rooda.settings.types import Key
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHIPPED = os.path.join(ROOT, "config", "rooda.toml")

@@ -11,12 +11,12 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.group import DASH_H
 from rooda.cli.options import tab_agents
-from rooda.cli.where import where
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.settings import tiers
+from rooda.settings import layers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
 from rooda.settings.kinds import nearest
+from rooda.settings.where import where
 
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 
@@ -29,7 +29,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
-    found = tiers.load(here.workspace, here.config)
+    found = layers.load(here.workspace, here.config)
     known = ((name, agent_named(found, name)) for name in names(found))
     rows = [_facts(name, agent, _table(found, name), here.workspace) for name, agent in known if agent]
     if as_json:
@@ -43,7 +43,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     return OK
 
 
-def _table(found: tiers.Settings, name: str) -> Json:
+def _table(found: layers.Settings, name: str) -> Json:
     table: Json = found.table("agents").get(name, {})
     return table
 
@@ -90,7 +90,7 @@ def test(ctx: click.Context, name: str) -> int:
     One line for each thing that rooda relies on; exit 1 if one of them does not hold.
     """
     here = where(ctx)
-    found = tiers.load(here.workspace, here.config)
+    found = layers.load(here.workspace, here.config)
     agent = agent_named(found, name)
     if agent is None:
         known = names(found)

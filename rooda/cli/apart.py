@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Callable
 
 from rooda.cli import kinds
-from rooda.cli.where import Where
 from rooda.git import worktrees
 from rooda.git.repository import position
 from rooda.processes import detach
 from rooda.report.lines import Line
 from rooda.report.screen import Screen
 from rooda.settings import sources
+from rooda.settings.where import Where
 
 
 def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.cli.group import DASH_H, items
-from rooda.cli.where import Where
 from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
 from rooda.errors import UsageProblem
+from rooda.settings.where import Where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -48,12 +48,12 @@ class App(click.Group):
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """Every word that may come first, and what it does."""
         from rooda.errors import RoodaError
-        from rooda.settings import procedures, tiers
+        from rooda.settings import layers, procedures
 
         words = [(name, word.help) for name, word in WORDS.items()]
         try:
             here = _where(ctx)
-            return words + procedures.summaries(tiers.load(here.workspace, here.config))
+            return words + procedures.summaries(layers.load(here.workspace, here.config))
         except RoodaError:
             return words
 
@@ -97,7 +97,7 @@ def _careful(command: click.Command) -> click.Command:
 
         @wraps(work)
         def careful(*words: Any, **options: Any) -> Any:
-            from rooda.settings.tiers import refuse_reserved
+            from rooda.settings.layers import refuse_reserved
 
             refuse_reserved(*_where(click.get_current_context()))
             return work(*words, **options)

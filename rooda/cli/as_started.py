@@ -11,12 +11,12 @@ from rooda.base.references import filled, starred
 from rooda.base.secrets import HIDDEN
 from rooda.cli import kinds
 from rooda.cli.options import is_untyped
-from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.run import history, origin
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
-from rooda.settings.shapes import PHASE, TEXTS
+from rooda.settings.types import PHASE, TEXTS
+from rooda.settings.where import Where
 
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 

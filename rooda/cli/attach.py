@@ -4,11 +4,11 @@ import click
 
 from rooda.cli.follow import follow
 from rooda.cli.running import one_running, tab_running
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.processes import lock
 from rooda.report.lines import LEVELS
 from rooda.run import folder as run_folder
+from rooda.settings.where import where
 
 
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")

@@ -6,8 +6,6 @@ from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
-from rooda.cli.pricing import prices
-from rooda.cli.where import Where
 from rooda.errors import RoodaError
 from rooda.processes import lock, table
 from rooda.report.status_table import Row, unreadable
@@ -16,6 +14,8 @@ from rooda.run.cut_off import INTERRUPTED, at_limit, standing
 from rooda.run.folder import folder_of
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
+from rooda.settings.pricing import prices
+from rooda.settings.where import Where
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 SELDOM = 10  # looks between two at those that do not run

@@ -10,7 +10,7 @@ from rooda.cli import kinds
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
 from rooda.run.setup import Setup
-from rooda.settings import agents, tiers
+from rooda.settings import agents, layers
 
 
 def written_settings(patient: Patient) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def written_settings(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
 
 
-def _written(found: tiers.Settings) -> list[str]:
+def _written(found: layers.Settings) -> list[str]:
     """The procedures that a person wrote or changed."""
     return sorted({name for layer in found.written for name in layer.table("procedures")})
 
@@ -56,7 +56,7 @@ def chosen(patient: Patient) -> Iterator[Finding]:
         yield _none_chosen(patient)
 
 
-def _setups(found: tiers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
+def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
     """Of each procedure and kind of loop that a person wrote, and of `build`; and how one is called that is refused.
 
     Procedures of a person's are looked at before, and need no second word.
@@ -97,7 +97,7 @@ def here(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
 
 
-def installed(found: tiers.Settings, workspace: str) -> Iterator[Json]:
+def installed(found: layers.Settings, workspace: str) -> Iterator[Json]:
     for name in agents.agents(found):
         agent = agents.agent_named(found, name)
         try:

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.cli.where import warned, where
+from rooda.settings.where import warned, where
 
 
 @click.group("config", invoke_without_command=True)
@@ -45,10 +45,10 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
     from rooda.cli.keys import keys
     from rooda.errors import UsageProblem
-    from rooda.settings import shown, tiers
+    from rooda.settings import layers, shown
 
     place = where(ctx)
-    found = warned(tiers.load(place.workspace, place.config))
+    found = warned(layers.load(place.workspace, place.config))
     rows = [
         row for row in shown.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]

@@ -5,13 +5,13 @@ import sys
 import click
 
 from rooda.cli import snapshots as shared
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.git import snapshots as world
 from rooda.git import work_tree
 from rooda.git.repository import Repo
 from rooda.git.retention import Turn
 from rooda.report.window import is_terminal
+from rooda.settings.where import where
 
 
 @click.command(short_help="What an iteration changed in the work tree.")

@@ -12,14 +12,14 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
-from rooda.cli.where import Where, where
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.git import command
 from rooda.git.repository import GitProblem, around
 from rooda.processes import table
 from rooda.report.window import is_terminal
 from rooda.run import tokens
-from rooda.settings import tiers
+from rooda.settings import layers
+from rooda.settings.where import Where, where
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes
@@ -58,7 +58,7 @@ def _show(found: list[Finding], good: bool) -> None:
 
 def _patient(place: Where) -> Patient:
     try:
-        found = tiers.load(place.workspace, place.config)
+        found = layers.load(place.workspace, place.config)
     except RoodaError as problem:
         return Patient(place, None, str(problem))
     return Patient(place, found, agents=tuple(installed(found, place.workspace)))

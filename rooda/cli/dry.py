@@ -7,15 +7,15 @@ import click
 from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.cli.options import Asked
-from rooda.cli.where import Where
 from rooda.errors import OK, ConfigProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.run import tokens
-from rooda.settings import agents, shown, tiers
+from rooda.settings import agents, layers, shown
+from rooda.settings.where import Where
 from rooda.world import compose
 
 
-def show(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
+def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
     """Exit 0 means: ready to run. A prompt that is too long is shown, and then refused."""
     setup = procedure.setup
     if setup.agent is None:

@@ -12,9 +12,9 @@ from rooda.cli.logs import events as told
 from rooda.cli.logs import logs
 from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
-from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.run import folder as run_folder
+from rooda.settings.where import where
 
 
 @click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")

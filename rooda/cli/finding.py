@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.loads import Json
-from rooda.cli.where import Where
-from rooda.settings import tiers
+from rooda.settings import layers
+from rooda.settings.where import Where
 
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
@@ -23,7 +23,7 @@ class Patient(NamedTuple):
     """The place that is examined; no settings where they can't be read."""
 
     where: Where
-    settings: tiers.Settings | None
+    settings: layers.Settings | None
     problem: str = ""
     agents: tuple[Json, ...] = ()  # those that are here; each was asked for its version
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooda.cli.where import Where, relocated, where
+from rooda.settings.where import Where, relocated, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -3,10 +3,10 @@
 import click
 
 from rooda.cli.options import tab_procedures
-from rooda.cli.where import warned, where
 from rooda.errors import OK
 from rooda.loops.procedure.model import PHASES, Procedure
-from rooda.settings import procedures, resolve, tiers
+from rooda.settings import layers, procedures, resolve
+from rooda.settings.where import warned, where
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 
@@ -17,7 +17,7 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 def info(ctx: click.Context, procedure: str) -> int:
     """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
     here = where(ctx)
-    found = warned(tiers.load(here.workspace, here.config))
+    found = warned(layers.load(here.workspace, here.config))
     resolved = resolve.procedure(found, procedure, {})
     own = procedures.own(found, procedure)
     click.echo("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from rooda.cli.where import where
 from rooda.errors import RoodaError, UsageProblem
+from rooda.settings.where import where
 
 
 @click.command("init")

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import Key
 from rooda.settings.toml_text import toml_value
+from rooda.settings.types import Key
 
 _HEAD = """\
 # How rooda runs its loops in this project. Every line may be left out; then the value behind it holds.

@@ -5,8 +5,8 @@ import os
 import click
 
 from rooda.base import secrets
-from rooda.cli.where import where
 from rooda.errors import RoodaError
+from rooda.settings.where import where
 
 
 def keys() -> tuple[str, ...]:
@@ -18,11 +18,11 @@ def keys() -> tuple[str, ...]:
 
 def _of_agents() -> list[dict[str, str]]:
     """Settings that can't be read give none."""
-    from rooda.settings import tiers
+    from rooda.settings import layers
 
     here = where(click.get_current_context())
     try:
-        agents = tiers.load(here.workspace, here.config).table("agents")
+        agents = layers.load(here.workspace, here.config).table("agents")
     except RoodaError:
         return []
     tables = [table.get("env") for table in agents.values() if isinstance(table, dict)]

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from rooda.cli.flow import tenant as flows
     from rooda.cli.goal import tenant as goals
     from rooda.cli.reflex import tenant as reflexes
-    from rooda.cli.where import Where
     from rooda.run.setup import Setup
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
 
 OODA = "ooda"
 KINDS = {

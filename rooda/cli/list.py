@@ -2,9 +2,9 @@
 
 import click
 
-from rooda.cli.where import warned, where
 from rooda.errors import OK
-from rooda.settings import procedures, tiers
+from rooda.settings import layers, procedures
+from rooda.settings.where import warned, where
 
 
 @click.command("list", short_help="The procedures there are.")
@@ -13,7 +13,7 @@ from rooda.settings import procedures, tiers
 def list_(ctx: click.Context, as_json: bool) -> int:
     """The procedures there are, yours and the built-in ones, with a line about each."""
     here = where(ctx)
-    found = warned(tiers.load(here.workspace, here.config))
+    found = warned(layers.load(here.workspace, here.config))
     rows = {name: procedures.summary(found, name) for name in procedures.names(found)}
     if as_json:
         import json

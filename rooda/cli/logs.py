@@ -14,12 +14,12 @@ from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
-from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.processes import lock
 from rooda.report.lines import LEVELS
 from rooda.run import folder as run_folder
 from rooda.run import history, journal
+from rooda.settings.where import where
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")

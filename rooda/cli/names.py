@@ -7,11 +7,11 @@ import click
 
 from rooda.cli import kinds
 from rooda.cli.group import items, place_of_tab
-from rooda.cli.where import Where, a_name, above
 from rooda.errors import RoodaError, UsageProblem
 from rooda.run import folder
-from rooda.settings import procedures, tiers
+from rooda.settings import layers, procedures
 from rooda.settings.kinds import nearest
+from rooda.settings.where import Where, a_name, above
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -71,7 +71,7 @@ def _runs(here: Where) -> list[str]:
 
 def _procedures(here: Where) -> list[str]:
     try:
-        return procedures.names(tiers.load(here.workspace, here.config))
+        return procedures.names(layers.load(here.workspace, here.config))
     except RoodaError:
         return []
 

@@ -11,12 +11,12 @@ from rooda.cli.group import items, place_of_tab
 from rooda.errors import UsageProblem
 from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
-from rooda.settings.shapes import PARAMETERS, Key, Option
+from rooda.settings.types import PARAMETERS, Key, Option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
 
 
 class Asked(NamedTuple):
@@ -88,10 +88,10 @@ def _tab_models(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def _settings(ctx: click.Context) -> "Settings":
-    from rooda.settings import tiers
+    from rooda.settings import layers
 
     here = place_of_tab(ctx)
-    return tiers.load(here.workspace, here.config)
+    return layers.load(here.workspace, here.config)
 
 
 _TAB = {"agent": tab_agents, "ai_cmd_alias": tab_agents, "model": _tab_models}

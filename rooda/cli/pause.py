@@ -5,10 +5,10 @@ import click
 from rooda.base import clock
 from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
-from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.processes import lock, signals, table
 from rooda.run import folder, orders
+from rooda.settings.where import where
 
 PATIENCE = 100  # looks
 LOOK = 0.02  # seconds between two

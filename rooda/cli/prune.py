@@ -9,12 +9,12 @@ from rooda.base.visible import visible
 from rooda.cli import kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.names import tab_loops
-from rooda.cli.where import a_name, where
 from rooda.errors import OK
 from rooda.git import snapshots as world
 from rooda.git import worktrees
 from rooda.git.retention import Snapshot
 from rooda.processes import lock
+from rooda.settings.where import a_name, where
 
 if TYPE_CHECKING:
     from rooda.git.repository import Repo

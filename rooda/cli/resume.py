@@ -5,9 +5,9 @@ from click.core import ParameterSource
 
 from rooda.cli import kinds, names, options
 from rooda.cli.kinds import Loop
-from rooda.cli.where import Where, above, relocated, where
 from rooda.errors import Undecided, UsageProblem
 from rooda.processes import lock
+from rooda.settings.where import Where, above, relocated, where
 
 TAKEN = {"goal": {"max_iterations"}}  # beside the options of a start
 

@@ -11,13 +11,13 @@ from rooda.cli import kinds
 from rooda.cli.board import name_of
 from rooda.cli.gate import ERROR, WARNING
 from rooda.cli.kinds import Loop
-from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.processes import capture, lock, ourselves
 from rooda.processes.guardian import MANAGER
 from rooda.processes.signals import Haste
 from rooda.run import history, orders, origin, workspaces
 from rooda.run.cut_off import cut_off
+from rooda.settings.where import Where
 
 PATIENCE = 120.0  # seconds in which a run must have begun
 

@@ -8,21 +8,21 @@ import click
 from rooda.base.loads import Json
 from rooda.cli import options
 from rooda.cli.group import DASH_H, items
-from rooda.cli.where import Where, warned
-from rooda.cli.where import where as place_of
 from rooda.errors import UsageProblem
+from rooda.settings.where import Where, warned
+from rooda.settings.where import where as place_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """The command of one procedure; its help speaks of it. An unknown name is refused unless -C may explain it."""
-    from rooda.settings import procedures, tiers
+    from rooda.settings import layers, procedures
 
-    found = tiers.load(where.workspace, where.config)
+    found = layers.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)
     elif any(word.startswith(("-C", "--config")) for word in words):
@@ -52,7 +52,7 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     """Start the procedure; `known` are the settings of `where`. A dry-run does without what only a run needs."""
     from rooda.cli.prepare import prepared
-    from rooda.cli.where import relocated
+    from rooda.settings.where import relocated
 
     there, asked = relocated(where, typed), options.asked(typed)
     if asked.opening == "resume" and not asked.dry_run:
@@ -85,16 +85,16 @@ class _Run(click.Group):
     """`rooda run` takes a procedure's name where other groups take a command's."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from rooda.settings import procedures, tiers
+        from rooda.settings import layers, procedures
 
         here = place_of(ctx)
-        return procedures.names(tiers.load(here.workspace, here.config))
+        return procedures.names(layers.load(here.workspace, here.config))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from rooda.settings import procedures, tiers
+        from rooda.settings import layers, procedures
 
         here = place_of(ctx)
-        known = items(procedures.summaries(tiers.load(here.workspace, here.config)), incomplete)
+        known = items(procedures.summaries(layers.load(here.workspace, here.config)), incomplete)
         return known + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:

@@ -9,11 +9,11 @@ from rooda.cli import kinds
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.kinds import Loop
 from rooda.cli.names import kind_of, loop_of, require_known, say_above
-from rooda.cli.where import Where
 from rooda.errors import Undecided
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder
 from rooda.run import orders
+from rooda.settings.where import Where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -10,11 +10,11 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli import kinds, names
 from rooda.cli.group import items, place_of_tab
-from rooda.cli.where import Where, a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git.repository import GitProblem, Repo, around
 from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
+from rooda.settings.where import Where, a_name, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

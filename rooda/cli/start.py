@@ -10,7 +10,6 @@ from rooda.cli.as_started import has_own, taken_over
 from rooda.cli.kinds import OODA
 from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
-from rooda.cli.where import Where
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops import ooda
@@ -26,15 +25,16 @@ from rooda.run import gates_md, questions
 from rooda.run.event_records import limits_of
 from rooda.run.records import Gate
 from rooda.run.session import Session, Tenant
-from rooda.settings import agents, tiers
+from rooda.settings import agents, layers
 from rooda.settings.agents import priced
+from rooda.settings.where import Where
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
 from rooda.world import compose
 from rooda.world.procedure_world import world_of
 
 
-def start(found: "tiers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
+def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
     asked, place = options.asked(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
@@ -100,7 +100,7 @@ def _warned(state: OodaState | None, screen: Screen) -> None:
         entrance.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
-def ready(found: "tiers.Settings", procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
+def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
     setup = procedure.setup
     agent = setup.agent
@@ -151,7 +151,7 @@ def require_saved(place: Place) -> OodaState:
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or opening.resume(state.status) == "nothing":
-        from rooda.cli.where import above
+        from rooda.settings.where import above
 
         name = place.procedure
         raise UsageProblem(

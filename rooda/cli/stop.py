@@ -5,10 +5,10 @@ import click
 from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
-from rooda.cli.where import where
 from rooda.errors import FAILED, OK
 from rooda.processes import lock, signals, table
 from rooda.run import orders
+from rooda.settings.where import where
 
 PATIENCE = 15.0  # seconds
 

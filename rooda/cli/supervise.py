@@ -3,10 +3,10 @@
 from rooda.base.loads import Json
 from rooda.cli import kinds
 from rooda.cli.resume_all import CutOff, resume_all
-from rooda.cli.where import Where
 from rooda.processes import guardian, identity, linux, lock, signals
 from rooda.processes.signals import Signals
 from rooda.processes.systemd import herald
+from rooda.settings.where import Where
 
 LOOK = 60.0  # seconds; where orphans come to us, an end wakes us before
 ELSEWHERE = 2.0

@@ -16,9 +16,9 @@ from rooda.stores.procedure_state import Place
 if TYPE_CHECKING:
     import click
 
-    from rooda.cli.where import Where
     from rooda.run.setup import Setup
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
 
 
 def locks(workspace: str) -> dict[str, str]:

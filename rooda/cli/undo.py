@@ -9,7 +9,6 @@ from rooda.base import clock
 from rooda.base.visible import visible
 from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
-from rooda.cli.where import where
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import restore
 from rooda.git.repository import Repo, position
@@ -20,6 +19,7 @@ from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.report.screen import Look, Screen
 from rooda.run import questions
+from rooda.settings.where import where
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}

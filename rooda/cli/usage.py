@@ -11,11 +11,11 @@ from rooda.base.columns import columns
 from rooda.base.loads import Json
 from rooda.base.text import whole
 from rooda.cli.names import require_known, tab_loops
-from rooda.cli.pricing import prices
-from rooda.cli.where import a_name, where
 from rooda.errors import OK, UsageProblem
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total
+from rooda.settings.pricing import prices
+from rooda.settings.where import a_name, where
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",

@@ -5,11 +5,11 @@ from typing import Any
 from rooda.agents.records import EXIT_GRACE, Agent
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
 from rooda.settings.kinds import COMMAND, nearest
+from rooda.settings.layers import Settings
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.programs import located
 from rooda.settings.restrictions import restricted
 from rooda.settings.sources import FLAG
-from rooda.settings.tiers import Settings
 
 
 def agent_of(look: Lookup) -> Agent | None:

@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 from rooda.settings.kinds import Fault, Kind, meant, shown
-from rooda.settings.lines import Lines, Path, Tree
 from rooda.settings.loop_kinds import KINDS, TABLES
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED
-from rooda.settings.shapes import COMMANDS, WORDS, named, table_faults
+from rooda.settings.toml import Lines, Path, Tree
+from rooda.settings.types import COMMANDS, WORDS, named, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 

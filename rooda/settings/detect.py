@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.base import files
 from rooda.base.shipped import shipped
-from rooda.settings.lines import parse
+from rooda.settings.toml import parse
 
 
 class Gates(NamedTuple):

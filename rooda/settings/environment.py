@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rooda.settings.kinds import Kind, meant, shown
-from rooda.settings.lines import Tree
 from rooda.settings.schema import LOOP, OLDER, VARIABLES, variable_of
-from rooda.settings.shapes import called
+from rooda.settings.toml import Tree
+from rooda.settings.types import called
 
 
 def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:

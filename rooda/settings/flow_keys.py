@@ -1,7 +1,7 @@
 """The settings that only flows have."""
 
 from rooda.settings.kinds import FLAG, SECONDS, word
-from rooda.settings.shapes import Key
+from rooda.settings.types import Key
 
 OWN = {
     "sensors": Key(

@@ -2,7 +2,7 @@
 
 from rooda.settings.kinds import AMOUNT, FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import Key, Option
+from rooda.settings.types import Key, Option
 
 ITERATIONS, BUDGET = 10, 25
 OWN = {

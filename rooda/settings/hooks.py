@@ -4,8 +4,8 @@ from typing import Any
 
 from rooda.run.setup import Hook
 from rooda.settings.kinds import COMMAND, SECONDS, Fault, Kind, shown, simple
-from rooda.settings.shapes import Key, table_faults
-from rooda.settings.tiers import Settings
+from rooda.settings.layers import Settings
+from rooda.settings.types import Key, table_faults
 
 _URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith("http"))
 HOOK = {

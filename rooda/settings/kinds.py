@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rooda.settings.lines import Path
+from rooda.settings.toml import Path
 
 LARGEST = 10**12
 LONGEST_COMMAND = 65_536

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rooda.settings.check import dotted
-from rooda.settings.lines import Path
-from rooda.settings.tiers import Layer, Settings, flag_layer, merge
+from rooda.settings.layers import Layer, Settings, flag_layer, merge
+from rooda.settings.toml import Path
 
 
 class Place(NamedTuple):

@@ -8,8 +8,8 @@ from rooda.base import files
 from rooda.base.shipped import shipped
 from rooda.errors import ConfigProblem
 from rooda.settings.check import dotted
+from rooda.settings.layers import Settings, merge
 from rooda.settings.schema import PRICE
-from rooda.settings.tiers import Settings, merge
 
 
 def prices_of(settings: Settings) -> Prices:

@@ -4,7 +4,7 @@ from typing import Any
 
 from rooda.errors import UsageProblem
 from rooda.settings.kinds import nearest
-from rooda.settings.tiers import Settings
+from rooda.settings.layers import Settings
 
 
 def names(settings: Settings) -> list[str]:

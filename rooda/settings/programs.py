@@ -2,8 +2,8 @@
 
 import os
 
-from rooda.settings.lines import Path
-from rooda.settings.tiers import Settings
+from rooda.settings.layers import Settings
+from rooda.settings.toml import Path
 
 
 def located(settings: Settings, path: Path, command: str) -> str:

@@ -2,7 +2,7 @@
 
 from rooda.settings.kinds import FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.shapes import WORDS, Key, Option
+from rooda.settings.types import WORDS, Key, Option
 
 OWN = {
     "max_iterations": Key(

@@ -6,7 +6,7 @@ the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configurati
 
 from rooda.agents.reader import OUTPUTS
 from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
-from rooda.settings.shapes import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
+from rooda.settings.types import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
 
 LOOP = {
     "default_iterations": Key(

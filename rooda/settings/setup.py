@@ -7,9 +7,9 @@ from rooda.agents.records import Bounds
 from rooda.run.setup import Budget, Setup
 from rooda.settings.agents import agent_of, priced
 from rooda.settings.hooks import hooks
+from rooda.settings.layers import Settings
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP
-from rooda.settings.tiers import Settings
 
 R = TypeVar("R", bound=tuple[Any, ...])
 

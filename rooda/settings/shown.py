@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rooda.settings.check import dotted
-from rooda.settings.lines import Path
+from rooda.settings.layers import Settings
 from rooda.settings.lookup import lookup
 from rooda.settings.loop_kinds import TABLES
 from rooda.settings.schema import LOOP
-from rooda.settings.tiers import Settings
+from rooda.settings.toml import Path
 
 
 def origins(settings: Settings) -> list[tuple[str, Any, str]]:

@@ -20,8 +20,8 @@ from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
 from rooda.settings import detect, procedures, resolve
+from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
-from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened

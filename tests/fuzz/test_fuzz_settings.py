@@ -15,8 +15,8 @@ from rooda.loops.procedure.model import PHASES
 from rooda.run import gates_md
 from rooda.run.records import Gate
 from rooda.settings import procedures, resolve
+from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
-from rooda.settings.tiers import load
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = """\

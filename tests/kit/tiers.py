@@ -8,7 +8,7 @@ import pytest
 from rooda.errors import RoodaError
 from rooda.loops.procedure.model import Procedure
 from rooda.settings import resolve
-from rooda.settings.tiers import Settings, load
+from rooda.settings.layers import Settings, load
 
 OWN = """
 [procedures.mine]

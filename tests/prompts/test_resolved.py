@@ -12,7 +12,7 @@ from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.prompting.assemble import assemble
 from rooda.run.placeholders import substitute
 from rooda.settings import resolve
-from rooda.settings.tiers import load
+from rooda.settings.layers import load
 from tests.prompts.test_builtin_procedures import user_page
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kit.workspace import Workspace
 from rooda.settings import detect
-from rooda.settings.tiers import load
+from rooda.settings.layers import load
 
 PROJECTS = {
     "pytest": (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rooda.errors import RoodaError
 from rooda.settings import procedures, resolve
+from rooda.settings.layers import load
 from rooda.settings.shown import origins
-from rooda.settings.tiers import load
 from rooda.settings.toml_text import toml_value
 
 SAMPLE = b"""\

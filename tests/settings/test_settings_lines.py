@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.settings.lines import TooDeep, line_of, parse
+from rooda.settings.toml import TooDeep, line_of, parse
 
 TEXT = """\
 top = 1
@@ -112,7 +112,7 @@ def test_a_tomllib_built_differently_only_costs_the_lines() -> None:
     """Where the parser's functions can't be copied, the document is still read."""
     code = (
         "import tomllib, sys; del sys.modules['tomllib._parser'];"
-        "from rooda.settings.lines import parse; print(parse('a = 1'))"
+        "from rooda.settings.toml import parse; print(parse('a = 1'))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "({'a': 1}, {})\n"

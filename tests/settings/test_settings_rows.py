@@ -17,8 +17,8 @@ from rooda.settings import resolve
 from rooda.settings.environment import environment
 from rooda.settings.loop_kinds import KINDS, OWN
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of
-from rooda.settings.shapes import ALL, GATES, PARAMETERS, Key
 from rooda.settings.toml_text import toml_value
+from rooda.settings.types import ALL, GATES, PARAMETERS, Key
 
 ROOT = Path(__file__).parents[2]
 TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **OWN}

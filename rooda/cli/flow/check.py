@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from rooda.base.loads import Json
-from rooda.cli.where import Where, where
 from rooda.errors import OK
 from rooda.policy.flow_labels import chain
 from rooda.policy.flow_records import COMPOSITE, DIRECT, Node
 from rooda.settings import flow_yaml
+from rooda.settings.where import Where, where
 
 
 @click.command(short_help="The topology as a tree, or all that is wrong with it.")
@@ -75,10 +75,10 @@ def _of_agent(here: Where, root: Node) -> list[str]:
     """What can't be had with the agent that is configured; nothing where none is."""
     from rooda.base import files
     from rooda.policy.flow_yaml import lenient
-    from rooda.settings import flow_agents, tiers
+    from rooda.settings import flow_agents, layers
     from rooda.settings.setup import setup
 
-    found = tiers.load(here.workspace, here.config)
+    found = layers.load(here.workspace, here.config)
     made, look = setup(found, "flow", {})
     if made.agent is None:
         return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]

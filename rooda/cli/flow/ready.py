@@ -11,7 +11,6 @@ from rooda.base import files
 from rooda.base.visible import visible
 from rooda.cli import entrance
 from rooda.cli.options import Asked
-from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, listing
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
@@ -19,10 +18,11 @@ from rooda.policy.flow_records import listed
 from rooda.processes import lock
 from rooda.report.flow_screen import FlowScreen
 from rooda.run.setup import Setup
-from rooda.settings import agents, flow_agents, flow_yaml, tiers
+from rooda.settings import agents, flow_agents, flow_yaml, layers
 from rooda.settings.flow_yaml import Topology
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
+from rooda.settings.where import Where, warned
 from rooda.world import flow_lock, flow_native, flow_repo
 from rooda.world.flow_world import Ways
 
@@ -60,7 +60,7 @@ class Ground(NamedTuple):
 
     where: Where
     asked: Asked
-    found: tiers.Settings
+    found: layers.Settings
     setup: Setup
     look: Lookup
     repo: Repo
@@ -69,7 +69,7 @@ class Ground(NamedTuple):
 
 def ground(where: Where, asked: Asked) -> Ground:
     """Settings and repository."""
-    found = warned(tiers.load(where.workspace, where.config))
+    found = warned(layers.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
     return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(entrance.look(made, asked)))
 

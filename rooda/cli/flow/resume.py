@@ -10,12 +10,12 @@ from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository
 from rooda.cli.flow.status import tab_runs
-from rooda.cli.where import Where, relocated, where
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, position
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.processes import lock
+from rooda.settings.where import Where, relocated, where
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_artifacts, flow_aside, flow_commits, flow_repo

@@ -11,13 +11,13 @@ from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean, warn_of_ignored
 from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.flow.status import tab_runs
-from rooda.cli.where import Where, relocated, where
 from rooda.errors import Undecided, UsageProblem
 from rooda.git.repository import position
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.processes import lock
 from rooda.run import questions
 from rooda.settings import flow_yaml
+from rooda.settings.where import Where, relocated, where
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_commits, flow_repo

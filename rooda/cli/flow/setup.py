@@ -10,11 +10,11 @@ from rooda.base import files
 from rooda.cli.flow import setup_text
 from rooda.cli.flow.check import tree
 from rooda.cli.flow.setup_text import Plan, Probe
-from rooda.cli.where import where
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.policy.flow_labels import FLOW_FILE, RUNS
 from rooda.run import questions
 from rooda.settings import detect, flow_yaml
+from rooda.settings.where import where
 
 INNER, OUTER = 10, 5  # iterations
 KNOWN = (

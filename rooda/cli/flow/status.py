@@ -10,13 +10,13 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.flow import tenant
 from rooda.cli.group import items, place_of_tab
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.git.repository import Repo
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING
 from rooda.policy.flow_yaml import front_matter
+from rooda.settings.where import where
 from rooda.stores import flow_runs
 from rooda.stores.flow_runs import Known
 from rooda.world import flow_artifacts, flow_commits, flow_repo

@@ -13,9 +13,9 @@ from rooda.world.flow_lock import path_in, running_name
 if TYPE_CHECKING:
     import click
 
-    from rooda.cli.where import Where
     from rooda.run.setup import Setup
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
     from rooda.stores.flow_runs import Known
 
 

@@ -8,7 +8,6 @@ from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.goal.go import summarized
-from rooda.cli.where import Where
 from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import CANCELLED, GoalState
@@ -16,6 +15,7 @@ from rooda.processes import lock
 from rooda.report.goal_box import box
 from rooda.report.goal_table import cancelled
 from rooda.run.records import Ending
+from rooda.settings.where import Where
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished

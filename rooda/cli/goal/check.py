@@ -7,9 +7,9 @@ import click
 
 from rooda.base import files
 from rooda.base.loads import Json, loads
-from rooda.cli.where import Where
 from rooda.errors import OK
 from rooda.policy.goal_hook import INVALID, decide
+from rooda.settings.where import Where
 from rooda.stores.goal_place import Place
 
 

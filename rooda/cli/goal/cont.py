@@ -10,7 +10,6 @@ from rooda.cli import entrance
 from rooda.cli.as_started import taken_over, whole
 from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import Ready, ready, within
-from rooda.cli.where import Where
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
@@ -22,6 +21,7 @@ from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_event_records import RunResumed
 from rooda.policy.goal_types import Mark
 from rooda.processes import lock
+from rooda.settings.where import Where
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished
 from rooda.world.goal_unpaid import unpaid

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from rooda.agents.reader import reader
 from rooda.base import files
 from rooda.cli.goal.ready import Ready
-from rooda.cli.where import Where
 from rooda.errors import FAILED, Interrupted, LimitReached, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal import goal
@@ -22,6 +21,7 @@ from rooda.report.goal_box import box
 from rooda.report.goal_table import summary
 from rooda.run.records import Ending
 from rooda.run.session import Session, Tenant
+from rooda.settings.where import Where
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import GoalStore, ended, tidied

@@ -7,8 +7,8 @@ import click
 
 from rooda.cli import options
 from rooda.cli.group import DASH_H, InOrder
-from rooda.cli.where import relocated, where
 from rooda.settings.goal_keys import OWN
+from rooda.settings.where import relocated, where
 
 
 def _verb(name: str, module: str, about: str, *params: click.Parameter) -> click.Command:

@@ -4,9 +4,9 @@ import click
 
 from rooda.base.loads import Json
 from rooda.cli.goal.cancel import request
-from rooda.cli.where import Where
 from rooda.errors import OK
 from rooda.processes import lock
+from rooda.settings.where import Where
 from rooda.stores.goal_place import Place
 
 

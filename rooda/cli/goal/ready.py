@@ -8,15 +8,15 @@ from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.cli import entrance, options
 from rooda.cli.options import Asked
-from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
 from rooda.run.setup import Setup
-from rooda.settings import agents, tiers
+from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
+from rooda.settings.where import Where, warned
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
@@ -38,7 +38,7 @@ class Ready(NamedTuple):
 
 def ready(where: Where, typed: Json) -> Ready:
     asked = options.asked(typed)
-    found = warned(tiers.load(where.workspace, where.config))
+    found = warned(layers.load(where.workspace, where.config))
     made, look = setup(found, "goal", asked.flags)
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[goal]"))

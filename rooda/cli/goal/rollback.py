@@ -4,10 +4,10 @@ import click
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.git.restore import left_alone
 from rooda.processes import lock
+from rooda.settings.where import Where
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import look
 from rooda.world import refs

@@ -7,7 +7,6 @@ from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out
 from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
-from rooda.cli.where import Where
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
 from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Wish
@@ -19,6 +18,7 @@ from rooda.report.goal_table import facts, lines
 from rooda.run import questions
 from rooda.run.event_records import Problem
 from rooda.run.spending import cause_facts
+from rooda.settings.where import Where
 from rooda.stores import goal_place
 from rooda.stores.goal_place import NAME, Place
 from rooda.stores.goal_state import unfinished

@@ -10,7 +10,6 @@ from rooda.base.loads import Json
 from rooda.cli.goal.go import opened
 from rooda.cli.goal.ready import ready
 from rooda.cli.goal.wish import specification
-from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, code_of_signal
 from rooda.loops.goal_plan import TRIES, Wish, asked, failed, plan_prompt
 from rooda.policy import goal_answer, goal_plan, goal_rubric, goal_score, goal_words
@@ -20,6 +19,7 @@ from rooda.policy.goal_score import Scores
 from rooda.report.goal_lines import MAKERS
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
+from rooda.settings.where import Where
 
 
 def act(where: Where, typed: Json) -> int:

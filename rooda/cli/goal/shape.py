@@ -10,7 +10,6 @@ from rooda.cli.goal import wish
 from rooda.cli.goal.go import opened
 from rooda.cli.goal.ready import ready
 from rooda.cli.goal.score import planned
-from rooda.cli.where import Where
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
 from rooda.loops.goal_plan import NotReady, failed
 from rooda.policy import goal_rubric, goal_score, goal_shape_text
@@ -18,6 +17,7 @@ from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import INTENT, Scores
 from rooda.report.goal_screen import GoalScreen
 from rooda.report.screen import Look
+from rooda.settings.where import Where
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
 

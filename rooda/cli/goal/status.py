@@ -5,8 +5,8 @@ import click
 from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.goal import tenant
-from rooda.cli.where import Where
 from rooda.errors import OK
+from rooda.settings.where import Where
 
 
 def act(where: Where, typed: Json) -> int:

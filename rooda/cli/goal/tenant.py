@@ -12,10 +12,10 @@ from rooda.stores.goal_place import NAME, Place
 if TYPE_CHECKING:
     import click
 
-    from rooda.cli.where import Where
     from rooda.loops.goal_state import GoalState
     from rooda.run.setup import Setup
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
 
 __all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
 __all__ += ["running", "setup", "stays"]

@@ -10,7 +10,6 @@ import click
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.where import Where
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
 from rooda.loops.goal_state import GoalState
 from rooda.policy import goal_expect
@@ -21,8 +20,9 @@ from rooda.processes.regex import finds
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Spec, run
 from rooda.report.goal_table import facts, table
-from rooda.settings import tiers
+from rooda.settings import layers
 from rooda.settings.lookup import Lookup, lookup_kind
+from rooda.settings.where import Where
 from rooda.stores.goal_place import Place
 from rooda.stores.goal_state import GoalStore, unfinished
 from rooda.world.goal_world import OUTPUT
@@ -89,7 +89,7 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
 
 def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
     """The commands' results as they are at this moment; the state is not changed by them."""
-    look = lookup_kind(tiers.load(where.workspace, where.config), "goal", {})
+    look = lookup_kind(layers.load(where.workspace, where.config), "goal", {})
     rows = facts(state, False, None)["criteria"]
     with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         for row, criterion in zip(rows, state.brief.criteria, strict=True):

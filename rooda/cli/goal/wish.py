@@ -6,13 +6,13 @@ import sys
 from rooda.base import files
 from rooda.base.loads import Json, loads
 from rooda.cli.goal.ready import Ready, blind, budget, iterations, variable
-from rooda.cli.where import Where
 from rooda.errors import UsageProblem
 from rooda.loops.goal_plan import Wish
 from rooda.policy import goal_plan, goal_prd, goal_score
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import COLLEAGUE, TOOL, Scores
 from rooda.policy.goal_types import EXECUTION, Criterion
+from rooda.settings.where import Where
 
 SHAPES = {"tool": TOOL, "colleague": COLLEAGUE, "auto": "", "": ""}
 

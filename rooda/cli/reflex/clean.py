@@ -6,11 +6,11 @@ import click
 
 from rooda.cli.reflex.places import named
 from rooda.cli.reflex.status import tab_aliases
-from rooda.cli.where import where
 from rooda.errors import OK, Undecided, UsageProblem
 from rooda.loops.reflex_state import RUNNING
 from rooda.processes import lock
 from rooda.run import questions
+from rooda.settings.where import where
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
 

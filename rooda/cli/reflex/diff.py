@@ -5,9 +5,9 @@ import click
 from rooda.cli.reflex.places import named, newest
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.reflex.versions import Version, text_of, version, versions
-from rooda.cli.where import where
 from rooda.errors import OK, UsageProblem
 from rooda.policy.reflex_sections import changed
+from rooda.settings.where import where
 
 
 @click.command(short_help="What changed between iterations.")

@@ -7,13 +7,13 @@ from rooda.base.shipped import shipped
 from rooda.cli.reflex import drafting
 from rooda.cli.reflex.drafting import Drafted
 from rooda.cli.reflex.ready import Ready
-from rooda.cli.where import Where
 from rooda.errors import Interrupted, RoodaError
 from rooda.processes.signals import Signals
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure
 from rooda.run.session import Session, Tenant
 from rooda.run.setup import Setup
+from rooda.settings.where import Where
 
 
 def draft(task: str, here: Where, made: Ready) -> Drafted:

@@ -15,7 +15,7 @@ from rooda.policy import reflex_rules
 from rooda.policy.reflex_contract import halves, no_twins
 from rooda.policy.reflex_rules import Criteria
 from rooda.run import questions
-from rooda.settings.lines import parse
+from rooda.settings.toml import parse
 
 _DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")

@@ -9,10 +9,10 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.reflex.places import meant, none_active, without_history
 from rooda.cli.reflex.status import tab_aliases
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths
+from rooda.settings.where import where
 from rooda.stores import reflex_files
 
 

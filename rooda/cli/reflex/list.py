@@ -6,9 +6,9 @@ import click
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.reflex_score import FAILED, hundredths
+from rooda.settings.where import where
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 

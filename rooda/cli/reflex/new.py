@@ -14,11 +14,11 @@ from rooda.cli.reflex.drafting import TEMPLATES, Drafted
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.proposal import Given, Proposal, confirmed
 from rooda.cli.reflex.ready import Ready, ready
-from rooda.cli.where import Where, relocated, where
 from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.policy import reflex_names, reflex_rules
 from rooda.settings.reflex_keys import OWN
+from rooda.settings.where import Where, relocated, where
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
 

@@ -6,14 +6,14 @@ from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.cli import entrance
 from rooda.cli.options import Asked
-from rooda.cli.where import Where, warned
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.report.reflex_screen import ReflexScreen
 from rooda.run.setup import Setup
-from rooda.settings import agents, tiers
+from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.sources import BUILT_IN
+from rooda.settings.where import Where, warned
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 
@@ -34,7 +34,7 @@ class Ready(NamedTuple):
 
 def ready(where: Where, asked: Asked, own: Json) -> Ready:
     """`own`: what was typed of this kind's own settings."""
-    found = warned(tiers.load(where.workspace, where.config))
+    found = warned(layers.load(where.workspace, where.config))
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _only_reads(found, look, made.agent):
@@ -47,14 +47,14 @@ def ready(where: Where, asked: Asked, own: Json) -> Ready:
     return Ready(made, look, made.agent, _models(found, look), screen)
 
 
-def _only_reads(found: "tiers.Settings", look: Lookup, agent: Agent) -> bool:
+def _only_reads(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
     """Phases answer in words. An agent that can be kept from writing is, unless a person says otherwise."""
     said = look.find("read_only")
     able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
     return able and (said is None or said.layer.tier == BUILT_IN)
 
 
-def _models(found: "tiers.Settings", look: Lookup) -> dict[str, str]:
+def _models(found: "layers.Settings", look: Lookup) -> dict[str, str]:
     named: dict[str, Any] = look.merged("phase_models")
     for phase in named:
         if phase not in PHASES:

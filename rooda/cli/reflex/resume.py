@@ -11,9 +11,9 @@ from rooda.cli.reflex.new import own_flags, ways
 from rooda.cli.reflex.places import FRESH, meant, none_active, without_history
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.reflex.status import tab_aliases
-from rooda.cli.where import Where, relocated, where
 from rooda.errors import RoodaError, Undecided
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.settings.where import Where, relocated, where
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
 

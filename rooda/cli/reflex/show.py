@@ -6,8 +6,8 @@ from rooda.base import files
 from rooda.cli.reflex.places import named, newest
 from rooda.cli.reflex.status import tab_aliases
 from rooda.cli.reflex.versions import text_of, version
-from rooda.cli.where import where
 from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.settings.where import where
 from rooda.stores import reflex_files
 
 

@@ -10,11 +10,11 @@ from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.group import items, place_of_tab
 from rooda.cli.reflex.places import meant
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths, written
 from rooda.processes import lock
+from rooda.settings.where import where
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 

@@ -4,12 +4,12 @@ import click
 
 from rooda.base import files
 from rooda.cli.reflex.summary import ended
-from rooda.cli.where import where
 from rooda.errors import OK
 from rooda.loops.reflex_state import RUNNING, State, stopped
 from rooda.processes import lock
 from rooda.report import reflex_lines
 from rooda.run import orders
+from rooda.settings.where import where
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Place
 

@@ -10,9 +10,9 @@ from rooda.settings import sources
 from rooda.settings.check import dotted, faults_of, modernised
 from rooda.settings.environment import environment
 from rooda.settings.kinds import Fault
-from rooda.settings.lines import Lines, Path, Tree, line_of, parse
 from rooda.settings.schema import RESERVED, flag_of, variable_of
 from rooda.settings.sources import BUILT_IN, ENVIRONMENT, FLAG, Source
+from rooda.settings.toml import Lines, Path, Tree, line_of, parse
 
 
 class Layer(NamedTuple):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from rooda.settings.tiers import Settings
+    from rooda.settings.layers import Settings
 
 
 class Where(NamedTuple):
