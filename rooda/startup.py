@@ -142,7 +142,7 @@ def _print(text: str, stream: "TextIO | None" = None) -> int:
         stream.write(text)
         stream.flush()
     except OSError:
-        from rooda.report.screen import silence
+        from rooda.views.screen import silence
 
         silence(stream)
     return 0

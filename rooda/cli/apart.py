@@ -8,10 +8,10 @@ from rooda.cli import kinds
 from rooda.git import worktrees
 from rooda.git.repository import position
 from rooda.processes import detach
-from rooda.report.lines import Line
-from rooda.report.screen import Screen
 from rooda.settings import sources
 from rooda.settings.where import Where
+from rooda.views.lines import Line
+from rooda.views.screen import Screen
 
 
 def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:

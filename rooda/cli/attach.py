@@ -6,9 +6,9 @@ from rooda.cli.follow import follow
 from rooda.cli.running import one_running, tab_running
 from rooda.errors import OK
 from rooda.processes import lock
-from rooda.report.lines import LEVELS
 from rooda.run import folder as run_folder
 from rooda.settings.where import where
+from rooda.views.lines import LEVELS
 
 
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")

@@ -8,7 +8,6 @@ from rooda.cli import kinds
 from rooda.cli.kinds import Loop
 from rooda.errors import RoodaError
 from rooda.processes import lock, table
-from rooda.report.status_table import Row, unreadable
 from rooda.run import history, orders
 from rooda.run.cut_off import INTERRUPTED, at_limit, standing
 from rooda.run.folder import folder_of
@@ -16,6 +15,7 @@ from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
 from rooda.settings.pricing import prices
 from rooda.settings.where import Where
+from rooda.views.status_table import Row, unreadable
 
 NAMES = ("procedure_name", "task_alias", "alias", "run_id", "name")  # what the kinds of loops call it
 SELDOM = 10  # looks between two at those that do not run

@@ -10,8 +10,8 @@ from rooda.git import snapshots as world
 from rooda.git import work_tree
 from rooda.git.repository import Repo
 from rooda.git.retention import Turn
-from rooda.report.window import is_terminal
 from rooda.settings.where import where
+from rooda.views.window import is_terminal
 
 
 @click.command(short_help="What an iteration changed in the work tree.")

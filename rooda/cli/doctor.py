@@ -16,10 +16,10 @@ from rooda.errors import FAILED, OK, RoodaError
 from rooda.git import command
 from rooda.git.repository import GitProblem, around
 from rooda.processes import table
-from rooda.report.window import is_terminal
 from rooda.run import tokens
 from rooda.settings import layers
 from rooda.settings.where import Where, where
+from rooda.views.window import is_terminal
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes

@@ -10,11 +10,11 @@ from rooda.base.loads import Json
 from rooda.cli.options import Asked
 from rooda.errors import Undecided
 from rooda.processes import identity, lock, survivors
-from rooda.report.lines import warning
-from rooda.report.screen import Look, Screen
 from rooda.run import folder, history, orders
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
+from rooda.views.lines import warning
+from rooda.views.screen import Look, Screen
 
 LONGEST_WORD = 80  # that is shown of a start
 

@@ -9,12 +9,12 @@ import click
 from rooda.base.loads import Json
 from rooda.base.visible import visible_lines
 from rooda.cli.keys import keys
-from rooda.report.lines import LEVELS, lines
-from rooda.report.tail import Tail
-from rooda.report.why import CUT_OFF
 from rooda.run import folder as run_folder
 from rooda.run.history import following
 from rooda.run.journal import NAME
+from rooda.views.agent_output import Tail
+from rooda.views.lines import LEVELS, lines
+from rooda.views.why import CUT_OFF
 
 
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:

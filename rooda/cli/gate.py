@@ -43,7 +43,7 @@ def guarded(words: Sequence[str]) -> int:
         return _reader_gone()
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
-            from rooda.report.screen import silence
+            from rooda.views.screen import silence
 
             silence(sys.stdout)  # what it still holds can't be written at the end either
         place = f"{problem.filename}: " if problem.filename else ""
@@ -80,7 +80,7 @@ def _tried(say: Callable[[], object]) -> None:
     try:
         say()
     except OSError:
-        from rooda.report.screen import silence
+        from rooda.views.screen import silence
 
         silence(sys.stderr)
 

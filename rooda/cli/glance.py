@@ -3,11 +3,11 @@
 from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.report.status_table import Row
 from rooda.run import orders
 from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
+from rooda.views.status_table import Row
 
 NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")
 SPENT = ("calls", "tokens", "cost", "calls_of_unknown_cost")

@@ -16,10 +16,10 @@ from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.processes import lock
-from rooda.report.lines import LEVELS
 from rooda.run import folder as run_folder
 from rooda.run import history, journal
 from rooda.settings.where import where
+from rooda.views.lines import LEVELS
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")

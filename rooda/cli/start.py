@@ -19,8 +19,6 @@ from rooda.policy import opening
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.processes import lock
 from rooda.processes.signals import Signals
-from rooda.report.lines import Line
-from rooda.report.screen import Screen
 from rooda.run import gates_md, questions
 from rooda.run.event_records import limits_of
 from rooda.run.records import Gate
@@ -30,6 +28,8 @@ from rooda.settings.agents import priced
 from rooda.settings.where import Where
 from rooda.stores import procedure_state
 from rooda.stores.procedure_state import Place
+from rooda.views.lines import Line
+from rooda.views.screen import Screen
 from rooda.world import compose
 from rooda.world.procedure_world import world_of
 

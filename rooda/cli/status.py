@@ -15,11 +15,11 @@ from rooda.cli.board import Board
 from rooda.cli.names import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.processes.signals import Signals
-from rooda.report.repaint import Repaint
-from rooda.report.status_table import Row, table
-from rooda.report.window import is_terminal
 from rooda.run import workspaces
 from rooda.settings.where import Where, where
+from rooda.views.repaint import Repaint
+from rooda.views.status_table import Row, table
+from rooda.views.window import is_terminal
 
 PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal

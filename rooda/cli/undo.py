@@ -17,9 +17,9 @@ from rooda.git.retention import UNDO, Snapshot, next_undone, standing, stays
 from rooda.git.snapshots import Taker
 from rooda.processes import lock
 from rooda.processes.lock import Lock
-from rooda.report.screen import Look, Screen
 from rooda.run import questions
 from rooda.settings.where import where
+from rooda.views.screen import Look, Screen
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}

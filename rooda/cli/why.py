@@ -12,11 +12,11 @@ from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.errors import OK
-from rooda.report.why import Reason, reasons
 from rooda.run import folder as run_folder
 from rooda.run import history
 from rooda.run.journal import NAME
 from rooda.settings.where import where
+from rooda.views.why import Reason, reasons
 
 SHOWN = 200  # characters of a line of evidence
 LONGEST = 1_048_576  # bytes of one that are read

@@ -6,7 +6,7 @@ import shlex
 from rooda.base.loads import Json
 from rooda.base.text import whole
 from rooda.policy.flow_records import COMPLETE, ERROR, LIMIT, PASS, RUNNING
-from rooda.report.lines import Line, error, warning
+from rooda.views.lines import Line, error, warning
 
 DETACHED = re.compile("[0-9a-f]{40,64}")  # a base that is no branch
 

@@ -7,9 +7,9 @@ from rooda.base import clock
 from rooda.base.columns import cut, padded
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.report.live import Live
-from rooda.report.screen import Look, Screen
-from rooda.report.window import size
+from rooda.views.live import Live
+from rooda.views.screen import Look, Screen
+from rooda.views.window import size
 
 
 class FlowLive(Live):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rooda.base.loads import Json
 from rooda.report.flow_lines import MAKERS as LINES
-from rooda.report.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 MET = "target-met"
 

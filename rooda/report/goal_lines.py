@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from rooda.base.loads import Json
 from rooda.report.goal_box import box
-from rooda.report.lines import Line, warning
 from rooda.run.spending import cause_of
+from rooda.views.lines import Line, warning
 
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}

@@ -5,8 +5,8 @@ from io import TextIOWrapper
 
 from rooda.base.loads import Json
 from rooda.report.goal_lines import plain
-from rooda.report.lines import Line
-from rooda.report.screen import Look, Screen
+from rooda.views.lines import Line
+from rooda.views.screen import Look, Screen
 
 
 class GoalScreen(Screen):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rooda.agents.outcome import in_words
 from rooda.base.loads import Json
-from rooda.report.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.report.lines import Line, warning
+from rooda.views.lines import Line, warning
 
 LONGEST = 300  # characters of a plan, of a fix
 

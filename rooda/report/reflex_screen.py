@@ -4,8 +4,8 @@ import sys
 
 from rooda.base import clock
 from rooda.base.loads import Json
-from rooda.report.live import Live
-from rooda.report.screen import Look, Screen
+from rooda.views.live import Live
+from rooda.views.screen import Look, Screen
 
 
 class ReflexLive(Live):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rooda.base.loads import Json
 from rooda.report.reflex_lines import one_line
-from rooda.report.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 
 def _began(record: Json, seen: Seen) -> Iterator[Reason]:

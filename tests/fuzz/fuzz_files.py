@@ -14,8 +14,6 @@ from rooda.errors import USAGE, RoodaError
 from rooda.loops import ooda
 from rooda.processes import lock, survivors
 from rooda.report import goal_table
-from rooda.report.lines import LEVELS, lines
-from rooda.report.why import reasons
 from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
@@ -25,6 +23,8 @@ from rooda.settings.shown import decided, origins
 from rooda.settings.toml_text import toml_value
 from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
 from rooda.stores.reflex_run import opened
+from rooda.views.lines import LEVELS, lines
+from rooda.views.why import reasons
 from tests.fuzz.fuzz_room import put, room, text
 
 

@@ -20,10 +20,10 @@ from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.policy import flow_labels, goal_score, reflex_names
 from rooda.processes.capture import Captured
-from rooda.report.tail import Tail
 from rooda.run.placeholders import substitute
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
+from rooda.views.agent_output import Tail
 from rooda.world import flow_commits, flow_repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 

@@ -17,9 +17,9 @@ from rooda.cli.start import earlier, require_saved
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops import ooda
 from rooda.loops.ooda import OodaState
-from rooda.report.lines import lines
-from rooda.report.screen import Look, Screen
 from rooda.stores.procedure_state import Place, ProcedureStore, look
+from rooda.views.lines import lines
+from rooda.views.screen import Look, Screen
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 SCALARS = (

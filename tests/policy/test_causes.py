@@ -8,11 +8,11 @@ from rooda.base.loads import Json
 from rooda.errors import Cause
 from rooda.policy.flow_messages import Boundary, message, of_error, read
 from rooda.policy.flow_records import NodeState, Reading
-from rooda.report import why
-from rooda.report.lines import lines
 from rooda.run.cut_off import PAUSED, at_limit, cut_off, standing
 from rooda.run.ended import moments
 from rooda.run.spending import cause_facts, cause_of, in_words
+from rooda.views import why
+from rooda.views.lines import lines
 
 CAUSES = {
     "cost": Cause("cost", 2.25, 2.0, 1),

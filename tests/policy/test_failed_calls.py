@@ -5,7 +5,7 @@ import pytest
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
 from rooda.cli.reflex import effects
-from rooda.report import lines
+from rooda.views import lines
 from rooda.world import flow_calls, goal_reply
 
 TIMEOUT = Reply(143, 9.0, "timeout", limit=300.0)

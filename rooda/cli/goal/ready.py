@@ -11,12 +11,12 @@ from rooda.cli.options import Asked
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.report.goal_screen import GoalScreen
-from rooda.report.screen import Look
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where, warned
+from rooda.views.screen import Look
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from

@@ -18,8 +18,8 @@ from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import Scores
 from rooda.report.goal_lines import MAKERS
 from rooda.report.goal_screen import GoalScreen
-from rooda.report.screen import Look
 from rooda.settings.where import Where
+from rooda.views.screen import Look
 
 
 def act(where: Where, typed: Json) -> int:

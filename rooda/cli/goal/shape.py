@@ -16,10 +16,10 @@ from rooda.policy import goal_rubric, goal_score, goal_shape_text
 from rooda.policy.goal_plan import Plan
 from rooda.policy.goal_score import INTENT, Scores
 from rooda.report.goal_screen import GoalScreen
-from rooda.report.screen import Look
 from rooda.settings.where import Where
 from rooda.stores import goal_place
 from rooda.stores.goal_place import Place
+from rooda.views.screen import Look
 
 
 def act(where: Where, typed: Json) -> int:

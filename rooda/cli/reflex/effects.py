@@ -17,7 +17,6 @@ from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
 from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexRestored
 from rooda.policy.reflex_sections import changed, hashes
 from rooda.prompting import reflex as prompting
-from rooda.report.lines import Line
 from rooda.run import records
 from rooda.run.event_records import QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
@@ -26,6 +25,7 @@ from rooda.run.session import NOT_ASKED, Session
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Place
 from rooda.stores.reflex_run import ReflexStore
+from rooda.views.lines import Line
 from rooda.world import reflex_effects
 from rooda.world.reflex_effects import Guarded
 

@@ -5,9 +5,9 @@ from typing import NamedTuple, TypeAlias
 
 from rooda.base.loads import Json
 from rooda.base.text import plain
-from rooda.report.lines import LEVELS, OWN_WORDS, faults, lines
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of
+from rooda.views.lines import LEVELS, OWN_WORDS, faults, lines
 
 PROMISE = "<promise>SUCCESS</promise>"
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}

@@ -10,11 +10,11 @@ from rooda.base import secrets
 from rooda.base.loads import Json
 from rooda.base.visible import visible_lines
 from rooda.processes.supervise import Tick
-from rooda.report.lines import LEVELS, Line, lines
-from rooda.report.live import Live
-from rooda.report.stamp import Stamp
-from rooda.report.tail import Tail
-from rooda.report.window import is_terminal
+from rooda.views.agent_output import Tail
+from rooda.views.lines import LEVELS, Line, lines
+from rooda.views.live import Live
+from rooda.views.stamp import Stamp
+from rooda.views.window import is_terminal
 
 _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
 

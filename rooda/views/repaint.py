@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from rooda.base.columns import cut
-from rooda.report.window import size
+from rooda.views.window import size
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a page of its own, and back
 _TOP, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"

@@ -6,7 +6,7 @@ from rooda.base import clock
 from rooda.base.columns import cut
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.report.window import size
+from rooda.views.window import size
 
 _CLEAR = "\r\x1b[K"
 
