@@ -9,9 +9,9 @@ from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.group import DASH_H
-from rooda.cli.options import tab_agents
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
+from rooda.loops.group import DASH_H
+from rooda.loops.options import tab_agents
 from rooda.settings import layers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooda.cli.group import DASH_H, items
 from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
 from rooda.errors import UsageProblem
+from rooda.loops.group import DASH_H, items
 from rooda.settings.where import Where
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class App(click.Group):
 
 
 def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    from rooda.cli import kinds
+    from rooda.loops import registry
 
-    return kinds.procedure_command(name, where, words)
+    return registry.procedure_command(name, where, words)
 
 
 def _where(ctx: click.Context) -> Where:

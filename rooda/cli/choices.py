@@ -6,9 +6,9 @@ from functools import partial
 from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
-from rooda.cli import kinds
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
+from rooda.loops import registry
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
 
@@ -22,8 +22,8 @@ def written_settings(patient: Patient) -> Iterator[Finding]:
     yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(patient.settings.warnings))
     for name in _written(patient.settings):
         try:
-            prompt = kinds.first_prompt(patient.settings, name)
-            if agent := kinds.tenant(kinds.OODA).setup(patient.settings, name).agent:
+            prompt = registry.first_prompt(patient.settings, name)
+            if agent := registry.tenant(registry.OODA).setup(patient.settings, name).agent:
                 preflight.fits(agent, prompt)
         except RoodaError as problem:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
@@ -64,10 +64,10 @@ def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
         what = "" if name in written else "agent"
-        yield what, partial(kinds.tenant(kinds.OODA).setup, found, name)
-    for kind in kinds.KINDS:
-        if kind != kinds.OODA and any(layer.table(kind) for layer in found.written):
-            yield f"agent of {kind}", partial(kinds.tenant(kind).setup, found, "")
+        yield what, partial(registry.tenant(registry.OODA).setup, found, name)
+    for kind in registry.KINDS:
+        if kind != registry.OODA and any(layer.table(kind) for layer in found.written):
+            yield f"agent of {kind}", partial(registry.tenant(kind).setup, found, "")
 
 
 def _startable(agent: Agent, workspace: str) -> Finding:

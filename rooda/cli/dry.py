@@ -6,8 +6,8 @@ import click
 
 from rooda.agents import command, preflight
 from rooda.base import files
-from rooda.cli.options import Asked
 from rooda.errors import OK, ConfigProblem
+from rooda.loops.options import Asked
 from rooda.loops.procedure.model import Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, shown

@@ -57,7 +57,7 @@ def _advice(problem: click.ClickException) -> str:
     if ctx is None:
         return ""
     if isinstance(problem, click.NoSuchOption) and ctx.parent is None:
-        from rooda.cli import options
+        from rooda.loops import options
 
         known = any(problem.option_name in parameter.opts for parameter in options.for_start())
         return f"Options of a run stand behind its name: rooda build {problem.option_name} …" if known else ""

@@ -2,8 +2,8 @@
 
 import click
 
-from rooda.cli.options import tab_procedures
 from rooda.errors import OK
+from rooda.loops.options import tab_procedures
 from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.settings import layers, procedures, resolve
 from rooda.settings.where import warned, where

@@ -9,12 +9,12 @@ import click
 
 from rooda.base import files, secrets
 from rooda.base.loads import Json
-from rooda.cli import kinds
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
 from rooda.cli.names import say_none_noted, tab_loops
 from rooda.errors import OK, UsageProblem
+from rooda.loops import registry
 from rooda.processes import lock
 from rooda.run import folder as run_folder
 from rooda.run import history, journal
@@ -93,7 +93,9 @@ def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: 
 def is_live(workspace: str, folder: str) -> bool:
     """Is somebody there who may add to this run?"""
     run = os.path.basename(folder)
-    return any(lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in kinds.known(workspace))
+    return any(
+        lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in registry.known(workspace)
+    )
 
 
 def _show_agent(records: list[Json]) -> None:

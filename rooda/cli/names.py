@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooda.cli import kinds
-from rooda.cli.group import items, place_of_tab
 from rooda.errors import RoodaError, UsageProblem
+from rooda.loops import registry
+from rooda.loops.group import items, place_of_tab
 from rooda.run import folder
 from rooda.settings import layers, procedures
 from rooda.settings.kinds import nearest
@@ -26,9 +26,9 @@ def loop_of(here: Where, word: str) -> str:
 
 def kind_of(here: Where, name: str) -> str:
     """Of what kind the loop is, also one that is over; what nobody knows is a procedure."""
-    known = (loop.kind for loop in kinds.known(here.workspace) if loop.name == name)
-    formed = (kind for kind in kinds.KINDS if kinds.tenant(kind).is_name(name))
-    return next(known, next(formed, kinds.OODA))
+    known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
+    formed = (kind for kind in registry.KINDS if registry.tenant(kind).is_name(name))
+    return next(known, next(formed, registry.OODA))
 
 
 def require_known(here: Where, name: str) -> None:
@@ -60,7 +60,7 @@ def say_above(workspace: str) -> None:
 
 
 def _known(here: Where) -> list[str]:
-    loops = [loop.name for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace))]
+    loops = [loop.name for loop in (*registry.known(here.workspace), *registry.resumable(here.workspace))]
     runs = _runs(here)
     return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(folder.named, runs), *runs]))
 
@@ -81,15 +81,15 @@ def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["
     here = place_of_tab(ctx)
     runs = _runs(here)
     loops = dict.fromkeys(map(folder.named, runs), "a loop")
-    for loop in (*kinds.known(here.workspace), *kinds.resumable(here.workspace)):
+    for loop in (*registry.known(here.workspace), *registry.resumable(here.workspace)):
         loops[loop.name] = _noun(loop)
     return items(sorted(loops.items()) + [(run, "a run") for run in runs if incomplete[:1].isdigit()], incomplete)
 
 
 def tab_resumable(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    loops = kinds.resumable(place_of_tab(ctx).workspace)
+    loops = registry.resumable(place_of_tab(ctx).workspace)
     return items(((loop.name, _noun(loop)) for loop in loops), incomplete)
 
 
-def _noun(loop: kinds.Loop) -> str:
-    return "a procedure" if loop.kind == kinds.OODA else f"a {loop.kind} loop"
+def _noun(loop: registry.Loop) -> str:
+    return "a procedure" if loop.kind == registry.OODA else f"a {loop.kind} loop"

@@ -3,9 +3,9 @@
 import click
 
 from rooda.base import clock
-from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.errors import FAILED, OK
+from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
 from rooda.run import folder, orders
 from rooda.settings.where import where

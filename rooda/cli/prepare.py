@@ -1,6 +1,6 @@
 """What every run and dry-run begins with: the settings in force, and the procedure that they make."""
 
-from rooda.cli.options import Asked
+from rooda.loops.options import Asked
 from rooda.loops.procedure.model import Procedure
 from rooda.settings import layers, resolve
 from rooda.settings.where import Where, warned

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base.visible import visible
-from rooda.cli import kinds
 from rooda.cli import snapshots as shared
 from rooda.cli.names import tab_loops
 from rooda.errors import OK
 from rooda.git import snapshots as world
 from rooda.git import worktrees
 from rooda.git.retention import Snapshot
+from rooda.loops import registry
 from rooda.processes import lock
 from rooda.settings.where import a_name, where
 
@@ -65,7 +65,7 @@ def _worktree(repo: "Repo", own: worktrees.Own, dry_run: bool) -> str:
 
 def _busy(own: worktrees.Own) -> str:
     """Does anything work in it, or wait to go on?"""
-    if any(lock.is_held(loop.lock) for loop in kinds.known(own.workspace)):
+    if any(lock.is_held(loop.lock) for loop in registry.known(own.workspace)):
         return "a loop works in it"
-    waiting = [loop.name for loop in kinds.resumable(own.workspace)]
+    waiting = [loop.name for loop in registry.resumable(own.workspace)]
     return f"a run waits in it (rooda -C {own.workspace} resume {waiting[0]})" if waiting else ""

@@ -3,9 +3,10 @@
 import click
 from click.core import ParameterSource
 
-from rooda.cli import kinds, names, options
-from rooda.cli.kinds import Loop
+from rooda.cli import names
 from rooda.errors import Undecided, UsageProblem
+from rooda.loops import options, registry
+from rooda.loops.registry import Loop
 from rooda.processes import lock
 from rooda.settings.where import Where, above, relocated, where
 
@@ -19,14 +20,14 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
         return _everything(ctx, here, name, everything, wait)
     loop = _named(here, names.loop_of(here, name)) if name is not None else _only_candidate(here)
     _require_its_own(ctx, loop)
-    return kinds.tenant(loop.kind).resume(loop.name, here, typed)
+    return registry.tenant(loop.kind).resume(loop.name, here, typed)
 
 
 def _require_its_own(ctx: click.Context, loop: Loop) -> None:
     """UsageProblem for an option that loops of this kind do not have: it would be passed over in silence."""
-    if loop.kind == kinds.OODA:
+    if loop.kind == registry.OODA:
         return
-    own = {option.name for option in kinds.tenant(loop.kind).options()} | TAKEN.get(loop.kind, set())
+    own = {option.name for option in registry.tenant(loop.kind).options()} | TAKEN.get(loop.kind, set())
     for option in ctx.command.params:
         if isinstance(option, click.Option) and option.name not in own and _is_typed(ctx, str(option.name)):
             flag = max(option.opts, key=len)
@@ -54,11 +55,11 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
 
 def _named(here: Where, name: str) -> Loop:
     """What bears this name and can go on; else the procedure, which says what is the matter."""
-    found = [loop for loop in kinds.resumable(here.workspace) if loop.name == name]
+    found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
     kind = names.kind_of(here, name)
-    nothing = kind == kinds.OODA and not kinds.tenant(kind).facts(here.workspace, name)
+    nothing = kind == registry.OODA and not registry.tenant(kind).facts(here.workspace, name)
     if nothing and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)
     return Loop(kind, name)
@@ -66,7 +67,7 @@ def _named(here: Where, name: str) -> Loop:
 
 def _only_candidate(here: Where) -> Loop:
     """The one loop that can be resumed."""
-    found = [*kinds.resumable(here.workspace)] or _damaged(here)
+    found = [*registry.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
         raise UsageProblem("Nothing to resume here.", above(here.workspace) or otherwise)
@@ -78,11 +79,11 @@ def _damaged(here: Where) -> list[Loop]:
     """They can't go on; their own resume says why."""
     from rooda.cli.resume_all import damaged
 
-    return [Loop(kind, name) for kind in kinds.KINDS for name in damaged(here.workspace, kind)]
+    return [Loop(kind, name) for kind in registry.KINDS for name in damaged(here.workspace, kind)]
 
 
 def _runs(here: Where, loop: Loop) -> bool:
-    path = kinds.tenant(loop.kind).locks(here.workspace).get(loop.name)
+    path = registry.tenant(loop.kind).locks(here.workspace).get(loop.name)
     return path is not None and lock.is_held(path)
 
 
@@ -94,7 +95,7 @@ def _one(found: list[Loop]) -> Loop:
 
 
 def _command(loop: Loop) -> str:
-    if loop.kind == kinds.OODA:
+    if loop.kind == registry.OODA:
         return f"rooda resume {loop.name}"
     return "rooda goal continue" if loop.kind == "goal" else f"rooda {loop.kind} resume {loop.name}"
 

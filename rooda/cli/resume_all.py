@@ -7,11 +7,11 @@ from typing import NamedTuple
 import click
 
 from rooda.base import files
-from rooda.cli import kinds
-from rooda.cli.board import name_of
 from rooda.cli.gate import ERROR, WARNING
-from rooda.cli.kinds import Loop
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
+from rooda.loops import registry
+from rooda.loops.overview import name_of
+from rooda.loops.registry import Loop
 from rooda.processes import capture, lock, ourselves
 from rooda.processes.guardian import MANAGER
 from rooda.processes.signals import Haste
@@ -54,10 +54,10 @@ def _everywhere(here: Where) -> list[str]:
 
 def _of(workspace: str) -> Iterator[CutOff]:
     """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
-    for kind in kinds.KINDS:
+    for kind in registry.KINDS:
         try:
-            names = [*kinds.tenant(kind).resumable(workspace), *damaged(workspace, kind)]
-            paths = kinds.tenant(kind).locks(workspace)
+            names = [*registry.tenant(kind).resumable(workspace), *damaged(workspace, kind)]
+            paths = registry.tenant(kind).locks(workspace)
         except (RoodaError, OSError) as problem:
             click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
             continue
@@ -70,7 +70,7 @@ def _of(workspace: str) -> Iterator[CutOff]:
 
 def damaged(workspace: str, kind: str) -> list[str]:
     """They can't go on; their own resume says why."""
-    return [name_of(each) for each in kinds.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
+    return [name_of(each) for each in registry.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
 
 
 def _is_cut_off(session: history.SessionLog) -> bool:
@@ -93,7 +93,7 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         return OK
     said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
-    if done.code == UNDECIDED and lock.is_held(kinds.tenant(each.loop.kind).lock_of(each.workspace, each.loop.name)):
+    if done.code == UNDECIDED and lock.is_held(registry.tenant(each.loop.kind).lock_of(each.workspace, each.loop.name)):
         click.echo(f"Runs already: {who}")
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base.loads import Json
-from rooda.cli import options
-from rooda.cli.group import DASH_H, items
 from rooda.errors import UsageProblem
+from rooda.loops import options
+from rooda.loops.group import DASH_H, items
 from rooda.settings.where import Where, warned
 from rooda.settings.where import where as place_of
 
@@ -69,11 +69,11 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
 
 def _gone_on(name: str, where: Where, typed: Json) -> int:
     """With --resume: as it was started, if something is there to go on with."""
-    from rooda.cli.as_started import taken_over
-    from rooda.cli.kinds import OODA
     from rooda.cli.prepare import prepared
     from rooda.cli.start import start
     from rooda.cli.tenant import can_resume
+    from rooda.loops.registry import OODA
+    from rooda.loops.remembered import taken_over
     from rooda.stores.procedure_state import Place
 
     if can_resume(Place(where.workspace, name)):

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base import clock
-from rooda.cli import kinds
-from rooda.cli.group import items, place_of_tab
-from rooda.cli.kinds import Loop
 from rooda.cli.names import kind_of, loop_of, require_known, say_above
 from rooda.errors import Undecided
+from rooda.loops import registry
+from rooda.loops.group import items, place_of_tab
+from rooda.loops.registry import Loop
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder
 from rooda.run import orders
@@ -24,7 +24,7 @@ PATIENCE = 100  # looks, a twentieth of a second apart
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
     """The one that runs, or the one of this name; None if there is none, which has been said."""
     wanted = name = loop_of(here, name) if name else None
-    loops = [loop for loop in kinds.known(here.workspace) if wanted in (None, loop.name)]
+    loops = [loop for loop in registry.known(here.workspace) if wanted in (None, loop.name)]
     running = [loop for loop in loops if lock.is_held(loop.lock)]
     if name and not loops:
         require_known(here, name)
@@ -40,7 +40,7 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
 
 
 def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    loops = kinds.known(place_of_tab(ctx).workspace)
+    loops = registry.known(place_of_tab(ctx).workspace)
     return items(((loop.name, "running") for loop in loops if lock.is_held(loop.lock)), incomplete)
 
 
@@ -51,7 +51,7 @@ def named(loop: Loop, begin: bool = False) -> str:
 
 
 def noun_of(kind: str) -> str:
-    return "procedure" if kind == kinds.OODA else kind
+    return "procedure" if kind == registry.OODA else kind
 
 
 def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:

@@ -8,12 +8,13 @@ import click
 from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli import kinds, names
-from rooda.cli.group import items, place_of_tab
+from rooda.cli import names
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git.repository import GitProblem, Repo, around
 from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
+from rooda.loops import registry
+from rooda.loops.group import items, place_of_tab
 from rooda.settings.where import Where, a_name, where
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
 
 def require_known(here: Where, name: str) -> None:
     """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
-    if name not in kinds.KINDS and (unknown := names.hint(here, name)):
+    if name not in registry.KINDS and (unknown := names.hint(here, name)):
         raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
 
 

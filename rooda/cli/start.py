@@ -5,16 +5,15 @@ import os
 from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.cli import entrance, options
-from rooda.cli.as_started import has_own, taken_over
-from rooda.cli.kinds import OODA
-from rooda.cli.options import Asked
 from rooda.cli.prepare import prepared
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.kernel.run import Run
-from rooda.loops import ooda
+from rooda.loops import launch, ooda, options
+from rooda.loops.kernel import Run
 from rooda.loops.ooda import OodaState
+from rooda.loops.options import Asked
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.registry import OODA
+from rooda.loops.remembered import has_own, taken_over
 from rooda.policy import opening
 from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.processes import lock
@@ -41,7 +40,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         return _apart(*ready(found, procedure, where, asked), where, asked)
     open_ = not asked.opening and _waits(place)
     made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
-    screen = made[1] if made else Screen(entrance.look(procedure.setup, asked))
+    screen = made[1] if made else Screen(launch.look(procedure.setup, asked))
     held = locked(place, screen)
     state = earlier(place, screen)
     way = opening.start(state and state.status, asked.opening, procedure.on_interrupted)
@@ -72,7 +71,7 @@ def _waits(place: Place) -> bool:
 
 
 def _apart(procedure: Procedure, screen: Screen, where: Where, asked: Asked) -> int:
-    from rooda.cli import apart
+    from rooda.loops import apart
 
     def work(there: Where) -> int:
         return go(procedure, there, screen, locked(Place(there.workspace, procedure.name), screen), None, asked)
@@ -97,7 +96,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
 def _warned(state: OodaState | None, screen: Screen) -> None:
     """Before a crash is resumed."""
     if state and state.status == ooda.RUNNING:
-        entrance.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
+        launch.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
 def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
@@ -106,12 +105,12 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: A
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = entrance.checked(agent, where.workspace, compose.text(procedure, 1))
+    program = launch.checked(agent, where.workspace, compose.text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
-    screen = Screen(entrance.look(procedure.setup, asked))
-    entrance.announced(agent, program, screen, asked.kept)
+    screen = Screen(launch.look(procedure.setup, asked))
+    launch.announced(agent, program, screen, asked.kept)
     return procedure, screen
 
 
@@ -125,7 +124,7 @@ def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
 
 def locked(place: Place, screen: Screen) -> lock.Lock | None:
     """The procedure's lock; what an earlier holder left behind is gone with it."""
-    held = entrance.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
+    held = launch.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
     if held:
         procedure_state.tidy(place)
     return held
@@ -137,7 +136,7 @@ def earlier(place: Place, screen: Screen) -> OodaState | None:
         return procedure_state.look(place)
     except StateDamaged as problem:
         kept = f"kept as {place.corrupt}" if procedure_state.set_aside(place) else "it could not be kept"
-        entrance.warn(screen, f"{problem.what}; starting fresh ({kept})")
+        launch.warn(screen, f"{problem.what}; starting fresh ({kept})")
         return None
 
 
@@ -192,7 +191,7 @@ def go(
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
-        setup = entrance.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
+        setup = launch.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
         tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)

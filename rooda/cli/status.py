@@ -10,10 +10,11 @@ import click
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli import glance, kinds
-from rooda.cli.board import Board
+from rooda.cli import glance
 from rooda.cli.names import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
+from rooda.loops import registry
+from rooda.loops.overview import Board
 from rooda.processes.signals import Signals
 from rooda.run import workspaces
 from rooda.settings.where import Where, where
@@ -80,8 +81,8 @@ def _detailed(asked: Asked, board: Board) -> Details:
     """Each loop's kind, what its files say, and its row."""
     return [
         (kind, facts, board.row(asked.here.workspace, kind, facts))
-        for kind in kinds.KINDS
-        for facts in kinds.tenant(kind).facts(asked.here.workspace, asked.name)
+        for kind in registry.KINDS
+        for facts in registry.tenant(kind).facts(asked.here.workspace, asked.name)
     ]
 
 
@@ -106,7 +107,7 @@ def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str
 
 
 def _told(kind: str, facts: Json, row: Row) -> list[str]:
-    return [*kinds.tenant(kind).lines({**facts, "standing": row.status}), *glance.line(row)]
+    return [*registry.tenant(kind).lines({**facts, "standing": row.status}), *glance.line(row)]
 
 
 def _watch(look: Callable[[], list[str]], as_json: bool) -> int:

@@ -2,10 +2,10 @@
 
 import click
 
-from rooda.cli import kinds
-from rooda.cli.kinds import Loop
 from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.errors import FAILED, OK
+from rooda.loops import registry
+from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
 from rooda.run import orders
 from rooda.settings.where import where
@@ -31,7 +31,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
     who = named(loop)
-    over = bool(reason) and kinds.tenant(loop.kind).close(workspace, loop.name, reason)
+    over = bool(reason) and registry.tenant(loop.kind).close(workspace, loop.name, reason)
     ordered(workspace, loop, orders.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
@@ -42,7 +42,7 @@ def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     if not _ends(loop, PATIENCE):
         click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
         return OK
-    if not over and loop.name not in kinds.tenant(loop.kind).resumable(workspace):
+    if not over and loop.name not in registry.tenant(loop.kind).resumable(workspace):
         click.echo(f"{named(loop, True)} has ended; there is nothing to resume.")
         return OK
     click.echo(f"Stopped {who}. {'It is over.' if over else f'Resume with: rooda resume {loop.name}'}")

@@ -1,8 +1,8 @@
 """`rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them."""
 
 from rooda.base.loads import Json
-from rooda.cli import kinds
 from rooda.cli.resume_all import CutOff, resume_all
+from rooda.loops import registry
 from rooda.processes import guardian, identity, linux, lock, signals
 from rooda.processes.signals import Signals
 from rooda.processes.systemd import herald
@@ -37,5 +37,5 @@ def _names(owners: list[tuple[str, Json]]) -> str:
 
 def _owner(each: CutOff) -> Json:
     """Which process it is, as its lock says."""
-    path = each.loop.lock or kinds.tenant(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
+    path = each.loop.lock or registry.tenant(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
     return lock.owner(path) if path else {}

@@ -85,7 +85,7 @@ def _word(facts: Json) -> str:
 
 
 def options() -> "list[click.Parameter]":
-    from rooda.cli.options import for_start
+    from rooda.loops.options import for_start
 
     return for_start()
 

@@ -7,7 +7,6 @@ import click
 
 from rooda.base import clock
 from rooda.base.visible import visible
-from rooda.cli import entrance, kinds
 from rooda.cli import snapshots as shared
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import restore
@@ -15,6 +14,7 @@ from rooda.git.repository import Repo, position
 from rooda.git.restore import Plan
 from rooda.git.retention import UNDO, Snapshot, next_undone, standing, stays
 from rooda.git.snapshots import Taker
+from rooda.loops import launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.run import questions
@@ -117,7 +117,7 @@ def _redone(run: shared.Run) -> Aim:
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
     """Which paths other loops need."""
-    of_its_kind = kinds.tenant(tip.kind).stays(workspace, tip.loop)
+    of_its_kind = registry.tenant(tip.kind).stays(workspace, tip.loop)
     return lambda path: stays(path, tip) or of_its_kind(path)
 
 
@@ -165,7 +165,7 @@ def _confirm(aim: Aim, way: _Way) -> None:
 
 
 def _refuse_beside_a_loop(workspace: str) -> None:
-    running = [loop.name for loop in kinds.known(workspace) if lock.is_held(loop.lock)]
+    running = [loop.name for loop in registry.known(workspace) if lock.is_held(loop.lock)]
     if running:
         what = f"A loop works here ({', '.join(running)}); nothing was changed."
         raise Undecided(what, f"End it first: rooda stop {running[0]}")
@@ -173,8 +173,8 @@ def _refuse_beside_a_loop(workspace: str) -> None:
 
 def _held(workspace: str, tip: Snapshot) -> Lock:
     """The loop's lock: it does not begin while files are put back, and nobody that a killed one left goes on."""
-    path = kinds.tenant(tip.kind).lock_of(workspace, tip.loop)
-    held = entrance.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
+    path = registry.tenant(tip.kind).lock_of(workspace, tip.loop)
+    held = launch.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
     if held is None:
         raise Undecided("Nothing was changed: a loop could begin meanwhile.")
     return held

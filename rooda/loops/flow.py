@@ -5,7 +5,7 @@ from functools import partial
 from typing import TypeVar
 
 from rooda.errors import Interrupted
-from rooda.kernel.run import Run
+from rooda.loops.kernel import Run
 from rooda.policy.flow_event_records import NodeBoundary, NodeEnded, NodeEntered
 from rooda.policy.flow_labels import label
 from rooda.policy.flow_messages import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line

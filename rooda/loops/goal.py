@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from rooda.agents.patience import until_reset
 from rooda.errors import LimitReached
-from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause, breaker, signalled, why_stop
 from rooda.loops.goal_close import conclude, forbidden, judged, observed, unshown
 from rooda.loops.goal_facts import closing, feedback, g2, iteration_ended, opening, step_prompt
@@ -25,6 +24,7 @@ from rooda.loops.goal_rules import (
     with_step,
 )
 from rooda.loops.goal_state import COMPLETED, FAILED, PAUSED, GoalState, step_class
+from rooda.loops.kernel import Run
 from rooda.policy import goal_block
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import LOST, Finding, GoalWorld, Told

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import Pause
 from rooda.loops.goal_rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal_state import COMPLETED, GoalState
+from rooda.loops.kernel import Run
 from rooda.policy import goal_answer, goal_ruling, goal_score, goal_words
 from rooda.policy.goal_block import Claim
 from rooda.policy.goal_effects import GoalWorld, Hurt, Question, Told

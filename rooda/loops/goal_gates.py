@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from rooda.kernel.run import Run
 from rooda.loops.goal_breakers import OFFERED, Pause, forgiven, raised
 from rooda.loops.goal_close import YES, conclude
 from rooda.loops.goal_state import IN_PROGRESS, PAUSED, GoalState, money
+from rooda.loops.kernel import Run
 from rooda.policy import goal_words
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.run.records import Ending

@@ -4,10 +4,10 @@ from functools import reduce
 
 from rooda.base.loads import Json
 from rooda.errors import Interrupted
-from rooda.kernel.run import Run
 from rooda.loops.goal_plan import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal_rules import paid, runnable
 from rooda.loops.goal_state import Brief, GoalState, money
+from rooda.loops.kernel import Run
 from rooda.policy import goal_event_records as events
 from rooda.policy import goal_plan, goal_precheck, goal_score, goal_words
 from rooda.policy.goal_effects import GoalWorld, Question

@@ -8,7 +8,7 @@ from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import seconds, tenths
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
-from rooda.kernel.run import Run
+from rooda.loops.kernel import Run
 from rooda.loops.procedure.model import Procedure
 from rooda.policy.ooda_effects import World
 from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded

@@ -6,8 +6,8 @@ from functools import partial
 from rooda.base.loads import Json
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Interrupted
-from rooda.kernel.run import Run
 from rooda.loops import reflex_inputs as inputs
+from rooda.loops.kernel import Run
 from rooda.loops.reflex_asking import asked, json_of
 from rooda.loops.reflex_judging import evaluate
 from rooda.loops.reflex_state import (

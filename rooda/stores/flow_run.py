@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from rooda.base import files
 from rooda.git.repository import Repo
-from rooda.kernel.store import Saved, Scope
 from rooda.loops.flow import executed
+from rooda.loops.store import Saved, Scope
 from rooda.policy.flow_contract import Broken
 from rooda.policy.flow_labels import chain, label, own_iteration, run_folder, sensor_file
 from rooda.policy.flow_messages import ACTION, Boundary, message, one_line

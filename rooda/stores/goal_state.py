@@ -9,9 +9,9 @@ from rooda.base import files
 from rooda.base import json as base_json
 from rooda.base.loads import Json
 from rooda.errors import StateDamaged
-from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal_breakers import unclaimed
 from rooda.loops.goal_state import STATUSES, UNFINISHED, GoalState, public
+from rooda.loops.store import Saved, Scope
 from rooda.policy.goal_effects import Print
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.run.spending import Spent, since

@@ -10,9 +10,9 @@ from typing import Any
 from rooda.base import clock, files, folders
 from rooda.base.loads import Json
 from rooda.errors import Undecided
-from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex_events
 from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
+from rooda.loops.store import Saved, Scope
 from rooda.processes import lock
 from rooda.stores import reflex_files
 from rooda.stores.reflex_files import Alone, Place

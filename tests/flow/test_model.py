@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kit.flow import Flow, Level
 from kit.workspace import Workspace
 from rooda.errors import Interrupted
-from rooda.kernel.run import Run
-from rooda.kernel.store import Saved, Scope
 from rooda.loops.flow import node
+from rooda.loops.kernel import Run
+from rooda.loops.store import Saved, Scope
 from rooda.policy.flow_labels import chain, label
 from rooda.policy.flow_messages import Boundary
 from rooda.policy.flow_position import STEP_OF, Found, position

@@ -15,10 +15,10 @@ from kit.goal import Goals, blocks, claim, plan
 from kit.goal_reference import Case, Outcome, Turn, cases, model
 from kit.processes import until
 from kit.workspace import FAKE_AI
-from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import following
 from rooda.loops.goal_state import Brief, GoalState, public
+from rooda.loops.kernel import Run
 from rooda.policy.goal_effects import Finding, Hurt, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores

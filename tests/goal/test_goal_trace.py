@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rooda.kernel.run import Run
-from rooda.kernel.store import Saved, Scope
 from rooda.loops.goal import goal
 from rooda.loops.goal_state import Brief, GoalState
+from rooda.loops.kernel import Run
+from rooda.loops.store import Saved, Scope
 from rooda.policy.goal_effects import Finding, GoalWorld, Hurt, Print, Question, Told
 from rooda.policy.goal_plan import MustNot, Step
 from rooda.policy.goal_score import Scores

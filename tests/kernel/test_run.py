@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from rooda.base import json
-from rooda.kernel.run import Run, StepReused
-from rooda.kernel.store import Saved, Scope
+from rooda.loops.kernel import Run, StepReused
+from rooda.loops.store import Saved, Scope
 
 
 class MemoryStore:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.kernel.run import Run
-from rooda.kernel.store import Saved, Scope
 from rooda.loops import reflex, reflex_events
+from rooda.loops.kernel import Run
 from rooda.loops.reflex_events import Artifact
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.loops.reflex_world import Answer, Beside, How, Query, Ran, World
+from rooda.loops.store import Saved, Scope
 
 from .reflex_reference import Script
 

@@ -7,11 +7,11 @@ import pytest
 
 from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
-from rooda.kernel.run import Run
-from rooda.kernel.store import Saved, Scope
 from rooda.loops import ooda
+from rooda.loops.kernel import Run
 from rooda.loops.ooda import OodaState
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.store import Saved, Scope
 from rooda.policy.ooda_effects import World
 from rooda.run.records import Ending, Gate, GateResult, Gates
 from rooda.run.setup import Setup

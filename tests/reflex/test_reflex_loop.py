@@ -7,8 +7,8 @@ import pytest
 from kit.reflex_memory import Memory
 from kit.reflex_reference import Rule, Script
 from rooda.errors import Interrupted
-from rooda.kernel.run import Run
 from rooda.loops import reflex
+from rooda.loops.kernel import Run
 from rooda.loops.reflex_state import decoded, encoded
 from rooda.loops.reflex_world import How
 

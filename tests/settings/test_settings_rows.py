@@ -12,7 +12,7 @@ import pytest
 
 from kit.tiers import OWN as MINE
 from kit.tiers import Tiers
-from rooda.cli import as_started, kinds, options
+from rooda.loops import options, registry, remembered
 from rooda.settings import resolve
 from rooda.settings.environment import environment
 from rooda.settings.loop_kinds import KINDS, OWN
@@ -95,7 +95,7 @@ def test_each_kind_takes_the_shared_keys(kind: str) -> None:
 def test_each_option_of_a_kind_is_offered(kind: str, key: str, row: Key) -> None:
     """A row of one kind has its option at the kind's start."""
     assert row.flag
-    offered = {word for option in kinds.tenant(kind).options() for word in option.opts}
+    offered = {word for option in registry.tenant(kind).options() for word in option.opts}
     assert row.flag.flag(key) in offered
 
 
@@ -103,7 +103,7 @@ def test_a_resume_keeps_what_the_rows_say() -> None:
     """KEPT holds the options of the rows that are kept, and --config."""
     rows = [item for keys in (PROCEDURE, *OWN.values()) for item in keys.items()]
     kept = {row.flag.parameter(key) for key, row in rows if row.flag and row.kept}
-    assert set(as_started.KEPT) == kept | {"config"}
+    assert set(remembered.KEPT) == kept | {"config"}
     assert [key for key, row in rows if row.kept and not row.flag] == []
 
 

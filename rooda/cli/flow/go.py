@@ -5,8 +5,8 @@ from typing import Any
 from rooda.base.loads import Json
 from rooda.cli.flow.ready import Ready
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
-from rooda.kernel.run import Run
 from rooda.loops.flow import executed, node
+from rooda.loops.kernel import Run
 from rooda.policy.flow_event_records import RunEnded, RunResumed, RunStarted
 from rooda.policy.flow_labels import chain, run_folder
 from rooda.policy.flow_messages import Boundary

@@ -6,7 +6,7 @@ from rooda.cli.flow.resume import resume
 from rooda.cli.flow.run import run
 from rooda.cli.flow.setup import setup
 from rooda.cli.flow.status import status
-from rooda.cli.group import DASH_H, InOrder
+from rooda.loops.group import DASH_H, InOrder
 
 HELP = """A hierarchy of control loops on git.
 

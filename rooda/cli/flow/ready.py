@@ -9,10 +9,10 @@ import click
 from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.visible import visible
-from rooda.cli import entrance
-from rooda.cli.options import Asked
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, listing
+from rooda.loops import launch
+from rooda.loops.options import Asked
 from rooda.policy.flow_labels import FLOW_FILE, agent_files, chain
 from rooda.policy.flow_records import listed
 from rooda.processes import lock
@@ -71,7 +71,7 @@ def ground(where: Where, asked: Asked) -> Ground:
     """Settings and repository."""
     found = warned(layers.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(entrance.look(made, asked)))
+    return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(launch.look(made, asked)))
 
 
 def repository(workspace: str) -> Repo:
@@ -88,11 +88,11 @@ def ready(under: Ground) -> Ready:
     topology = flow_yaml.load(under.where.workspace)
     agent, screen = under.setup.agent, under.screen
     for warning in topology.warnings:
-        entrance.warn(screen, warning)
+        launch.warn(screen, warning)
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(under.found, "[flow]"))
-    program = entrance.checked(agent, under.where.workspace, "")
-    entrance.announced(agent, program, screen, under.asked.kept)
+    program = launch.checked(agent, under.where.workspace, "")
+    launch.announced(agent, program, screen, under.asked.kept)
     flow_repo.require_ready(under.repo)
     how = (under.asked.json, under.asked.kept)
     here = Ready(under.setup, under.look, agent, topology, under.repo, screen, *how)
@@ -117,10 +117,10 @@ def require_commands(here: Ready) -> None:
 def locked(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
     """The work tree's lock. What git was doing when an earlier run was killed is undone."""
     path = lock_path(repo)
-    held = entrance.locked(path, "a flow", flow_lock.running_name(path) or "NAME", screen)
+    held = launch.locked(path, "a flow", flow_lock.running_name(path) or "NAME", screen)
     if held and held.before.get("run"):
         for name in flow_repo.unlock(repo):
-            entrance.warn(screen, f"The earlier run was killed while git worked; its {name} is removed.")
+            launch.warn(screen, f"The earlier run was killed while git worked; its {name} is removed.")
     return held
 
 
@@ -141,7 +141,7 @@ def require_clean(here: Ready, allowed: bool) -> None:
         return
     listed = "\n".join(rows)
     if allowed:
-        entrance.warn(here.screen, f"Not committed yet, and part of the first commit from now on:\n{listed}")
+        launch.warn(here.screen, f"Not committed yet, and part of the first commit from now on:\n{listed}")
     elif not _confirmed(listed):
         raise Undecided(
             f"The work tree has changes that are not committed; nothing was started.\n{listed}",
@@ -155,7 +155,7 @@ def warn_of_ignored(here: Ready) -> None:
     words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
     ignored = files.to_text(here.repo.ask(*words, stdin=listing(own)).out).split("\0")[:-1]
     if ignored:
-        entrance.warn(here.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't go on without.")
+        launch.warn(here.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't go on without.")
 
 
 def _confirmed(listed: str) -> bool:

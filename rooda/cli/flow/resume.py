@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import click
 
 from rooda.base.loads import Json
-from rooda.cli import entrance, options
-from rooda.cli.as_started import taken_over, whole
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository
 from rooda.cli.flow.status import tab_runs
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, position
+from rooda.loops import launch, options
+from rooda.loops.remembered import taken_over, whole
 from rooda.policy.flow_labels import in_chain, run_folder
 from rooda.policy.flow_records import ERROR, LIMIT, RUNNING
 from rooda.processes import lock
@@ -47,7 +47,7 @@ def _ground(there: Where, typed: Json, name: str) -> Ground:
 
 def _begun(under: Ground, run: Known, held: lock.Lock | None) -> int:
     run = to_branch(under.repo, run)  # the flow may lie there only
-    setup = entrance.kept(under.setup, under.where.workspace, "flow", run.id, under.asked.flags)
+    setup = launch.kept(under.setup, under.where.workspace, "flow", run.id, under.asked.flags)
     return go_on(ready(under._replace(setup=setup)), run, held)
 
 
@@ -85,14 +85,14 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
         raise ConfigProblem(what, "Put the node back, or start a new run.")
     if run.state.get("flow-sha256", here.topology.sha256) != here.topology.sha256:
         text = f".ai-loop/flow.yaml is not as it was when {run.id} began; it goes on with the new one."
-        entrance.warn(here.screen, text)
+        launch.warn(here.screen, text)
     if undone := flow_runs.undone(here.repo, run, root):
         flow_commits.take_back(here.repo, undone[0].commit)
         what = f"{len(undone)} commits are taken off {run.branch}, the last was {undone[-1].commit}"
-        entrance.warn(here.screen, f"{run.id} was undone: {what}")
+        launch.warn(here.screen, f"{run.id} was undone: {what}")
     task, doubt = whole(here.repo.workspace, "flow", run.id, str(run.state["task"]))
     if doubt:
-        entrance.warn(here.screen, doubt)
+        launch.warn(here.screen, doubt)
     state, boundaries = flow_runs.reopen(here.repo, run, root)
     return go(here, state, boundaries, held, task, resumed=True)
 

@@ -5,14 +5,14 @@ import os
 import click
 
 from rooda.base import files, secrets
-from rooda.cli import entrance, options
-from rooda.cli.as_started import has_own
 from rooda.cli.flow.go import go
 from rooda.cli.flow.ready import Ground, Ready, ground, locked, ready, repository, require_clean, warn_of_ignored
 from rooda.cli.flow.resume import named, resumed, taken_up
 from rooda.cli.flow.status import tab_runs
 from rooda.errors import Undecided, UsageProblem
 from rooda.git.repository import position
+from rooda.loops import launch, options
+from rooda.loops.remembered import has_own
 from rooda.policy.flow_labels import FLOW_FILE, PREFIX, RUN_ID, numbered, slug
 from rooda.processes import lock
 from rooda.run import questions
@@ -53,7 +53,7 @@ def _run(
 
 def _apart(here: Ready, under: Ground, task: str) -> int:
     """A new run in a worktree; whatever is open here is not asked about."""
-    from rooda.cli import apart
+    from rooda.loops import apart
 
     if flow_commits.committed(under.repo, "HEAD", FLOW_FILE) is None:
         what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
@@ -71,7 +71,7 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     warn_of_ignored(here)
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
-        entrance.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
+        launch.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
     shown = secrets.hidden(task, secrets.values({**os.environ, **here.agent.env}, (here.repo.workspace,)))
     names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
     state = flow_runs.begin(here.repo, here.topology.root, shown, names, here.topology.sha256)

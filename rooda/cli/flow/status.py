@@ -9,9 +9,9 @@ from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli.flow import tenant
-from rooda.cli.group import items, place_of_tab
 from rooda.errors import OK
 from rooda.git.repository import Repo
+from rooda.loops.group import items, place_of_tab
 from rooda.policy import flow_contract
 from rooda.policy.flow_labels import artifacts, run_folder
 from rooda.policy.flow_records import ERROR, RUNNING

@@ -6,16 +6,16 @@ from functools import reduce
 import click
 
 from rooda.base.loads import Json
-from rooda.cli import entrance
-from rooda.cli.as_started import taken_over, whole
 from rooda.cli.goal.go import Opened, carried_out, finished
 from rooda.cli.goal.ready import Ready, ready, within
 from rooda.errors import FAILED, OK, UsageProblem
-from rooda.kernel.run import Run
+from rooda.loops import launch
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal_gates import reopened
 from rooda.loops.goal_rules import paid, with_step
 from rooda.loops.goal_state import COMPLETED, IN_PROGRESS, GoalState, money
+from rooda.loops.kernel import Run
+from rooda.loops.remembered import taken_over, whole
 from rooda.policy import goal_plan, goal_shape
 from rooda.policy.goal_effects import GoalWorld, Question
 from rooda.policy.goal_event_records import RunResumed
@@ -38,7 +38,7 @@ def act(where: Where, typed: Json) -> int:
         return OK if state.status == COMPLETED else FAILED
     where, typed = taken_over(where, typed, NAME, NAME, require(place).brief.run)
     made = ready(where, typed)
-    held = entrance.locked(place.lock, "a goal", NAME, made.screen)
+    held = launch.locked(place.lock, "a goal", NAME, made.screen)
     return resumed(made, where, held, typed)
 
 
@@ -56,7 +56,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     made = made._replace(setup=made.setup._replace(budget=limits), headless=made.headless or found.brief.headless)
     spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
-        entrance.warn(made.screen, doubt)
+        launch.warn(made.screen, doubt)
     found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))
     crashed = found.status == IN_PROGRESS
     if crashed:

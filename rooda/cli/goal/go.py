@@ -9,10 +9,10 @@ from rooda.agents.reader import reader
 from rooda.base import files
 from rooda.cli.goal.ready import Ready
 from rooda.errors import FAILED, Interrupted, LimitReached, code_of_signal
-from rooda.kernel.run import Run
 from rooda.loops.goal import goal
 from rooda.loops.goal_facts import closing
 from rooda.loops.goal_state import COMPLETED, GoalState
+from rooda.loops.kernel import Run
 from rooda.policy.goal_effects import GoalWorld
 from rooda.policy.goal_event_records import RunEnded
 from rooda.processes import lock

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from rooda.cli import options
-from rooda.cli.group import DASH_H, InOrder
+from rooda.loops import options
+from rooda.loops.group import DASH_H, InOrder
 from rooda.settings.goal_keys import OWN
 from rooda.settings.where import relocated, where
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from rooda.agents import prices
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
-from rooda.cli import entrance, options
-from rooda.cli.options import Asked
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops import launch, options
 from rooda.loops.goal_breakers import MOST_DOLLARS, MOST_ITERATIONS
+from rooda.loops.options import Asked
 from rooda.report.goal_screen import GoalScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
@@ -43,8 +43,8 @@ def ready(where: Where, typed: Json) -> Ready:
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[goal]"))
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
-    program = entrance.checked(made.agent, where.workspace, "")
-    entrance.announced(made.agent, program, screen, asked.kept)
+    program = launch.checked(made.agent, where.workspace, "")
+    launch.announced(made.agent, program, screen, asked.kept)
     return Ready(made, look, made.agent, screen, asked, headless(typed))
 
 
@@ -52,7 +52,7 @@ def _look(made: Setup, look: Lookup, asked: Asked) -> Look:
     """Its lines are exact, so the stamps of [loop] do not stand before them; those of [goal] do."""
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
-    return entrance.look(made, asked)._replace(stamps=own)
+    return launch.look(made, asked)._replace(stamps=own)
 
 
 def iterations(ready: Ready, typed: Json) -> int:

@@ -2,16 +2,16 @@
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli import entrance
-from rooda.cli.as_started import taken_over
 from rooda.cli.goal.go import Opened, carried_out
 from rooda.cli.goal.ready import Ready, ready
 from rooda.cli.goal.wish import wish
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
-from rooda.kernel.run import Run
+from rooda.loops import launch
 from rooda.loops.goal_plan import Wish
 from rooda.loops.goal_start import announced, start
 from rooda.loops.goal_state import GoalState
+from rooda.loops.kernel import Run
+from rooda.loops.remembered import taken_over
 from rooda.policy.goal_event_records import RunEnded
 from rooda.processes import lock
 from rooda.report.goal_table import facts, lines
@@ -30,7 +30,7 @@ def act(where: Where, typed: Json) -> int:
     made = ready(where, typed)
     wanted = wish(made, where, typed)
     if made.asked.worktree:
-        from rooda.cli import apart
+        from rooda.loops import apart
 
         return apart.inside(where, NAME, NAME, made.screen, lambda there: _begun(made, there, typed, wanted))
     return _begun(made, where, typed, wanted)
@@ -38,7 +38,7 @@ def act(where: Where, typed: Json) -> int:
 
 def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
     place = Place(where.workspace)
-    held = entrance.locked(place.lock, "a goal", NAME, made.screen)
+    held = launch.locked(place.lock, "a goal", NAME, made.screen)
     if _goes_on(place, typed, made):
         from rooda.cli.goal.cont import require, resumed
 
@@ -80,7 +80,7 @@ def _goes_on(place: Place, typed: Json, made: Ready) -> bool:
     try:
         state = unfinished(place)
     except StateDamaged as problem:
-        entrance.warn(made.screen, f"{problem.what}; starting fresh")
+        launch.warn(made.screen, f"{problem.what}; starting fresh")
         return False
     if state is None or typed["fresh"]:
         return False

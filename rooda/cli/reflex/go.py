@@ -2,14 +2,14 @@
 
 import os
 
-from rooda.cli.options import Asked
 from rooda.cli.reflex.commands import Commands, way_of
 from rooda.cli.reflex.effects import Effects, show_artifact
 from rooda.cli.reflex.ready import Ready
 from rooda.cli.reflex.summary import Left, ended
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
-from rooda.kernel.run import Run
+from rooda.loops.kernel import Run
+from rooda.loops.options import Asked
 from rooda.loops.reflex import EXIT_CODES, reflex
 from rooda.loops.reflex_state import State
 from rooda.loops.reflex_world import How

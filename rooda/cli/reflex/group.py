@@ -1,6 +1,5 @@
 """The words behind `rooda reflex`."""
 
-from rooda.cli.group import DASH_H, InOrder
 from rooda.cli.reflex.clean import clean
 from rooda.cli.reflex.diff import diff
 from rooda.cli.reflex.history import history
@@ -10,6 +9,7 @@ from rooda.cli.reflex.resume import resume
 from rooda.cli.reflex.show import show
 from rooda.cli.reflex.status import status
 from rooda.cli.reflex.stop import stop
+from rooda.loops.group import DASH_H, InOrder
 
 HELP = """Write one artifact and refine it until its rules hold.
 

@@ -7,14 +7,14 @@ import click
 
 from rooda.base import clock
 from rooda.base.loads import Json
-from rooda.cli import entrance, options
-from rooda.cli.options import Asked
 from rooda.cli.reflex import drafting
 from rooda.cli.reflex.drafting import TEMPLATES, Drafted
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.proposal import Given, Proposal, confirmed
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
+from rooda.loops import launch, options
+from rooda.loops.options import Asked
 from rooda.loops.reflex_state import PLAN, RUNNING, State
 from rooda.policy import reflex_names, reflex_rules
 from rooda.settings.reflex_keys import OWN
@@ -44,7 +44,7 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json)
     if asked.worktree:
-        from rooda.cli import apart
+        from rooda.loops import apart
 
         return apart.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
     return start(proposal, here, asked, made)
@@ -114,7 +114,7 @@ def _unused(workspace: str, alias: str) -> str:
 def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
     reflex_run.tidy_all(here.workspace)
     place = Place(here.workspace, _unused(here.workspace, proposal.alias))
-    held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_run.require_none_running(here.workspace)  # begun before we had the lock
     store = reflex_run.ReflexStore(place, None)
     return go(place, store, first(place, proposal), made, held, asked, fresh=True)

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
 from rooda.base.loads import Json
-from rooda.cli import entrance
-from rooda.cli.options import Asked
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops import launch
+from rooda.loops.options import Asked
 from rooda.report.reflex_screen import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
@@ -41,9 +41,9 @@ def ready(where: Where, asked: Asked, own: Json) -> Ready:
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[reflex]"))
-    screen = ReflexScreen(entrance.look(made, asked))
-    program = entrance.checked(made.agent, where.workspace, "")
-    entrance.announced(made.agent, program, screen, asked.kept)
+    screen = ReflexScreen(launch.look(made, asked))
+    program = launch.checked(made.agent, where.workspace, "")
+    launch.announced(made.agent, program, screen, asked.kept)
     return Ready(made, look, made.agent, _models(found, look), screen)
 
 

@@ -3,16 +3,16 @@
 import click
 
 from rooda.base.loads import Json
-from rooda.cli import entrance, options
-from rooda.cli.as_started import taken_over
-from rooda.cli.options import Asked
 from rooda.cli.reflex.go import go
 from rooda.cli.reflex.new import own_flags, ways
 from rooda.cli.reflex.places import FRESH, meant, none_active, without_history
 from rooda.cli.reflex.ready import Ready, ready
 from rooda.cli.reflex.status import tab_aliases
 from rooda.errors import RoodaError, Undecided
+from rooda.loops import launch, options
+from rooda.loops.options import Asked
 from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.loops.remembered import taken_over
 from rooda.settings.where import Where, relocated, where
 from rooda.stores import reflex_files, reflex_run
 from rooda.stores.reflex_files import Found, Place
@@ -35,21 +35,21 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     here, typed = taken_over(here, typed, "reflex", place.alias)
     asked = options.asked(typed)
     made = _limited(ready(here, asked, own_flags(typed)), place, asked)
-    held = entrance.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_run.tidy_all(here.workspace)
     found = reflex_files.look(place)
     state = require_open(place, found)
     if found.rebuilt:
-        entrance.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
+        launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     elif not found.history:
-        entrance.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
+        launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
     store = reflex_run.opened(place, found)
     return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
 
 
 def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
     """What is not typed goes on as it was started."""
-    return made._replace(setup=entrance.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
+    return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
 
 
 def require_open(place: Place, found: Found) -> State:

@@ -8,9 +8,9 @@ import click
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.group import items, place_of_tab
 from rooda.cli.reflex.places import meant
 from rooda.errors import OK
+from rooda.loops.group import items, place_of_tab
 from rooda.policy.reflex_rules import is_number
 from rooda.policy.reflex_score import hundredths, written
 from rooda.processes import lock

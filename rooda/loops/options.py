@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rooda.base.loads import Json
-from rooda.cli.group import items, place_of_tab
 from rooda.errors import UsageProblem
+from rooda.loops.group import items, place_of_tab
 from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
 from rooda.settings.types import PARAMETERS, Key, Option

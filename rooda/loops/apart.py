@@ -4,9 +4,9 @@ import os
 import shlex
 from collections.abc import Callable
 
-from rooda.cli import kinds
 from rooda.git import worktrees
 from rooda.git.repository import position
+from rooda.loops import registry
 from rooda.processes import detach
 from rooda.settings import sources
 from rooda.settings.where import Where
@@ -44,7 +44,7 @@ def _say_end(where: Where, kind: str, screen: Screen) -> None:
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
     _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
-    if waiting := kinds.tenant(kind).resumable(where.workspace):
+    if waiting := registry.tenant(kind).resumable(where.workspace):
         _say(screen, f"It can go on: rooda -C {there}{config} resume {waiting[0]}")
 
 

@@ -4,9 +4,9 @@ from functools import partial
 
 from rooda.base import clock
 from rooda.base.loads import Json
-from rooda.cli import kinds
-from rooda.cli.kinds import Loop
 from rooda.errors import RoodaError
+from rooda.loops import registry
+from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import history, orders
 from rooda.run.cut_off import INTERRUPTED, at_limit, standing
@@ -45,14 +45,14 @@ class Board:
             return [unreadable(workspace, " ".join(str(problem).split()))]
 
     def _of(self, workspace: str) -> list[Row]:
-        running = [loop for loop in kinds.known(workspace) if lock.is_held(loop.lock)]
+        running = [loop for loop in registry.known(workspace) if lock.is_held(loop.lock)]
         looks = self._looks.get(workspace, 0)
         if looks % SELDOM == 0 or running != self._running.get(workspace):
             busy = {(loop.kind, loop.name) for loop in running}
             self._idle[workspace] = [
                 self.row(workspace, kind, facts)
-                for kind in kinds.KINDS
-                for facts in kinds.tenant(kind).facts(workspace, None)
+                for kind in registry.KINDS
+                for facts in registry.tenant(kind).facts(workspace, None)
                 if (kind, name_of(facts)) not in busy
             ]
         self._looks[workspace], self._running[workspace] = looks + 1, running
@@ -118,7 +118,7 @@ def name_of(facts: Json) -> str:
 def _facts(workspace: str, loop: Loop) -> Json:
     """Of one that runs. What a flow's files and commits say is dear, and its events tell enough."""
     pid = lock.owner(loop.lock).get("pid")
-    known = kinds.tenant(loop.kind).facts(workspace, loop.name) if loop.kind != "flow" else []
+    known = registry.tenant(loop.kind).facts(workspace, loop.name) if loop.kind != "flow" else []
     return {"name": loop.name, **(known[0] if known else {}), "running": True, "pid": pid}
 
 

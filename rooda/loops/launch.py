@@ -7,8 +7,8 @@ from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.dirs import make_home
 from rooda.base.loads import Json
-from rooda.cli.options import Asked
 from rooda.errors import Undecided
+from rooda.loops.options import Asked
 from rooda.processes import identity, lock, survivors
 from rooda.run import folder, history, orders
 from rooda.run.setup import Setup

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rooda.kernel.store import Scope, Store
+from rooda.loops.store import Scope, Store
 
 State = TypeVar("State")
 Value = TypeVar("Value")

@@ -9,9 +9,9 @@ import click
 from rooda.base.loads import Json
 from rooda.base.references import filled, starred
 from rooda.base.secrets import HIDDEN
-from rooda.cli import kinds
-from rooda.cli.options import is_untyped
 from rooda.errors import UsageProblem
+from rooda.loops import registry
+from rooda.loops.options import is_untyped
 from rooda.run import history, origin
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
@@ -97,7 +97,7 @@ def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
 
 
 def _context(kind: str) -> click.Context:
-    return click.Context(click.Command("start", params=kinds.tenant(kind).options()), ignore_unknown_options=True)
+    return click.Context(click.Command("start", params=registry.tenant(kind).options()), ignore_unknown_options=True)
 
 
 def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
