@@ -20,7 +20,7 @@ from rooda.run.event_records import Event, SessionEnd  # noqa: E402
 
 RECORDS = {  # by kind of loop
     "any": "rooda.run.event_records",
-    "ooda": "rooda.policy.ooda_event_records",
+    "ooda": "rooda.loops.procedure.events",
     "goal": "rooda.policy.goal_event_records",
     "reflex": "rooda.policy.reflex_event_records",
     "flow": "rooda.policy.flow_event_records",

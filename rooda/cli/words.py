@@ -11,7 +11,7 @@ class Word(NamedTuple):
 
 
 WORDS = {
-    "run": Word("rooda.cli.run:run", "Run a procedure; `rooda build` is short for `rooda run build`."),
+    "run": Word("rooda.loops.procedure.cli:run", "Run a procedure; `rooda build` is short for `rooda run build`."),
     "resume": Word("rooda.cli.resume:resume", "Go on with an interrupted or aborted run."),
     "status": Word("rooda.cli.status:status", "What runs here, how far it is, what waits for a resume."),
     "stop": Word("rooda.cli.stop:stop", "End a running loop as Ctrl+C would; its state is saved."),
@@ -29,8 +29,8 @@ WORDS = {
     "diff": Word("rooda.cli.diff:diff", "What an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Put the work tree back to before an iteration."),
     "prune": Word("rooda.cli.prune:prune", "Remove snapshots of old runs, and worktrees whose work is merged."),
-    "list": Word("rooda.cli.list:list_", "The procedures there are."),
-    "info": Word("rooda.cli.info:info", "What one procedure is made of."),
+    "list": Word("rooda.loops.procedure.list:list_", "The procedures there are."),
+    "info": Word("rooda.loops.procedure.info:info", "What one procedure is made of."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
     "config": Word("rooda.cli.config:config", "The settings in force, and where each comes from."),
     "agents": Word("rooda.cli.agents:agents", "The agent CLIs: installed or not, version, what rooda knows of them."),

@@ -8,22 +8,22 @@ if TYPE_CHECKING:
     import click
 
     from rooda.base.loads import Json
-    from rooda.cli import tenant as procedures
     from rooda.cli.flow import tenant as flows
     from rooda.cli.goal import tenant as goals
     from rooda.cli.reflex import tenant as reflexes
+    from rooda.loops.procedure import kind as procedures
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
 
 OODA = "ooda"
 KINDS = {
-    OODA: "rooda.cli.tenant",
+    OODA: "rooda.loops.procedure.kind",
     "reflex": "rooda.cli.reflex.tenant",
     "flow": "rooda.cli.flow.tenant",
     "goal": "rooda.cli.goal.tenant",
 }
-_PROCEDURES = "rooda.cli.run"
+_PROCEDURES = "rooda.loops.procedure.cli"
 
 
 def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "click.Command":

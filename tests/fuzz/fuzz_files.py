@@ -11,17 +11,18 @@ from rooda.cli.goal.check import answer
 from rooda.cli.reflex import history, status
 from rooda.cli.reflex import list as listing
 from rooda.errors import USAGE, RoodaError
-from rooda.loops import ooda
+from rooda.loops.procedure import loop, resolve
+from rooda.loops.procedure import store as procedure_store
 from rooda.processes import lock, survivors
 from rooda.report import goal_table
 from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
-from rooda.settings import detect, procedures, resolve
+from rooda.settings import detect, procedures
 from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
 from rooda.settings.toml_text import toml_value
-from rooda.stores import goal_place, goal_seal, goal_state, procedure_state, reflex_files
+from rooda.stores import goal_place, goal_seal, goal_state, reflex_files
 from rooda.stores.reflex_run import opened
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import reasons
@@ -68,18 +69,18 @@ def project(data: bytes) -> None:
 
 def ooda_state(data: bytes) -> None:
     """A state, which can be carried on, shown, and saved as the same again; or a sentence."""
-    place = procedure_state.Place(room(), "build")
+    place = procedure_store.Place(room(), "build")
     put(".rooda/state/build.json", data)
-    state = procedure_state.look(place)
+    state = procedure_store.look(place)
     assert state is not None
-    begun = ooda.reopened(state, None, None)
-    ooda.why_stop(begun, 0)
+    begun = loop.reopened(state, None, None)
+    loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    assert lines({"event": "run.resumed", **facts, "elapsed": ooda.total_seconds(state)})
-    store = procedure_state.ProcedureStore(place, lambda event: None)
-    if state.status != ooda.COMPLETED:
+    assert lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)})
+    store = procedure_store.ProcedureStore(place, lambda event: None)
+    if state.status != loop.COMPLETED:
         store.carry((), state)
-        assert procedure_state.look(place) == state
+        assert procedure_store.look(place) == state
 
 
 def _reflex(run: bytes, events: bytes) -> None:

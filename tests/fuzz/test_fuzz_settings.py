@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
+from rooda.loops.procedure import resolve
 from rooda.loops.procedure.model import PHASES
 from rooda.run import gates_md
 from rooda.run.records import Gate
-from rooda.settings import procedures, resolve
+from rooda.settings import procedures
 from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
 

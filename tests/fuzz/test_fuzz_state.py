@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kit.workspace import SAMPLE, Workspace
 from rooda.base.text import tenths
-from rooda.cli.start import earlier, require_saved
 from rooda.errors import USAGE, StateDamaged, UsageProblem
-from rooda.loops import ooda
-from rooda.loops.ooda import OodaState
-from rooda.stores.procedure_state import Place, ProcedureStore, look
+from rooda.loops.procedure import loop
+from rooda.loops.procedure.loop import OodaState
+from rooda.loops.procedure.start import earlier, require_saved
+from rooda.loops.procedure.store import Place, ProcedureStore, look
 from rooda.views.lines import lines
 from rooda.views.screen import Look, Screen
 
@@ -116,12 +116,12 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
         assert Path(place.state).read_bytes() == data
         return
     assert state is not None
-    begun = ooda.reopened(state, None, None)
-    ooda.why_stop(begun, 0)
+    begun = loop.reopened(state, None, None)
+    loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    shown = lines({"event": "run.resumed", **facts, "elapsed": ooda.total_seconds(state)})
+    shown = lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)})
     assert [line.text.partition(" ")[0] for line in shown] == ["Resuming", "Previous"]
-    json.dumps(ooda.run_ended(begun, ooda.Ending("signal", 130, 2), begun, 0.0).facts)
+    json.dumps(loop.run_ended(begun, loop.Ending("signal", 130, 2), begun, 0.0).facts)
 
 
 @QUICK

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from rooda.base.shipped import shipped
+from rooda.loops.procedure.assemble import assemble
 from rooda.loops.procedure.model import PHASES
-from rooda.prompting.assemble import assemble
 from rooda.run.placeholders import substitute
 
 BUILTIN = "builtin:"

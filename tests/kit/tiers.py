@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
+from rooda.loops.procedure import resolve
 from rooda.loops.procedure.model import Procedure
-from rooda.settings import resolve
 from rooda.settings.layers import Settings, load
 
 OWN = """

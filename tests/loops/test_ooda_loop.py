@@ -7,12 +7,12 @@ import pytest
 
 from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
-from rooda.loops import ooda
 from rooda.loops.kernel import Run
-from rooda.loops.ooda import OodaState
+from rooda.loops.procedure import loop
+from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.world import World
 from rooda.loops.store import Saved, Scope
-from rooda.policy.ooda_effects import World
 from rooda.run.records import Ending, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 
@@ -91,8 +91,8 @@ def bad(code: int = 1) -> Reply:
 
 
 def play(script: Script, procedure: Procedure = PROCEDURE, start: OodaState | None = None) -> Ending:
-    begin = start or ooda.fresh(procedure, "2026-02-06T09:59:00Z")
-    return ooda.ooda(Run(script), begin, procedure, script.world())
+    begin = start or loop.fresh(procedure, "2026-02-06T09:59:00Z")
+    return loop.ooda(Run(script), begin, procedure, script.world())
 
 
 def test_the_exact_trace_of_effects() -> None:
@@ -158,11 +158,11 @@ def test_a_signal_during_the_last_iteration_s_end_does_not_hide_completion() -> 
 )
 def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome: str) -> None:
     """Whatever became of a started call, it is closed and counted; failures and status follow the rules."""
-    before = ooda.fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
-    after = ooda.settle(before, reply, gates, "now")
+    before = loop.fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
+    after = loop.settle(before, reply, gates, "now")
     assert (after.iteration, after.last_iteration_at, len(after.elapsed_per_iteration)) == (5, "now", 2)
     assert (after.consecutive_failures, after.status) == (failures, status)
-    assert ooda.iteration_ended(before, after, reply, gates).outcome == outcome
+    assert loop.iteration_ended(before, after, reply, gates).outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome:
 )
 def test_why_stop(fields: dict[str, Any], signal: int, kind: str | None) -> None:
     """Failures come before the limit, the limit before a late signal."""
-    ending = ooda.why_stop(ooda.fresh(PROCEDURE, "x")._replace(**fields), signal)
+    ending = loop.why_stop(loop.fresh(PROCEDURE, "x")._replace(**fields), signal)
     assert (ending and ending.kind) == kind
 
 
@@ -197,7 +197,7 @@ def test_why_stop(fields: dict[str, Any], signal: int, kind: str | None) -> None
 )
 def test_reopened(fields: dict[str, Any], typed: tuple[int | None, int | None], wanted: tuple[int, int, int]) -> None:
     """Resume keeps the saved limits unless new ones are given, and forgives failures that would end it at once."""
-    state = ooda.reopened(ooda.fresh(PROCEDURE, "x")._replace(**fields), *typed)
+    state = loop.reopened(loop.fresh(PROCEDURE, "x")._replace(**fields), *typed)
     assert (state.max_iterations, state.failure_threshold, state.consecutive_failures) == wanted
     assert state.status == "running"
 

@@ -12,8 +12,8 @@ import pytest
 from kit.workspace import FAKE_AI, Workspace, masked, until
 from rooda.agents.records import Reply
 from rooda.errors import FAILED, OK
-from rooda.loops import ooda
-from rooda.loops.ooda import OodaState
+from rooda.loops.procedure import loop
+from rooda.loops.procedure.loop import OodaState
 from rooda.run.records import Gates
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -133,7 +133,7 @@ def test_O_119_errors_are_sentences(ws: Workspace, harm: str, code: int) -> None
 def test_O_120_loop_state_and_signals_stand_alone() -> None:
     """The three modules import without the command line, and without anything that only it needs."""
     program = (
-        "import sys, rooda.loops.ooda, rooda.stores.procedure_state, rooda.processes.signals\n"
+        "import sys, rooda.loops.procedure.loop, rooda.loops.procedure.store, rooda.processes.signals\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'click', 'yaml', 'tiktoken', 'psutil'}),"
         " [name for name in sys.modules if name.startswith('rooda.cli')])"
     )
@@ -159,7 +159,7 @@ def test_O_120_the_rules_are_testable_without_a_process(
     changes: dict, signal: int, kind: str | None, code: int
 ) -> None:
     """Why a loop stops depends on its state and a signal alone: `>=` on the counter, failures before the limit."""
-    ending = ooda.why_stop(STATE._replace(**changes), signal)
+    ending = loop.why_stop(STATE._replace(**changes), signal)
     assert (ending and ending.kind, ending.code if ending else 0) == (kind, code)
 
 
@@ -174,7 +174,7 @@ def test_O_120_settling_an_iteration_is_a_table(ws: Workspace) -> None:
         (Reply(0, 1.0, promise="FAILURE"), "running", 3),
         (Reply(1, 1.0, promise="SUCCESS"), "running", 3),
     ):
-        state = ooda.settle(STATE._replace(consecutive_failures=2), reply, Gates(), "now")
+        state = loop.settle(STATE._replace(consecutive_failures=2), reply, Gates(), "now")
         assert (state.status, state.consecutive_failures) == (status, failures), reply
         assert (state.iteration, state.elapsed_per_iteration, state.last_iteration_at) == (1, ("1.0s",), "now")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooda.base.text import plain, seconds, tenths, timing_text, whole
-from rooda.policy.statistics import timing
+from rooda.loops.procedure.view import timing
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from rooda.loops.procedure.model import Procedure
-from rooda.prompting.preamble import preamble
+from rooda.loops.procedure.prompts import preamble
 
 BUILD = Procedure("build", (), display="Build", max_iterations=10)
 

@@ -8,10 +8,10 @@ import pytest
 from kit.shipped_prompts import procedures, prompt
 from rooda.agents import promise
 from rooda.base import files
+from rooda.loops.procedure import resolve
+from rooda.loops.procedure.assemble import assemble
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
-from rooda.prompting.assemble import assemble
 from rooda.run.placeholders import substitute
-from rooda.settings import resolve
 from rooda.settings.layers import load
 from tests.prompts.test_builtin_procedures import user_page
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.errors import RoodaError
-from rooda.settings import procedures, resolve
+from rooda.loops.procedure import resolve
+from rooda.settings import procedures
 from rooda.settings.layers import load
 from rooda.settings.shown import origins
 from rooda.settings.toml_text import toml_value

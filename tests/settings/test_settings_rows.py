@@ -13,7 +13,7 @@ import pytest
 from kit.tiers import OWN as MINE
 from kit.tiers import Tiers
 from rooda.loops import options, registry, remembered
-from rooda.settings import resolve
+from rooda.loops.procedure import resolve
 from rooda.settings.environment import environment
 from rooda.settings.loop_kinds import KINDS, OWN
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of

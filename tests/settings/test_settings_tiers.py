@@ -7,7 +7,8 @@ import pytest
 
 from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem
-from rooda.settings import procedures, resolve, shown
+from rooda.loops.procedure import resolve
+from rooda.settings import procedures, shown
 
 CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
     ("default_iterations", "max_iterations", 1, "2", 3, 4, 0),

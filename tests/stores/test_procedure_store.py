@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.base.text import tenths
-from rooda.loops.ooda import OodaState
-from rooda.stores import procedure_state
-from rooda.stores.procedure_state import Place, ProcedureStore
+from rooda.loops.procedure import store as procedure_store
+from rooda.loops.procedure.loop import OodaState
+from rooda.loops.procedure.store import Place, ProcedureStore
 
 counts = st.integers(min_value=0, max_value=10**9)
 states = st.builds(
@@ -70,8 +70,8 @@ def test_a_state_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> No
 def test_a_killed_writer_s_rest_is_removed(tmp_path: Path) -> None:
     """`tidy` removes half-written files of this procedure and no others."""
     place = Place(str(tmp_path), "build")
-    procedure_state.make_room(place)
+    procedure_store.make_room(place)
     for name in ("build.json.77.tmp", "build.json", "other.json.78.tmp"):
         Path(place.folder, name).write_text("x")
-    procedure_state.tidy(place)
+    procedure_store.tidy(place)
     assert sorted(os.listdir(place.folder)) == ["build.json", "other.json.78.tmp"]

@@ -1,8 +1,9 @@
 """What every run and dry-run begins with: the settings in force, and the procedure that they make."""
 
 from rooda.loops.options import Asked
+from rooda.loops.procedure import resolve
 from rooda.loops.procedure.model import Procedure
-from rooda.settings import layers, resolve
+from rooda.settings import layers
 from rooda.settings.where import Where, warned
 
 

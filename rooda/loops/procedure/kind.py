@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 from rooda.base.loads import Json
 from rooda.base.text import seconds, timing_text, whole
 from rooda.errors import StateDamaged
-from rooda.loops import ooda
-from rooda.policy import opening
-from rooda.policy.statistics import timing
+from rooda.loops.procedure import loop, rules, store
+from rooda.loops.procedure.store import Place
+from rooda.loops.procedure.view import timing
 from rooda.processes import lock
-from rooda.stores import procedure_state
-from rooda.stores.procedure_state import Place
 
 if TYPE_CHECKING:
     import click
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def locks(workspace: str) -> dict[str, str]:
-    return {name: Place(workspace, name).lock for name in procedure_state.locks(workspace)}
+    return {name: Place(workspace, name).lock for name in store.locks(workspace)}
 
 
 def lock_of(workspace: str, name: str) -> str:
@@ -30,19 +28,19 @@ def lock_of(workspace: str, name: str) -> str:
 
 
 def resumable(workspace: str) -> list[str]:
-    return [name for name in procedure_state.names(workspace) if can_resume(Place(workspace, name))]
+    return [name for name in store.names(workspace) if can_resume(Place(workspace, name))]
 
 
 def can_resume(place: Place) -> bool:
     try:
-        state = procedure_state.look(place)
+        state = store.look(place)
     except StateDamaged:
         return False
-    return state is not None and opening.resume(state.status) == "resume"
+    return state is not None and rules.resume(state.status) == "resume"
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    names = [name] if name else procedure_state.names(workspace)
+    names = [name] if name else store.names(workspace)
     return [found for each in names if (found := _facts(Place(workspace, each)))]
 
 
@@ -51,7 +49,7 @@ def _facts(place: Place) -> Json:
     running = lock.is_held(place.lock)
     pid = lock.owner(place.lock).get("pid") if running else None
     try:
-        state = procedure_state.look(place)
+        state = store.look(place)
     except StateDamaged as problem:
         return {"procedure_name": place.procedure, "status": "damaged", "problem": problem.why, "running": running}
     if state is None:
@@ -73,7 +71,7 @@ def lines(facts: Json) -> list[str]:
     rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")
     if facts["timing"]:
         rows.append(f"  Iteration timing: {timing_text(facts['timing'])}")
-    if not facts["running"] and status != ooda.COMPLETED:
+    if not facts["running"] and status != loop.COMPLETED:
         rows.append(f"  go on with: rooda resume {name}")
     return rows
 
@@ -81,7 +79,7 @@ def lines(facts: Json) -> list[str]:
 def _word(facts: Json) -> str:
     if facts["running"]:
         return f"running (pid {facts['pid']})"
-    return "not ended cleanly" if facts["status"] == ooda.RUNNING else str(facts["status"])
+    return "not ended cleanly" if facts["status"] == loop.RUNNING else str(facts["status"])
 
 
 def options() -> "list[click.Parameter]":
@@ -91,7 +89,7 @@ def options() -> "list[click.Parameter]":
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.cli.start import resume as go_on
+    from rooda.loops.procedure.start import resume as go_on
 
     return go_on(name, where, typed)
 
@@ -109,14 +107,13 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
 
 
 def setup(settings: "Settings", name: str) -> "Setup":
-    from rooda.settings import resolve
+    from rooda.loops.procedure import resolve
 
     return resolve.procedure(settings, name, {}).setup
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
     """What the agent of NAME would read first."""
-    from rooda.settings import resolve
-    from rooda.world import compose
+    from rooda.loops.procedure import effects, resolve
 
-    return compose.text(resolve.procedure(settings, name, {}), 1)
+    return effects.text(resolve.procedure(settings, name, {}), 1)

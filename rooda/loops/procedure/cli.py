@@ -51,7 +51,7 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     """Start the procedure; `known` are the settings of `where`. A dry-run does without what only a run needs."""
-    from rooda.cli.prepare import prepared
+    from rooda.loops.procedure.prepare import prepared
     from rooda.settings.where import relocated
 
     there, asked = relocated(where, typed), options.asked(typed)
@@ -59,22 +59,22 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
         return _gone_on(name, there, typed)
     found, procedure = prepared(name, there, asked, known if there == where else None)
     if asked.dry_run:
-        from rooda.cli.dry import show
+        from rooda.loops.procedure.dry import show
 
         return show(found, procedure, there, asked)
-    from rooda.cli.start import start
+    from rooda.loops.procedure.start import start
 
     return start(found, procedure, there, typed)
 
 
 def _gone_on(name: str, where: Where, typed: Json) -> int:
     """With --resume: as it was started, if something is there to go on with."""
-    from rooda.cli.prepare import prepared
-    from rooda.cli.start import start
-    from rooda.cli.tenant import can_resume
+    from rooda.loops.procedure.kind import can_resume
+    from rooda.loops.procedure.prepare import prepared
+    from rooda.loops.procedure.start import start
+    from rooda.loops.procedure.store import Place
     from rooda.loops.registry import OODA
     from rooda.loops.remembered import taken_over
-    from rooda.stores.procedure_state import Place
 
     if can_resume(Place(where.workspace, name)):
         where, typed = taken_over(where, typed, OODA, name)

@@ -6,9 +6,9 @@ import stat
 
 from rooda.base import clock, files
 from rooda.errors import PromptProblem
+from rooda.loops.procedure.assemble import assemble, from_file
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
-from rooda.prompting.assemble import assemble, from_file
-from rooda.prompting.preamble import preamble
+from rooda.loops.procedure.prompts import preamble
 from rooda.run.placeholders import substitute
 
 TICK = 0.1  # seconds; file systems' clocks are finer

@@ -5,7 +5,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rooda.policy.ooda_event_records import Timing
+    from rooda.loops.procedure.events import Timing
 
 
 def timing(durations: Iterable[float]) -> "Timing":

@@ -8,11 +8,11 @@ from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.errors import OK, ConfigProblem
 from rooda.loops.options import Asked
+from rooda.loops.procedure import effects
 from rooda.loops.procedure.model import Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, shown
 from rooda.settings.where import Where
-from rooda.world import compose
 
 
 def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
@@ -21,7 +21,7 @@ def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: As
     if setup.agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
     preflight.require(setup.agent, where.workspace)
-    text = compose.text(procedure, 1)
+    text = effects.text(procedure, 1)
     preflight.check(setup.agent, "")
     count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"

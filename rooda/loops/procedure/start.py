@@ -5,17 +5,20 @@ import os
 from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.cli.prepare import prepared
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.loops import launch, ooda, options
+from rooda.loops import launch, options
 from rooda.loops.kernel import Run
-from rooda.loops.ooda import OodaState
 from rooda.loops.options import Asked
+from rooda.loops.procedure import effects, loop, rules
+from rooda.loops.procedure import store as procedure_store
+from rooda.loops.procedure.events import RunResumed, RunStarted
+from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.prepare import prepared
+from rooda.loops.procedure.procedure_world import world_of
+from rooda.loops.procedure.store import Place
 from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_own, taken_over
-from rooda.policy import opening
-from rooda.policy.ooda_event_records import RunResumed, RunStarted
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import gates_md, questions
@@ -25,12 +28,8 @@ from rooda.run.session import Session, Tenant
 from rooda.settings import agents, layers
 from rooda.settings.agents import priced
 from rooda.settings.where import Where
-from rooda.stores import procedure_state
-from rooda.stores.procedure_state import Place
 from rooda.views.lines import Line
 from rooda.views.screen import Screen
-from rooda.world import compose
-from rooda.world.procedure_world import world_of
 
 
 def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
@@ -43,7 +42,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
     screen = made[1] if made else Screen(launch.look(procedure.setup, asked))
     held = locked(place, screen)
     state = earlier(place, screen)
-    way = opening.start(state and state.status, asked.opening, procedure.on_interrupted)
+    way = rules.start(state and state.status, asked.opening, procedure.on_interrupted)
     if way == "refuse":
         raise Undecided(*_marked_running(place))
     if way == "ask":
@@ -63,10 +62,10 @@ def _waits(place: Place) -> bool:
     if not os.path.exists(place.state):
         return False
     try:
-        state = procedure_state.look(place)
+        state = procedure_store.look(place)
     except StateDamaged:  # said once the lock is ours
         return False
-    waits = state is not None and state.status in opening.RESUMABLE
+    waits = state is not None and state.status in rules.RESUMABLE
     return waits and has_own(place.workspace, OODA, place.procedure)
 
 
@@ -95,7 +94,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
 
 def _warned(state: OodaState | None, screen: Screen) -> None:
     """Before a crash is resumed."""
-    if state and state.status == ooda.RUNNING:
+    if state and state.status == loop.RUNNING:
         launch.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
@@ -105,7 +104,7 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: A
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = launch.checked(agent, where.workspace, compose.text(procedure, 1))
+    program = launch.checked(agent, where.workspace, effects.text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
@@ -116,7 +115,7 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: A
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     try:
-        text = compose.ordinary(f"{workspace}/AGENTS.md")
+        text = effects.ordinary(f"{workspace}/AGENTS.md")
     except (OSError, ValueError):
         return ()
     return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
@@ -126,16 +125,16 @@ def locked(place: Place, screen: Screen) -> lock.Lock | None:
     """The procedure's lock; what an earlier holder left behind is gone with it."""
     held = launch.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
     if held:
-        procedure_state.tidy(place)
+        procedure_store.tidy(place)
     return held
 
 
 def earlier(place: Place, screen: Screen) -> OodaState | None:
     """What the last run left; a damaged file is kept aside and counts as nothing."""
     try:
-        return procedure_state.look(place)
+        return procedure_store.look(place)
     except StateDamaged as problem:
-        kept = f"kept as {place.corrupt}" if procedure_state.set_aside(place) else "it could not be kept"
+        kept = f"kept as {place.corrupt}" if procedure_store.set_aside(place) else "it could not be kept"
         launch.warn(screen, f"{problem.what}; starting fresh ({kept})")
         return None
 
@@ -143,13 +142,13 @@ def earlier(place: Place, screen: Screen) -> OodaState | None:
 def require_saved(place: Place) -> OodaState:
     """The state to resume. UsageProblem when there is none; the bytes of a damaged one are kept."""
     try:
-        state = procedure_state.look(place)
+        state = procedure_store.look(place)
     except StateDamaged as problem:
-        kept = procedure_state.set_aside(place)
+        kept = procedure_store.set_aside(place)
         problem.hint = f"Kept as {place.corrupt}. " if kept else ""
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
-    if state is None or opening.resume(state.status) == "nothing":
+    if state is None or rules.resume(state.status) == "nothing":
         from rooda.settings.where import above
 
         name = place.procedure
@@ -171,15 +170,15 @@ def _marked_running(place: Place) -> tuple[str, str]:
 def _ask(state: OodaState) -> str:
     """resume or fresh, as the person says; Undecided if nobody does."""
     name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
-    took = whole(ooda.total_seconds(state))
+    took = whole(loop.total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
     if questions.at_terminal():
         question = f"{found}\nResume? [Y/n] "
         while (answer := questions.typed_answer(question)) is not None:
-            if way := opening.reads_as(answer):
+            if way := rules.reads_as(answer):
                 return way
             question = "Please answer y (go on with it) or n (start over). Resume? [Y/n] "
-    elif (answer := questions.waiting_answer()) is not None and (way := opening.reads_as(answer)):
+    elif (answer := questions.waiting_answer()) is not None and (way := rules.reads_as(answer)):
         return way
     raise Undecided(
         f"{found} Nothing was started.", f"Go on with: rooda resume {name}\nor start over with: rooda {name} --fresh"
@@ -196,19 +195,19 @@ def go(
     with Signals() as signals:
         tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)
         session = Session(where.workspace, tenant, signals, screen.show, screen.tick(), held)
-        store = procedure_state.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
+        store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = opened(procedure, state, asked)
         session.emit(
             (RunStarted if state is None else RunResumed)(
                 iterations=began.iteration,
                 max_iterations=began.max_iterations,
-                elapsed=ooda.total_seconds(began),
+                elapsed=loop.total_seconds(began),
                 gates=[gate.name for gate in procedure.gates or ()],
                 limits=limits_of(procedure.setup.budget),
             )
         )
         try:
-            ending = ooda.ooda(Run(store), began, procedure, world_of(session, procedure))
+            ending = loop.ooda(Run(store), began, procedure, world_of(session, procedure))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:
@@ -228,6 +227,6 @@ def go(
 def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaState:
     """The state a run begins with."""
     if state is None:
-        return ooda.fresh(procedure, clock.rfc3339(clock.now()))
+        return loop.fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
-    return ooda.reopened(state._replace(procedure_name=procedure.name), *limits)
+    return loop.reopened(state._replace(procedure_name=procedure.name), *limits)

@@ -9,10 +9,10 @@ from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import seconds, tenths
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Run
+from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.procedure.model import Procedure
-from rooda.policy.ooda_effects import World
-from rooda.policy.ooda_event_records import IterationEnded, IterationStarted, RunEnded
-from rooda.policy.statistics import timing
+from rooda.loops.procedure.view import timing
+from rooda.loops.procedure.world import World
 from rooda.run.records import Ending, Gates
 from rooda.run.spending import cause_facts, in_words
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from rooda.errors import UsageProblem
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.settings import context_of, phases_of, shipped_whole
 from rooda.run.records import Gate
 from rooda.settings.layers import Settings
 from rooda.settings.lookup import Lookup, lookup
-from rooda.settings.phases import context_of, phases_of, shipped_whole
 from rooda.settings.procedures import own, require, summary
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.setup import filled, setup_of

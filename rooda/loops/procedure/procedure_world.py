@@ -5,11 +5,11 @@ from functools import partial
 from rooda.agents.records import Prompt
 from rooda.base import clock
 from rooda.errors import PromptProblem
+from rooda.loops.procedure import effects
 from rooda.loops.procedure.model import Procedure
-from rooda.policy.ooda_effects import World
+from rooda.loops.procedure.world import World
 from rooda.run.prompts import Measure
 from rooda.run.session import Session
-from rooda.world import compose
 
 
 class Composer:
@@ -20,10 +20,10 @@ class Composer:
         self._marks: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, procedure: Procedure, iteration: int) -> Prompt:
-        marks = () if procedure.preamble else compose.marks(procedure)  # a preamble tells the iteration
+        marks = () if procedure.preamble else effects.marks(procedure)  # a preamble tells the iteration
         same, self._marks = bool(marks) and marks == self._marks, marks
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
-        text = partial(compose.text, procedure, iteration + 1)
+        text = partial(effects.text, procedure, iteration + 1)
         try:
             return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
         except OSError as problem:

@@ -4,8 +4,9 @@ import click
 
 from rooda.errors import OK
 from rooda.loops.options import tab_procedures
+from rooda.loops.procedure import resolve
 from rooda.loops.procedure.model import PHASES, Procedure
-from rooda.settings import layers, procedures, resolve
+from rooda.settings import layers, procedures
 from rooda.settings.where import warned, where
 
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
