@@ -22,7 +22,7 @@ RECORDS = {  # by kind of loop
     "any": "rooda.run.event_records",
     "ooda": "rooda.loops.procedure.events",
     "goal": "rooda.policy.goal_event_records",
-    "reflex": "rooda.policy.reflex_event_records",
+    "reflex": "rooda.loops.reflex.events",
     "flow": "rooda.policy.flow_event_records",
 }
 ORDER = (  # of the events that the page describes first; those that are not named come behind

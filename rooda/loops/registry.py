@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rooda.base.loads import Json
     from rooda.cli.flow import tenant as flows
     from rooda.cli.goal import tenant as goals
-    from rooda.cli.reflex import tenant as reflexes
     from rooda.loops.procedure import kind as procedures
+    from rooda.loops.reflex import kind as reflexes
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OODA = "ooda"
 KINDS = {
     OODA: "rooda.loops.procedure.kind",
-    "reflex": "rooda.cli.reflex.tenant",
+    "reflex": "rooda.loops.reflex.kind",
     "flow": "rooda.cli.flow.tenant",
     "goal": "rooda.cli.goal.tenant",
 }

@@ -4,9 +4,10 @@ import json
 
 from rooda.agents import outcome, prices, promise
 from rooda.base import files
-from rooda.cli.reflex import drafting
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops.reflex_state import decoded, encoded
+from rooda.loops.reflex import contract, drafting, reflex_sections, rules
+from rooda.loops.reflex.contract import Breach
+from rooda.loops.reflex.state import decoded, encoded
 from rooda.policy import (
     flow_contract,
     flow_messages,
@@ -25,12 +26,8 @@ from rooda.policy import (
     goal_shape,
     goal_shape_text,
     goal_words,
-    reflex_contract,
-    reflex_rules,
-    reflex_sections,
 )
 from rooda.policy.flow_contract import Broken
-from rooda.policy.reflex_contract import Breach
 from rooda.processes.regex import search
 from rooda.run import gates_md
 from rooda.settings import flow_yaml as topology
@@ -172,24 +169,24 @@ def file_name(data: bytes) -> None:
 def reflex_reply(data: bytes) -> None:
     """What a phase answers, by each contract; only a Breach is refused."""
     rules, answer = ["a.x.one", "b.x.two"], seen(data)
-    for extraction in (reflex_contract.STRICT, reflex_contract.LENIENT):
+    for extraction in (contract.STRICT, contract.LENIENT):
         try:
-            found = reflex_contract.one_object(answer, extraction)
+            found = contract.one_object(answer, extraction)
         except Breach as problem:
             assert len(str(problem)) < 10_000
             continue
         for judge in (
-            reflex_contract.plan,
-            lambda found: reflex_contract.checks(found, rules, "a.md"),
-            lambda found: reflex_contract.verdicts(found, rules),
-            lambda found: reflex_contract.issues(found, rules),
+            contract.plan,
+            lambda found: contract.checks(found, rules, "a.md"),
+            lambda found: contract.verdicts(found, rules),
+            lambda found: contract.issues(found, rules),
         ):
             try:
                 json.dumps(judge(found), ensure_ascii=False).encode("utf-8", "surrogateescape")
             except Breach as problem:
                 assert len(str(problem)) < 10_000 + 2 * len(data)
     try:
-        clean = reflex_contract.markdown(answer)
+        clean = contract.markdown(answer)
         assert clean.endswith("\n") and clean.strip()
     except Breach:
         pass
@@ -203,7 +200,7 @@ def reflex_draft(data: bytes) -> None:
         except UsageProblem as problem:
             assert str(problem).startswith("rules: ")
             continue
-        kept = json.loads(json.dumps(reflex_rules.stored(found.criteria), ensure_ascii=False))
+        kept = json.loads(json.dumps(rules.stored(found.criteria), ensure_ascii=False))
         state = {"run_id": "r", "task_alias": "loop", "status": "running", "iteration": 1, "max_iterations": 4}
         state |= {"phase": "A", "current_step": "PLAN", "task": {"prompt": "p"}, "criteria": kept}
         assert encoded(decoded(state))["criteria"] == kept

@@ -8,11 +8,12 @@ from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.follow import show
 from rooda.cli.goal.check import answer
-from rooda.cli.reflex import history, status
-from rooda.cli.reflex import list as listing
 from rooda.errors import USAGE, RoodaError
 from rooda.loops.procedure import loop, resolve
 from rooda.loops.procedure import store as procedure_store
+from rooda.loops.reflex import files, inspect_history, status
+from rooda.loops.reflex import list as listing
+from rooda.loops.reflex.store import opened
 from rooda.processes import lock, survivors
 from rooda.report import goal_table
 from rooda.run import tokens
@@ -22,8 +23,7 @@ from rooda.settings import detect, procedures
 from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
 from rooda.settings.toml_text import toml_value
-from rooda.stores import goal_place, goal_seal, goal_state, reflex_files
-from rooda.stores.reflex_run import opened
+from rooda.stores import goal_place, goal_seal, goal_state
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import reasons
 from tests.fuzz.fuzz_room import put, room, text
@@ -84,20 +84,20 @@ def ooda_state(data: bytes) -> None:
 
 
 def _reflex(run: bytes, events: bytes) -> None:
-    place = reflex_files.Place(room(), "loop")
+    place = files.Place(room(), "loop")
     put(".ai-factory/evolution/loop/run.json", run)
     put(".ai-factory/evolution/loop/history.jsonl", events)
     put(".ai-factory/evolution/loop/artifact.md", b"# A\n")
     json.dumps(status.facts_of(place), ensure_ascii=False)
     assert status.lines(status.facts_of(place)) and listing._line(listing._row(place), 9)
-    found = reflex_files.look(place)
-    assert all(map(history.line, found.history))
+    found = files.look(place)
+    assert all(map(inspect_history.line, found.history))
     if found.state is not None:
         opened(place, found)
-        again = reflex_files.read_state(place)
+        again = files.read_state(place)
         assert again is not None
-        reflex_files.write_json(place.run, reflex_files.codec.encode(again))
-        assert repr(reflex_files.read_state(place)) == repr(again)
+        files.write_json(place.run, files.codec.encode(again))
+        assert repr(files.read_state(place)) == repr(again)
 
 
 def reflex_run(data: bytes) -> None:
@@ -112,8 +112,8 @@ def reflex_history(data: bytes) -> None:
 
 def reflex_pointer(data: bytes) -> None:
     put(".ai-factory/evolution/current.json", data)
-    reflex_files.active(room())
-    os.unlink(reflex_files.pointer(room()))
+    files.active(room())
+    os.unlink(files.pointer(room()))
 
 
 def _goal(name: str, data: bytes) -> None:

@@ -18,7 +18,8 @@ from rooda.errors import PromptProblem, UsageProblem
 from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
-from rooda.policy import flow_labels, goal_score, reflex_names
+from rooda.loops.reflex import reflex_names
+from rooda.policy import flow_labels, goal_score
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
 from rooda.settings.kinds import COMMAND, DURATION

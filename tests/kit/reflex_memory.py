@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.loops import reflex, reflex_events
 from rooda.loops.kernel import Run
-from rooda.loops.reflex_events import Artifact
-from rooda.loops.reflex_state import PLAN, RUNNING, State
-from rooda.loops.reflex_world import Answer, Beside, How, Query, Ran, World
+from rooda.loops.reflex import history, loop
+from rooda.loops.reflex.history import Artifact
+from rooda.loops.reflex.state import PLAN, RUNNING, State
+from rooda.loops.reflex.world import Answer, Beside, How, Query, Ran, World
 from rooda.loops.store import Saved, Scope
 
 from .reflex_reference import Script
@@ -66,7 +66,7 @@ class Memory:
             return state
         if self.staged is not None:
             self.text, self.staged = self.staged, None
-        found = reflex_events.events(self.state, state, Artifact("", "", {}))
+        found = history.events(self.state, state, Artifact("", "", {}))
         self.history += [{**event._asdict(), "ts": "now"} for event in found]
         self.state = state
         return state
@@ -78,7 +78,7 @@ class Memory:
             signalled=lambda: 0,
             compose=self.compose,
             ask=self.ask,
-            tries=lambda state, phase: reflex_events.tries(self.history, state, phase),
+            tries=lambda state, phase: history.tries(self.history, state, phase),
             breach=self.breach,
             keep=self.save,
             recent=lambda state: [],
@@ -100,7 +100,7 @@ class Memory:
         return phase
 
     def breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
-        event = reflex_events.breach(state, phase, attempt, error, excerpt)
+        event = history.breach(state, phase, attempt, error, excerpt)
         self.history.append({**event._asdict(), "ts": "now"})
 
     def ask(self, queries: Sequence[Query], beside: Beside | None = None) -> list[Answer]:
@@ -130,4 +130,4 @@ class Memory:
 
     def play(self, sequential: bool = False) -> State:
         how = How(ARTIFACT, sequential)
-        return reflex.reflex(Run(self), self.state or fresh(self.script), how, self.world())
+        return loop.reflex(Run(self), self.state or fresh(self.script), how, self.world())

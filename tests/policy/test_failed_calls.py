@@ -4,7 +4,7 @@ import pytest
 
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
-from rooda.cli.reflex import effects
+from rooda.loops.reflex import effects
 from rooda.views import lines
 from rooda.world import flow_calls, goal_reply
 

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from kit.reflex import Kit
-from rooda.policy.reflex_rules import drafted
-from rooda.policy.reflex_score import STATUS_OF
+from rooda.loops.reflex.rules import drafted
+from rooda.loops.reflex.scoring import STATUS_OF
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reflex.md").read_text()

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from kit.inside import changed, places
 from kit.reflex_memory import Memory
 from kit.reflex_reference import Rule, Script
-from rooda.cli.reflex import status
-from rooda.cli.reflex.history import line
-from rooda.cli.reflex.list import _line, _row
-from rooda.cli.reflex.versions import versions
-from rooda.loops.reflex_state import State, encoded
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
-from rooda.stores.reflex_run import opened, tidy_all
+from rooda.loops.reflex import files, status
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.inspect_history import line
+from rooda.loops.reflex.list import _line, _row
+from rooda.loops.reflex.state import State, encoded
+from rooda.loops.reflex.store import opened, tidy_all
+from rooda.loops.reflex.versions import versions
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),
@@ -52,14 +51,14 @@ def told(folder: Path, run: str, history: str) -> None:
     Path(place.history).write_text(history)
     Path(place.artifact).write_text("# A\n")
     assert status.lines(status.facts_of(place)) and _line(_row(place), 9)
-    found = reflex_files.look(place)
+    found = files.look(place)
     assert all(map(line, found.history))
     versions(place)
-    reflex_files.active(str(folder))
+    files.active(str(folder))
     tidy_all(str(folder))
     if found.state is not None:
         opened(place, found)
-        assert reflex_files.read_state(place) is not None
+        assert files.read_state(place) is not None
 
 
 @MANY

@@ -7,10 +7,10 @@ import pytest
 from kit.reflex_memory import Memory
 from kit.reflex_reference import Rule, Script
 from rooda.errors import Interrupted
-from rooda.loops import reflex
 from rooda.loops.kernel import Run
-from rooda.loops.reflex_state import decoded, encoded
-from rooda.loops.reflex_world import How
+from rooda.loops.reflex import loop
+from rooda.loops.reflex.state import decoded, encoded
+from rooda.loops.reflex.world import How
 
 RULES = (Rule("a.x.one", "fail", Decimal(2), "A"), Rule("b.x.two", "warn", Decimal(1), "B"))
 LIMITS = {"A": Decimal("0.8"), "B": Decimal("0.9")}
@@ -76,5 +76,5 @@ def test_a_signal_between_two_steps_ends_it() -> None:
     from kit.reflex_memory import fresh
 
     with pytest.raises(Interrupted):
-        reflex.reflex(Run(memory), fresh(memory.script), How("artifact.md"), world)
+        loop.reflex(Run(memory), fresh(memory.script), How("artifact.md"), world)
     assert memory.state is not None and memory.state.current_step == "PRODUCE_PREPARE"

@@ -260,7 +260,7 @@ SHORT = [each for each in EACH if each[1] < 2]
 
 
 def readers() -> dict[str, Any]:
-    from rooda.policy import reflex_contract as contract
+    from rooda.loops.reflex import contract
 
     def of(judge: Any) -> Any:
         return lambda text: judge(contract.one_object(text))
@@ -282,7 +282,7 @@ def test_R_121_R_122_R_126_R_130_R_131_R_133_R_134_R_148_R_151_R_152_R_153_R_155
     phase: str, number: int
 ) -> None:
     """None of these answers is accepted by its phase's contract."""
-    from rooda.policy.reflex_contract import Breach
+    from rooda.loops.reflex.contract import Breach
 
     with pytest.raises(Breach):
         readers()[phase](BAD[phase][number])
@@ -387,7 +387,7 @@ def test_R_124_R_170_what_produce_is_given(kit: Kit) -> None:
 )
 def test_R_125_R_157_the_answer_is_the_artifact(said: str, kept: str) -> None:
     """Markdown only: one outer fence is taken off, lines end with \\n, one of them at the end."""
-    from rooda.policy.reflex_contract import markdown
+    from rooda.loops.reflex.contract import markdown
 
     assert markdown(said) == kept
 
@@ -588,7 +588,7 @@ def test_R_144_commands(kit: Kit) -> None:
 )
 def test_R_145_literal_or_regex(pattern: str, text: str, holds: bool) -> None:
     """A search is found literally or as a regular expression with line anchors."""
-    from rooda.world.reflex_effects import search
+    from rooda.loops.reflex.reflex_effects import search
 
     assert ("found" if pattern in text else search(pattern, text, 10.0)) == ("found" if holds else "missing")
 

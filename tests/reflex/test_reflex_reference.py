@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from kit.reflex_memory import Memory
 from kit.reflex_reference import Reference, Result, Script
 from kit.reflex_strategies import scripts
-from rooda.loops import reflex_events
-from rooda.loops.reflex_state import decoded, encoded
+from rooda.loops.reflex import history
+from rooda.loops.reflex.state import decoded, encoded
 
 MANY = settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -55,7 +55,7 @@ def test_R_048_R_235_a_run_can_be_rebuilt_from_its_events_at_any_moment(script: 
     memory.play()
     assert saved
     for count, state in saved:
-        folded = reflex_events.fold(json.loads(json.dumps(memory.history[:count])))
+        folded = history.fold(json.loads(json.dumps(memory.history[:count])))
         assert folded is not None
         assert encoded(folded) | {"updated_at": ""} == json.loads(json.dumps(state)) | {"updated_at": ""}
         assert decoded(json.loads(json.dumps(state))) == folded._replace(updated_at="")

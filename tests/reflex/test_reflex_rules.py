@@ -8,8 +8,8 @@ import pytest
 
 from kit.reflex import AUTH, DESCR, ENDPOINTS, NAMING, RS1, Kit, checks, checks_of, content, rule, traced, words
 from kit.reflex_scenarios import T, play, script
-from rooda.policy.reflex_rules import active
-from rooda.policy.reflex_score import (
+from rooda.loops.reflex.rules import active
+from rooda.loops.reflex.scoring import (
     REFINE,
     STATUS_OF,
     SWITCH,

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kit.reflex import FAKE, PLAN, Kit
-from rooda.policy.reflex_contract import LENIENT, Breach, one_object
-from rooda.policy.reflex_names import alias_of, is_alias
-from rooda.policy.reflex_sections import changed, sections
+from rooda.loops.reflex.contract import LENIENT, Breach, one_object
+from rooda.loops.reflex.reflex_names import alias_of, is_alias
+from rooda.loops.reflex.reflex_sections import changed, sections
 from rooda.world.agents.demo_reflex import answer
 
 
@@ -94,17 +94,17 @@ def test_the_demo_runs_without_an_account(kit: Kit) -> None:
 
 def test_other_words_reach_reflex_loops(kit: Kit) -> None:
     """The tenant's functions: what runs, what can go on, how it is told."""
-    from rooda.cli.reflex import tenant
+    from rooda.loops.reflex import kind
 
     kit.kill_in("PLAN.1", "x")
     path = kit.ws.path
-    assert tenant.resumable(path) == [kit.run["task_alias"]] == [*tenant.locks(path)]
-    (facts,) = tenant.facts(path, None)
+    assert kind.resumable(path) == [kit.run["task_alias"]] == [*kind.locks(path)]
+    (facts,) = kind.facts(path, None)
     assert facts["status"] == "running" and not facts["running"]
-    assert any("rooda reflex resume" in line for line in tenant.lines(facts))
+    assert any("rooda reflex resume" in line for line in kind.lines(facts))
     kit.reflex("stop")
-    assert tenant.resumable(path) == [] == tenant.facts(path, None)
-    assert tenant.facts(path, kit.run["task_alias"])[0]["status"] == "stopped"
+    assert kind.resumable(path) == [] == kind.facts(path, None)
+    assert kind.facts(path, kit.run["task_alias"])[0]["status"] == "stopped"
 
 
 @pytest.mark.parametrize("option", [["-n", "2"], ["--param", "a=b"], ["--failure-threshold", "2"], ["--no-gates"]])

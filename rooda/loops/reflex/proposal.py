@@ -5,10 +5,10 @@ from typing import NamedTuple
 import click
 
 from rooda.base.visible import visible
-from rooda.cli.reflex.drafting import Drafted, parsed
 from rooda.errors import Undecided, UsageProblem
-from rooda.policy.reflex_rules import LEVELS, Criteria
-from rooda.policy.reflex_score import written
+from rooda.loops.reflex.drafting import Drafted, parsed
+from rooda.loops.reflex.rules import LEVELS, Criteria
+from rooda.loops.reflex.scoring import written
 from rooda.run import questions
 
 LONGEST = 100  # digits of a limit that is typed; there are too many for a number

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from rooda.base import json
 from rooda.base.loads import Json
-from rooda.policy.reflex_rules import LEVELS, active, is_number
-from rooda.policy.reflex_score import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
+from rooda.loops.reflex.rules import LEVELS, active, is_number
+from rooda.loops.reflex.scoring import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 
 RUNNING = "running"
 STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)

@@ -7,10 +7,10 @@ import click
 from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.errors import OK
-from rooda.policy.reflex_score import FAILED, hundredths
+from rooda.loops.reflex import files
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.scoring import FAILED, hundredths
 from rooda.settings.where import where
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
 
 
 @click.command("list", short_help="Every loop with its status.")
@@ -19,7 +19,7 @@ from rooda.stores.reflex_files import Place
 def list_(ctx: click.Context, as_json: bool) -> int:
     """Every loop of this workspace: running, stopped, completed or failed."""
     workspace = where(ctx).workspace
-    rows = [_row(Place(workspace, alias)) for alias in reflex_files.aliases(workspace)]
+    rows = [_row(Place(workspace, alias)) for alias in files.aliases(workspace)]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     elif not rows:
@@ -31,7 +31,7 @@ def list_(ctx: click.Context, as_json: bool) -> int:
 
 
 def _row(place: Place) -> Json:
-    state = reflex_files.look(place).state
+    state = files.look(place).state
     if state is None:
         return {"task_alias": place.alias, "status": FAILED, "damaged": True}
     keys = ("task_alias", "status", "iteration", "max_iterations", "phase", "last_score", "updated_at")

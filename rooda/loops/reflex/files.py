@@ -9,10 +9,10 @@ from rooda.base import clock, files, folders
 from rooda.base import json as base_json
 from rooda.base.dirs import make_home
 from rooda.base.loads import Json, loads
-from rooda.loops import reflex_events
-from rooda.loops.reflex_state import RUNNING, State, decoded
-from rooda.policy.reflex_names import is_alias
-from rooda.policy.reflex_sections import hashes
+from rooda.loops.reflex import history as reflex_history
+from rooda.loops.reflex.reflex_names import is_alias
+from rooda.loops.reflex.reflex_sections import hashes
+from rooda.loops.reflex.state import RUNNING, State, decoded
 from rooda.processes import lock
 
 HOME = os.path.join(".ai-factory", "evolution")
@@ -88,7 +88,7 @@ def look(place: Place) -> Found:
     history = parsed(lines or ())
     state = read_state(place)
     rebuilt = state is None
-    state = reflex_events.rebuilt(history) if rebuilt else state
+    state = reflex_history.rebuilt(history) if rebuilt else state
     state = state and state._replace(task_alias=place.alias)  # the folder may have been renamed
     return Found(state, history, rebuilt, lines is None)
 
@@ -162,10 +162,10 @@ def the_artifact(place: Place) -> bytes | None:
     return files.ours_if_there(place.artifact)
 
 
-def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_events.Artifact:
+def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
     """What the history keeps of an artifact that is new; the sections of one that has been judged."""
     one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
-    return reflex_events.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
+    return reflex_history.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
 
 
 class Alone:
@@ -215,7 +215,7 @@ def line_of(event: Json) -> str:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
-def append(place: Place, run_id: str, events: list[reflex_events.Event], when: str) -> None:
+def append(place: Place, run_id: str, events: list[reflex_history.Event], when: str) -> None:
     """Whole lines in one write, on disk before we go on; a torn line of an earlier crash is ended first."""
     if not events:
         return

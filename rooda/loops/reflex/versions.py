@@ -6,9 +6,9 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.errors import UsageProblem
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex.files import Place
 from rooda.run.folder import RUNS
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
 
 
 class Version(NamedTuple):

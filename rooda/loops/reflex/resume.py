@@ -3,25 +3,26 @@
 import click
 
 from rooda.base.loads import Json
-from rooda.cli.reflex.go import go
-from rooda.cli.reflex.new import own_flags, ways
-from rooda.cli.reflex.places import FRESH, meant, none_active, without_history
-from rooda.cli.reflex.ready import Ready, ready
-from rooda.cli.reflex.status import tab_aliases
 from rooda.errors import RoodaError, Undecided
 from rooda.loops import launch, options
 from rooda.loops.options import Asked
-from rooda.loops.reflex_state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.loops.reflex import files
+from rooda.loops.reflex import store as reflex_store
+from rooda.loops.reflex.cli import own_flags, ways
+from rooda.loops.reflex.files import Found, Place
+from rooda.loops.reflex.places import FRESH, meant, none_active, without_history
+from rooda.loops.reflex.prepare import Ready, ready
+from rooda.loops.reflex.start import go
+from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
+from rooda.loops.reflex.status import tab_aliases
 from rooda.loops.remembered import taken_over
 from rooda.settings.where import Where, relocated, where
-from rooda.stores import reflex_files, reflex_run
-from rooda.stores.reflex_files import Found, Place
 
 
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = relocated(where(ctx), typed)
-    reflex_run.tidy_all(here.workspace)  # an end that was cut off, too
+    reflex_store.tidy_all(here.workspace)  # an end that was cut off, too
     place = meant(here.workspace, alias)
     if place is None:
         raise none_active(here.workspace)
@@ -30,20 +31,20 @@ def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
 
 def go_on(place: Place, here: Where, typed: Json) -> int:
     """The saved loop to its end, as it was started, or why not."""
-    require_open(place, reflex_files.look(place))
+    require_open(place, files.look(place))
     _refuse_beside_another(place)
     here, typed = taken_over(here, typed, "reflex", place.alias)
     asked = options.asked(typed)
     made = _limited(ready(here, asked, own_flags(typed)), place, asked)
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
-    reflex_run.tidy_all(here.workspace)
-    found = reflex_files.look(place)
+    reflex_store.tidy_all(here.workspace)
+    found = files.look(place)
     state = require_open(place, found)
     if found.rebuilt:
         launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     elif not found.history:
         launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
-    store = reflex_run.opened(place, found)
+    store = reflex_store.opened(place, found)
     return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
 
 
@@ -77,8 +78,8 @@ def last_error(found: Found) -> str:
 
 
 def _refuse_beside_another(place: Place) -> None:
-    others = [alias for alias in reflex_files.running(place.workspace) if alias != place.alias]
-    active = reflex_files.active(place.workspace)
+    others = [alias for alias in files.running(place.workspace) if alias != place.alias]
+    active = files.active(place.workspace)
     if active in others:
         raise Undecided(
             f"The loop '{active}' is active; '{place.alias}' does not go on beside it.",
@@ -89,7 +90,7 @@ def _refuse_beside_another(place: Place) -> None:
 def with_artifact(place: Place, state: State) -> State:
     """Without its artifact the iteration goes back to where it is written."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
-    if written and reflex_files.the_artifact(place) is None:
+    if written and files.the_artifact(place) is None:
         return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
     return state
 

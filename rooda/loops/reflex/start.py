@@ -2,27 +2,27 @@
 
 import os
 
-from rooda.cli.reflex.commands import Commands, way_of
-from rooda.cli.reflex.effects import Effects, show_artifact
-from rooda.cli.reflex.ready import Ready
-from rooda.cli.reflex.summary import Left, ended
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.loops.kernel import Run
 from rooda.loops.options import Asked
-from rooda.loops.reflex import EXIT_CODES, reflex
-from rooda.loops.reflex_state import State
-from rooda.loops.reflex_world import How
-from rooda.policy.reflex_event_records import RunResumed, RunStarted
+from rooda.loops.reflex import files
+from rooda.loops.reflex.commands import Commands, way_of
+from rooda.loops.reflex.effects import Effects, show_artifact
+from rooda.loops.reflex.events import RunResumed, RunStarted
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.loop import EXIT_CODES, reflex
+from rooda.loops.reflex.prepare import Ready
+from rooda.loops.reflex.reflex_effects import CAP
+from rooda.loops.reflex.state import State
+from rooda.loops.reflex.store import ReflexStore
+from rooda.loops.reflex.summary import Left, ended
+from rooda.loops.reflex.world import How
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import limits_of
 from rooda.run.session import Session, Tenant
 from rooda.run.setup import Setup
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
-from rooda.stores.reflex_run import ReflexStore
-from rooda.world.reflex_effects import CAP
 
 
 def go(
@@ -80,6 +80,6 @@ def _left(problem: Exception, place: Place) -> Left:
     if isinstance(problem, LimitReached):
         return Left("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
     assert isinstance(problem, OSError)
-    if not reflex_files.is_begun(place):
+    if not files.is_begun(place):
         return Left("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
     return Left("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)

@@ -10,12 +10,12 @@ from typing import Any
 from rooda.base import clock, files, folders
 from rooda.base.loads import Json
 from rooda.errors import Undecided
-from rooda.loops import reflex_events
-from rooda.loops.reflex_state import EVALUATE, RUNNING, State, encoded
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex import history as reflex_history
+from rooda.loops.reflex.files import Alone, Place
+from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded
 from rooda.loops.store import Saved, Scope
 from rooda.processes import lock
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Alone, Place
 
 
 class ReflexStore:
@@ -82,7 +82,7 @@ class ReflexStore:
         if new is not None:
             files.replace(waiting, new)
         facts = self._facts(new)
-        events = reflex_events.events(before, state, facts, by_person)
+        events = reflex_history.events(before, state, facts, by_person)
         if before is None:  # a beginning that only the history has can be rebuilt, one that only run.json has can't
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
@@ -94,7 +94,7 @@ class ReflexStore:
         reflex_files.point_at(place, state)
         self._state = state
 
-    def _facts(self, new: bytes | None) -> reflex_events.Artifact:
+    def _facts(self, new: bytes | None) -> reflex_history.Artifact:
         """What the events will tell of the artifact: nothing where they do not speak of it."""
         old = reflex_files.the_artifact(self._place)
         if new is not None:
@@ -104,7 +104,7 @@ class ReflexStore:
 
     def breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """A phase broke its contract: only the history tells."""
-        event = reflex_events.breach(state, phase, attempt, error, excerpt)
+        event = reflex_history.breach(state, phase, attempt, error, excerpt)
         with Alone(self._place.workspace):
             if not self._ended_elsewhere():
                 reflex_files.append(self._place, state.run_id, [event], clock.rfc3339(clock.now()))
@@ -202,6 +202,6 @@ def _repair(place: Place, found: reflex_files.Found) -> None:
     data, replaced = reflex_files.read_artifact(place), (state.evaluation or {}).get("artifact_hash", "")
     sections = reflex_files.facts(None, data, judged=True).sections
     artifact = reflex_files.facts(None, data, judged=False)._replace(before=replaced, sections=sections)
-    events = reflex_events.missing(found.history, state, artifact)
+    events = reflex_history.missing(found.history, state, artifact)
     reflex_files.append(place, state.run_id, events, clock.rfc3339(clock.now()))
     reflex_files.point_at(place, state)

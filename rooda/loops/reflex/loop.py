@@ -6,24 +6,14 @@ from functools import partial
 from rooda.base.loads import Json
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Interrupted
-from rooda.loops import reflex_inputs as inputs
 from rooda.loops.kernel import Run
-from rooda.loops.reflex_asking import asked, json_of
-from rooda.loops.reflex_judging import evaluate
-from rooda.loops.reflex_state import (
-    CRITIQUE,
-    EVALUATE,
-    PLAN,
-    PREPARE,
-    PRODUCE_PREPARE,
-    REFINE,
-    RUNNING,
-    State,
-)
-from rooda.loops.reflex_world import How, Job, World
-from rooda.policy import reflex_contract as contract
-from rooda.policy import reflex_score as scoring
-from rooda.policy.reflex_event_records import ReflexBoundary
+from rooda.loops.reflex import contract, scoring
+from rooda.loops.reflex import prompts as inputs
+from rooda.loops.reflex.asking import asked, json_of
+from rooda.loops.reflex.events import ReflexBoundary
+from rooda.loops.reflex.judging import evaluate
+from rooda.loops.reflex.state import CRITIQUE, EVALUATE, PLAN, PREPARE, PRODUCE_PREPARE, REFINE, RUNNING, State
+from rooda.loops.reflex.world import How, Job, World
 
 EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
 

@@ -7,13 +7,13 @@ import click
 
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.reflex.places import meant, none_active, without_history
-from rooda.cli.reflex.status import tab_aliases
 from rooda.errors import OK
-from rooda.policy.reflex_rules import is_number
-from rooda.policy.reflex_score import hundredths
+from rooda.loops.reflex import files
+from rooda.loops.reflex.places import meant, none_active, without_history
+from rooda.loops.reflex.rules import is_number
+from rooda.loops.reflex.scoring import hundredths
+from rooda.loops.reflex.status import tab_aliases
 from rooda.settings.where import where
-from rooda.stores import reflex_files
 
 
 @click.command(short_help="Every event of a loop.")
@@ -26,7 +26,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     place = meant(workspace, alias)
     if place is None:
         raise none_active(workspace)
-    found = reflex_files.look(place)
+    found = files.look(place)
     if found.no_history:
         raise without_history(place, found)
     for event in found.history:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rooda.base.loads import Json
-from rooda.loops.reflex_state import State
-from rooda.policy.reflex_event_records import ReflexBlock
-from rooda.policy.reflex_score import hundredths
+from rooda.loops.reflex.events import ReflexBlock
+from rooda.loops.reflex.scoring import hundredths
+from rooda.loops.reflex.state import State
 
 NOTHING = "none"
 SHOWN = 5  # issues in a compact critique

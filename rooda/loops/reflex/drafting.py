@@ -11,9 +11,9 @@ from rooda.base import files
 from rooda.base.loads import Json, loads
 from rooda.base.shipped import shipped
 from rooda.errors import RoodaError, UsageProblem
-from rooda.policy import reflex_rules
-from rooda.policy.reflex_contract import halves, no_twins
-from rooda.policy.reflex_rules import Criteria
+from rooda.loops.reflex import rules
+from rooda.loops.reflex.contract import halves, no_twins
+from rooda.loops.reflex.rules import Criteria
 from rooda.run import questions
 from rooda.settings.toml import parse
 
@@ -50,7 +50,7 @@ def parsed(text: str, where: str, toml: bool) -> Drafted:
 
 
 def accepted(data: Any, where: str) -> Drafted:
-    draft = reflex_rules.drafted(data)
+    draft = rules.drafted(data)
     if draft.faults:
         raise UsageProblem("\n".join(f"{where}: {fault}" for fault in draft.faults))
     ideal = data.get("ideal_result", "") if isinstance(data, dict) else ""
@@ -102,7 +102,7 @@ def chosen(task: str) -> Drafted:
 
 def from_agent(answer: str) -> Drafted:
     """A draft by an agent; it is only a draft until a person confirms it."""
-    from rooda.policy.reflex_contract import Breach, one_object
+    from rooda.loops.reflex.contract import Breach, one_object
 
     try:
         return accepted(one_object(answer), "the agent's draft")

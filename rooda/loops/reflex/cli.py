@@ -7,20 +7,19 @@ import click
 
 from rooda.base import clock
 from rooda.base.loads import Json
-from rooda.cli.reflex import drafting
-from rooda.cli.reflex.drafting import TEMPLATES, Drafted
-from rooda.cli.reflex.go import go
-from rooda.cli.reflex.proposal import Given, Proposal, confirmed
-from rooda.cli.reflex.ready import Ready, ready
 from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
 from rooda.loops.options import Asked
-from rooda.loops.reflex_state import PLAN, RUNNING, State
-from rooda.policy import reflex_names, reflex_rules
+from rooda.loops.reflex import drafting, files, reflex_names, rules
+from rooda.loops.reflex import store as reflex_store
+from rooda.loops.reflex.drafting import TEMPLATES, Drafted
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.prepare import Ready, ready
+from rooda.loops.reflex.proposal import Given, Proposal, confirmed
+from rooda.loops.reflex.start import go
+from rooda.loops.reflex.state import PLAN, RUNNING, State
 from rooda.settings.reflex_keys import OWN
 from rooda.settings.where import Where, relocated, where
-from rooda.stores import reflex_files, reflex_run
-from rooda.stores.reflex_files import Place
 
 COUNT = click.IntRange(min=1)
 
@@ -70,7 +69,7 @@ def own_flags(typed: Json) -> Json:
 
 def _refuse_a_second(workspace: str) -> None:
     """One loop at a time: there is one pointer."""
-    running = reflex_files.running(workspace)
+    running = files.running(workspace)
     if running:
         raise Undecided(
             f"The loop '{running[0]}' is active; no second one was started.",
@@ -97,7 +96,7 @@ def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> 
     if typed["template"]:
         return drafting.from_template(typed["template"])
     if typed["draft"]:
-        from rooda.cli.reflex.draft import draft
+        from rooda.loops.reflex.draft import draft
 
         return draft(task, here, made)
     return drafting.chosen(task)
@@ -105,18 +104,18 @@ def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> 
 
 def _unused(workspace: str, alias: str) -> str:
     """Never over an older loop: a number is put behind the name."""
-    taken, number = set(reflex_files.aliases(workspace)), 1
+    taken, number = set(files.aliases(workspace)), 1
     while (name := reflex_names.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
         number += 1
     return reflex_names.numbered(alias, number)
 
 
 def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
-    reflex_run.tidy_all(here.workspace)
+    reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, _unused(here.workspace, proposal.alias))
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
-    reflex_run.require_none_running(here.workspace)  # begun before we had the lock
-    store = reflex_run.ReflexStore(place, None)
+    reflex_store.require_none_running(here.workspace)  # begun before we had the lock
+    store = reflex_store.ReflexStore(place, None)
     return go(place, store, first(place, proposal), made, held, asked, fresh=True)
 
 
@@ -133,7 +132,7 @@ def first(place: Place, proposal: Proposal) -> State:
         phase="A",
         current_step=PLAN,
         task={"prompt": proposal.task, "ideal_result": proposal.ideal},
-        criteria=reflex_rules.stored(proposal.criteria),
+        criteria=rules.stored(proposal.criteria),
         created_at=clock.rfc3339(now),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rooda.base.loads import Json
-from rooda.report.reflex_lines import one_line
+from rooda.loops.reflex.view import one_line
 from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 

@@ -3,12 +3,12 @@
 import click
 
 from rooda.base import files
-from rooda.cli.reflex.places import named, newest
-from rooda.cli.reflex.status import tab_aliases
-from rooda.cli.reflex.versions import text_of, version
 from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex.places import named, newest
+from rooda.loops.reflex.status import tab_aliases
+from rooda.loops.reflex.versions import text_of, version
 from rooda.settings.where import where
-from rooda.stores import reflex_files
 
 
 @click.command(short_help="The artifact in full.")

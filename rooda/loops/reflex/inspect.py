@@ -2,11 +2,11 @@
 
 import click
 
-from rooda.cli.reflex.places import named, newest
-from rooda.cli.reflex.status import tab_aliases
-from rooda.cli.reflex.versions import Version, text_of, version, versions
 from rooda.errors import OK, UsageProblem
-from rooda.policy.reflex_sections import changed
+from rooda.loops.reflex.places import named, newest
+from rooda.loops.reflex.reflex_sections import changed
+from rooda.loops.reflex.status import tab_aliases
+from rooda.loops.reflex.versions import Version, text_of, version, versions
 from rooda.settings.where import where
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.base.loads import Json
-from rooda.loops.reflex_state import (
+from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Standing, follows
+from rooda.loops.reflex.state import (
     CRITIQUE,
     EVALUATE,
     PLAN,
@@ -20,7 +21,6 @@ from rooda.loops.reflex_state import (
     encoded,
     followed,
 )
-from rooda.policy.reflex_score import FAILED, STATUS_OF, STOPPED, Standing, follows
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
 DONE = (

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.errors import Cause
-from rooda.loops.reflex import EXIT_CODES
-from rooda.loops.reflex_events import JUDGED
-from rooda.loops.reflex_state import RUNNING, State
-from rooda.policy import reflex_score as scoring
-from rooda.policy.reflex_event_records import RunEnded
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex import scoring
+from rooda.loops.reflex.events import RunEnded
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.history import JUDGED
+from rooda.loops.reflex.loop import EXIT_CODES
+from rooda.loops.reflex.state import RUNNING, State
 from rooda.run.spending import cause_facts
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
 
 
 class Left(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rooda.loops.reflex_state import State
-from rooda.policy.reflex_contract import STRICT
+from rooda.loops.reflex.contract import STRICT
+from rooda.loops.reflex.state import State
 from rooda.run.event_records import Emit
 
 

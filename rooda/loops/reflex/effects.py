@@ -8,26 +8,25 @@ from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.shipped import shipped
-from rooda.cli.reflex.commands import Commands
-from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted
-from rooda.loops import reflex_events
-from rooda.loops.reflex_state import WRITERS, State
-from rooda.loops.reflex_world import Answer, Beside, Query, Ran, World
-from rooda.policy.reflex_event_records import ReflexChecks, ReflexPhase, ReflexRestored
-from rooda.policy.reflex_sections import changed, hashes
-from rooda.prompting import reflex as prompting
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex import history, reflex_effects
+from rooda.loops.reflex import reflex as prompting
+from rooda.loops.reflex.commands import Commands
+from rooda.loops.reflex.events import ReflexChecks, ReflexPhase, ReflexRestored
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.prepare import Ready
+from rooda.loops.reflex.reflex_effects import Guarded
+from rooda.loops.reflex.reflex_sections import changed, hashes
+from rooda.loops.reflex.state import WRITERS, State
+from rooda.loops.reflex.store import ReflexStore
+from rooda.loops.reflex.world import Answer, Beside, Query, Ran, World
 from rooda.run import records
 from rooda.run.event_records import QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command
 from rooda.run.session import NOT_ASKED, Session
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
-from rooda.stores.reflex_run import ReflexStore
 from rooda.views.lines import Line
-from rooda.world import reflex_effects
-from rooda.world.reflex_effects import Guarded
 
 WORDS = {
     "timeout": "the agent took longer than {limit} s",
@@ -55,7 +54,7 @@ class Effects:
             signalled=self._session.signalled,
             compose=compose,
             ask=self.ask,
-            tries=lambda state, phase: reflex_events.tries(self._store.history(), state, phase),
+            tries=lambda state, phase: history.tries(self._store.history(), state, phase),
             breach=self._store.breach,
             keep=self._store.save,
             recent=self.recent,
@@ -146,7 +145,7 @@ class Effects:
 
     def recent(self, state: State) -> list[str]:
         """The history's last three lines, without what a retry of the same phase has left there."""
-        found = [event for event in self._store.history() if not reflex_events.is_breach_of(event, state, "PLAN")]
+        found = [event for event in self._store.history() if not history.is_breach_of(event, state, "PLAN")]
         # The first event holds the rules of both phases; a plan is to know of the active ones only.
         cut = [{**event, "payload": {}} if event["event"] == "run_started" else event for event in found[-3:]]
         return [reflex_files.line_of(event) for event in cut]

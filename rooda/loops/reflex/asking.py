@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rooda.base.loads import Json
-from rooda.loops.reflex_state import RUNNING, WRITERS, State, ended
-from rooda.loops.reflex_world import Answer, Beside, How, Job, Query, World
-from rooda.policy import reflex_contract as contract
-from rooda.policy.reflex_contract import Breach
-from rooda.policy.reflex_event_records import ReflexBreach
+from rooda.loops.reflex import contract
+from rooda.loops.reflex.contract import Breach
+from rooda.loops.reflex.events import ReflexBreach
+from rooda.loops.reflex.state import RUNNING, WRITERS, State, ended
+from rooda.loops.reflex.world import Answer, Beside, How, Job, Query, World
 
 TRIES = 2  # a phase is asked once more with the same input, no oftener
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.base.loads import Json
-from rooda.cli.reflex import status
 from rooda.git.retention import POINTER
-from rooda.policy.reflex_names import is_alias
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
+from rooda.loops.reflex import files, status
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.reflex_names import is_alias
 
 if TYPE_CHECKING:
     import click
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def locks(workspace: str) -> dict[str, str]:
-    return {alias: Place(workspace, alias).lock for alias in reflex_files.aliases(workspace)}
+    return {alias: Place(workspace, alias).lock for alias in files.aliases(workspace)}
 
 
 def lock_of(workspace: str, name: str) -> str:
@@ -27,12 +26,12 @@ def lock_of(workspace: str, name: str) -> str:
 
 
 def resumable(workspace: str) -> list[str]:
-    return reflex_files.running(workspace)
+    return files.running(workspace)
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
     """Of NAME whatever it is; else of those that run or can go on."""
-    known = reflex_files.aliases(workspace) if name else reflex_files.running(workspace)
+    known = files.aliases(workspace) if name else files.running(workspace)
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
 
@@ -41,13 +40,13 @@ def lines(facts: Json) -> list[str]:
 
 
 def options() -> "list[click.Parameter]":
-    from rooda.cli.reflex.new import new
+    from rooda.loops.reflex.cli import new
 
     return new.params
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.cli.reflex.resume import go_on
+    from rooda.loops.reflex.resume import go_on
 
     assert is_alias(name)
     return go_on(Place(where.workspace, name), where, typed)
@@ -58,14 +57,14 @@ def is_name(name: str) -> bool:
 
 
 def close(workspace: str, name: str, reason: str) -> bool:
-    from rooda.cli.reflex import stop
+    from rooda.loops.reflex import stop
 
     stop.close(Place(workspace, name), reason)
     return True
 
 
 def stays(workspace: str, name: str) -> Callable[[str], bool]:
-    others = reflex_files.active(workspace) not in (None, name)  # the pointer names another loop
+    others = files.active(workspace) not in (None, name)  # the pointer names another loop
     return lambda path: others and path.endswith(f"evolution/{POINTER}")
 
 

@@ -1,15 +1,15 @@
 """The words behind `rooda reflex`."""
 
-from rooda.cli.reflex.clean import clean
-from rooda.cli.reflex.diff import diff
-from rooda.cli.reflex.history import history
-from rooda.cli.reflex.list import list_
-from rooda.cli.reflex.new import new
-from rooda.cli.reflex.resume import resume
-from rooda.cli.reflex.show import show
-from rooda.cli.reflex.status import status
-from rooda.cli.reflex.stop import stop
 from rooda.loops.group import DASH_H, InOrder
+from rooda.loops.reflex.cli import new
+from rooda.loops.reflex.inspect import diff
+from rooda.loops.reflex.inspect_history import history
+from rooda.loops.reflex.list import list_
+from rooda.loops.reflex.manage import clean
+from rooda.loops.reflex.resume import resume
+from rooda.loops.reflex.show import show
+from rooda.loops.reflex.status import status
+from rooda.loops.reflex.stop import stop
 
 HELP = """Write one artifact and refine it until its rules hold.
 

@@ -3,15 +3,16 @@
 import click
 
 from rooda.base import files
-from rooda.cli.reflex.summary import ended
 from rooda.errors import OK
-from rooda.loops.reflex_state import RUNNING, State, stopped
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex import store as reflex_store
+from rooda.loops.reflex import view
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.state import RUNNING, State, stopped
+from rooda.loops.reflex.summary import ended
 from rooda.processes import lock
-from rooda.report import reflex_lines
 from rooda.run import orders
 from rooda.settings.where import where
-from rooda.stores import reflex_files, reflex_run
-from rooda.stores.reflex_files import Place
 
 
 @click.command(short_help="End the active loop for good.")
@@ -34,7 +35,9 @@ def close(place: Place, reason: str) -> State | None:
     found = reflex_files.look(place)
     if found.state is None or found.state.status != RUNNING:
         return None
-    store = reflex_run.ReflexStore(place, found.state) if lock.is_held(place.lock) else reflex_run.opened(place, found)
+    store = (
+        reflex_store.ReflexStore(place, found.state) if lock.is_held(place.lock) else reflex_store.opened(place, found)
+    )
     return store.save(stopped(found.state, reason), by_person=True)
 
 
@@ -43,7 +46,7 @@ def end(place: Place, reason: str) -> int:
     if state is None:
         click.echo(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
         return OK
-    click.echo("\n".join(reflex_lines.summary(ended(place, state).facts)))
+    click.echo("\n".join(view.summary(ended(place, state).facts)))
     data = reflex_files.read_artifact(place)
     if data is not None:
         click.echo(f"Artifact in full:\n{files.to_text(data)}", nl=False)

@@ -4,10 +4,10 @@ from rooda.agents.outcome import in_words
 from rooda.agents.records import Call
 from rooda.base import files
 from rooda.base.shipped import shipped
-from rooda.cli.reflex import drafting
-from rooda.cli.reflex.drafting import Drafted
-from rooda.cli.reflex.ready import Ready
 from rooda.errors import Interrupted, RoodaError
+from rooda.loops.reflex import drafting
+from rooda.loops.reflex.drafting import Drafted
+from rooda.loops.reflex.prepare import Ready
 from rooda.processes.signals import Signals
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure

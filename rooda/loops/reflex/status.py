@@ -8,15 +8,15 @@ import click
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli.reflex.places import meant
 from rooda.errors import OK
 from rooda.loops.group import items, place_of_tab
-from rooda.policy.reflex_rules import is_number
-from rooda.policy.reflex_score import hundredths, written
+from rooda.loops.reflex import files as reflex_files
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.places import meant
+from rooda.loops.reflex.rules import is_number
+from rooda.loops.reflex.scoring import hundredths, written
 from rooda.processes import lock
 from rooda.settings.where import where
-from rooda.stores import reflex_files
-from rooda.stores.reflex_files import Place
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -4,15 +4,15 @@ import os
 
 import click
 
-from rooda.cli.reflex.places import named
-from rooda.cli.reflex.status import tab_aliases
 from rooda.errors import OK, Undecided, UsageProblem
-from rooda.loops.reflex_state import RUNNING
+from rooda.loops.reflex import files, store
+from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.places import named
+from rooda.loops.reflex.state import RUNNING
+from rooda.loops.reflex.status import tab_aliases
 from rooda.processes import lock
 from rooda.run import questions
 from rooda.settings.where import where
-from rooda.stores import reflex_files, reflex_run
-from rooda.stores.reflex_files import Place
 
 
 @click.command(short_help="Remove the files of a loop that is over.")
@@ -27,7 +27,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
         if every or not questions.at_terminal():
             raise UsageProblem("Name one loop, or say --all.", "See the names with: rooda reflex list")
         alias = _chosen(workspace)
-    all_ = [Place(workspace, each) for each in reflex_files.aliases(workspace)]
+    all_ = [Place(workspace, each) for each in files.aliases(workspace)]
     places = all_ if every else [named(workspace, alias or "")]
     kept = [place for place in places if _lives(place)]
     gone = [place for place in places if place not in kept]
@@ -41,7 +41,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
     _confirm([place.alias for place in gone], yes)
     for place in gone:
         linked = os.path.realpath(place.folder) if os.path.islink(place.folder) else ""
-        left = reflex_run.removed(place)
+        left = store.removed(place)
         if linked:
             click.echo(f"Removed the link to the loop '{place.alias}'; its files stay in {linked}.")
             continue
@@ -51,7 +51,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
 
 
 def _chosen(workspace: str) -> str:
-    names = reflex_files.aliases(workspace)
+    names = files.aliases(workspace)
     rows = "\n".join(f"  {name}" for name in names)
     if not names:
         raise UsageProblem("There are no loops here.")
@@ -60,7 +60,7 @@ def _chosen(workspace: str) -> str:
 
 
 def _lives(place: Place) -> bool:
-    state = reflex_files.look(place).state
+    state = files.look(place).state
     return lock.is_held(place.lock) or (state is not None and state.status == RUNNING)
 
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rooda.base.loads import Json
-from rooda.loops import reflex_inputs as inputs
-from rooda.loops.reflex_asking import asked, json_of
-from rooda.loops.reflex_state import RUNNING, State, followed
-from rooda.loops.reflex_world import Beside, How, Job, Ran, World
-from rooda.policy import reflex_contract as contract
-from rooda.policy import reflex_score as scoring
-from rooda.policy.reflex_score import Finding, Standing
+from rooda.loops.reflex import contract, scoring
+from rooda.loops.reflex import prompts as inputs
+from rooda.loops.reflex.asking import asked, json_of
+from rooda.loops.reflex.scoring import Finding, Standing
+from rooda.loops.reflex.state import RUNNING, State, followed
+from rooda.loops.reflex.world import Beside, How, Job, Ran, World
 
 
 def evaluate(state: State, how: How, world: World) -> State:

@@ -7,7 +7,7 @@ from rooda.base.loads import Json
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import launch
 from rooda.loops.options import Asked
-from rooda.report.reflex_screen import ReflexScreen
+from rooda.loops.reflex.reflex_screen import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
