@@ -23,7 +23,7 @@ RECORDS = {  # by kind of loop
     "ooda": "rooda.loops.procedure.events",
     "goal": "rooda.policy.goal_event_records",
     "reflex": "rooda.loops.reflex.events",
-    "flow": "rooda.policy.flow_event_records",
+    "flow": "rooda.loops.flow.events",
 }
 ORDER = (  # of the events that the page describes first; those that are not named come behind
     *("run.started", "run.resumed", "iteration.started", "prompt.assembled", "budget.exceeded"),

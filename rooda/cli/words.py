@@ -23,7 +23,9 @@ WORDS = {
     "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
     "reflex": Word("rooda.loops.reflex.loop.group:reflex", "Write one artifact and refine it until its rules hold."),
-    "flow": Word("rooda.cli.flow.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."),
+    "flow": Word(
+        "rooda.loops.flow.loop.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."
+    ),
     "goal": Word("rooda.cli.goal.group:goal", "Work on a specification until its criteria hold, with evidence."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "The snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.diff:diff", "What an iteration changed in the work tree."),

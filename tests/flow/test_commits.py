@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kit.flow import FL1, Flow, front_matter, limited
-from rooda.policy import flow_messages
-from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_records import NodeState, Reading
+from rooda.loops.flow import boundaries
+from rooda.loops.flow.boundaries import Boundary
+from rooda.loops.flow.model import NodeState, Reading
 
 Ran = Callable[[str], Any]
 ALL = ["S1", "S2", "S3", "S4", "S5"]
@@ -73,10 +73,10 @@ SAID = {
 @pytest.mark.parametrize("said", SAID, ids=lambda said: ascii(said)[:20])
 def test_F_123_F_138_the_action_is_one_line(said: str) -> None:
     """The first sentence under `What Was Done`, without control characters, cut where it is too long."""
-    from rooda.policy.flow_contract import action
+    from rooda.loops.flow.contract import action
 
     found = action(f"# Actuator Output\n\n## What Was Done\n\n{said}\n\n## Files Changed\n\n- `x`\n")
-    assert flow_messages.one_line(found.text, flow_messages.ACTION) == SAID[said]
+    assert boundaries.one_line(found.text, boundaries.ACTION) == SAID[said]
 
 
 def test_F_131_messages_are_read_back_as_they_were_made() -> None:
@@ -87,9 +87,9 @@ def test_F_131_messages_are_read_back_as_they_were_made() -> None:
         NodeState(12, "error", (Reading("ü", "pending"),), "error: [x] y", "error: [iteration] 7", "[iteration] 7"),
     ):
         boundary = Boundary("a/b", f"1.{state.iteration}", state)
-        assert flow_messages.read(flow_messages.message(boundary)) == boundary
+        assert boundaries.read(boundaries.message(boundary)) == boundary
     for foreign in ("", "fix", "ai-loop[a]: iteration 1 — x\n\nno fields", "Merge branch 'x'"):
-        assert flow_messages.read(foreign) is None
+        assert boundaries.read(foreign) is None
 
 
 RESULTS = {

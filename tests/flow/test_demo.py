@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kit.flow import Flow, front_matter
 from kit.workspace import Workspace
-from rooda.cli.flow import tenant
+from rooda.loops.flow import kind
 
 
 def test_the_demo_repairs_its_project(bare: Workspace) -> None:
@@ -43,14 +43,14 @@ def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
     """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
     from tests.flow.test_resume_flow import kill_at
 
-    assert tenant.locks(flow.ws.path) == {} and tenant.resumable(flow.ws.path) == []
-    assert tenant.facts(flow.ws.path, None) == [] and tenant.resumable("/") == []
+    assert kind.locks(flow.ws.path) == {} and kind.resumable(flow.ws.path) == []
+    assert kind.facts(flow.ws.path, None) == [] and kind.resumable("/") == []
     flow.scenario("S1")
     kill_at(flow, "controller-main.1")
-    assert tenant.resumable(flow.ws.path) == [flow.run_id]
-    facts = tenant.facts(flow.ws.path, None)
+    assert kind.resumable(flow.ws.path) == [flow.run_id]
+    facts = kind.facts(flow.ws.path, None)
     assert [(each["run_id"], each["running"], each["pid"]) for each in facts] == [(flow.run_id, False, None)]
-    assert any("go on with: rooda flow resume" in row for row in tenant.lines(facts[0]))
+    assert any("go on with: rooda flow resume" in row for row in kind.lines(facts[0]))
     json.dumps(facts, default=str)
 
 
@@ -66,9 +66,9 @@ def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
     held(flow, "actuator-main.1")
     running = flow.ws.start("flow", "run", "do it")
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30)
-    (name, path), *rest = tenant.locks(flow.ws.path).items()
+    (name, path), *rest = kind.locks(flow.ws.path).items()
     assert (name, rest) == (flow.run_id, []) and path.endswith("flow.lock")
-    facts = tenant.facts(flow.ws.path, name)
+    facts = kind.facts(flow.ws.path, name)
     assert facts[0]["running"] and facts[0]["pid"] == running.pid
     assert json.loads(flow.ws.rooda("flow", "status", "--json").out)["running"] is True
     os.kill(facts[0]["pid"], signal.SIGTERM)

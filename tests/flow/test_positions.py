@@ -2,11 +2,11 @@
 
 import pytest
 
-from rooda.policy.flow_contract import Broken, action, decision, reading, section, unfenced
-from rooda.policy.flow_messages import Boundary
-from rooda.policy.flow_position import Found, Position, position
-from rooda.policy.flow_records import Decision, NodeState, Reading
-from rooda.policy.flow_yaml import front_matter, lenient, quoted, read, scalar
+from rooda.loops.flow.boundaries import Boundary
+from rooda.loops.flow.contract import Broken, action, decision, reading, section, unfenced
+from rooda.loops.flow.flow_position import Found, Position, position
+from rooda.loops.flow.model import Decision, NodeState, Reading
+from rooda.loops.flow.yaml import front_matter, lenient, quoted, read, scalar
 
 
 def closed(label: str, status: str = "running", path: str = "a/b") -> Boundary:

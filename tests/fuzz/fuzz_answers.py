@@ -5,13 +5,14 @@ import json
 from rooda.agents import outcome, prices, promise
 from rooda.base import files
 from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops.flow import boundaries, flow_native, topology, yaml
+from rooda.loops.flow import contract as flow_contract
+from rooda.loops.flow.artifacts import header, read_state
+from rooda.loops.flow.contract import Broken
 from rooda.loops.reflex import contract, drafting, reflex_sections, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
 from rooda.policy import (
-    flow_contract,
-    flow_messages,
-    flow_yaml,
     goal_answer,
     goal_block,
     goal_errors,
@@ -27,12 +28,8 @@ from rooda.policy import (
     goal_shape_text,
     goal_words,
 )
-from rooda.policy.flow_contract import Broken
 from rooda.processes.regex import search
 from rooda.run import gates_md
-from rooda.settings import flow_yaml as topology
-from rooda.world import flow_native
-from rooda.world.flow_artifacts import header, read_state
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 
@@ -51,12 +48,12 @@ def flow_file(data: bytes) -> None:
 def yaml_text(data: bytes) -> None:
     """A document: what it holds can be told, and a text written as a scalar is read back."""
     said = text(data)
-    found = flow_yaml.read(said)
+    found = yaml.read(said)
     repr(found.value), sorted(found.faults)
     plain = seen(data)[:200]
-    assert flow_yaml.read(f"- {flow_yaml.quoted(plain)}").value == [plain]
+    assert yaml.read(f"- {yaml.quoted(plain)}").value == [plain]
     if plain.isprintable():
-        assert flow_yaml.read(f"- {flow_yaml.scalar(plain)}").value == [plain]
+        assert yaml.read(f"- {yaml.scalar(plain)}").value == [plain]
 
 
 def front_matter(data: bytes) -> None:
@@ -73,9 +70,9 @@ def front_matter(data: bytes) -> None:
         except Broken as problem:
             assert len(str(problem)) < 10_000, len(str(problem))
     flow_contract.unfenced(said)
-    flow_yaml.lenient(said)
+    yaml.lenient(said)
     flow_native.command_of(said)
-    keys, body = flow_yaml.front_matter(said)
+    keys, body = yaml.front_matter(said)
     assert said.endswith(body)
     again = {str(key): value for key, value in read_state(said).items() if isinstance(value, str | bool)}
     again = {key: value for key, value in again.items() if key.isalpha() and key.isascii() and key not in _WORDS}
@@ -87,9 +84,9 @@ _WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # no nam
 
 def commit_message(data: bytes) -> None:
     """A boundary's message; what is understood, written again, is understood as the same."""
-    found = flow_messages.read(seen(data))
+    found = boundaries.read(seen(data))
     if found is not None:
-        again = flow_messages.read(flow_messages.message(found))
+        again = boundaries.read(boundaries.message(found))
         assert again is None or again.state.iteration == found.state.iteration
 
 

@@ -18,14 +18,14 @@ from rooda.errors import PromptProblem, UsageProblem
 from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
+from rooda.loops.flow import commits, flow_labels, repository
 from rooda.loops.reflex import reflex_names
-from rooda.policy import flow_labels, goal_score
+from rooda.policy import goal_score
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
 from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
 from rooda.views.agent_output import Tail
-from rooda.world import flow_commits, flow_repo
 from tests.fuzz.fuzz_room import put, room, seen, text
 
 OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
@@ -165,9 +165,9 @@ class Said(Repo):
 def git_output(data: bytes) -> None:
     """What git prints, as each of its readers takes it."""
     repo = Said(room(), room(), text(data), room(), room())
-    for word, path in flow_repo.dirty(repo):
+    for word, path in repository.dirty(repo):
         assert len(word) <= 2 and isinstance(path, str)
-    flow_repo.branches(repo), flow_commits.runs_at(repo, "HEAD"), flow_commits._page(repo, "HEAD", 0)
+    repository.branches(repo), commits.runs_at(repo, "HEAD"), commits._page(repo, "HEAD", 0)
     taken.tips(repo, everywhere=True), taken.names(repo, ["r"])
 
 

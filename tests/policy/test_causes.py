@@ -6,8 +6,8 @@ import pytest
 
 from rooda.base.loads import Json
 from rooda.errors import Cause
-from rooda.policy.flow_messages import Boundary, message, of_error, read
-from rooda.policy.flow_records import NodeState, Reading
+from rooda.loops.flow.boundaries import Boundary, message, of_error, read
+from rooda.loops.flow.model import NodeState, Reading
 from rooda.run.cut_off import PAUSED, at_limit, cut_off, standing
 from rooda.run.ended import moments
 from rooda.run.spending import cause_facts, cause_of, in_words

@@ -1,0 +1,82 @@
+"""The structured commit message of a boundary: made from a node's state, and read back into it. Pure."""
+
+import re
+from typing import NamedTuple
+
+from rooda.loops.flow.model import ERROR, STATUSES, NodeState, Reading
+
+SUMMARY, ACTION = 72, 200
+ENTRY = "initial entry (sensors skipped)"
+MEASURED = "initial measurement"
+_SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration ([0-9]{1,9}(?:\.[0-9]{1,9})*) — (\S.*)")
+_WRONG = "error: "  # how the action of a node that failed begins: the flow's format fixes it, and is what is read back
+_KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
+
+
+class Boundary(NamedTuple):
+    """One commit of a run: which node, which label, and the state it closed with."""
+
+    path: str
+    label: str
+    state: NodeState
+
+
+def one_line(text: str, longest: int) -> str:
+    """Without line breaks and control characters, cut at a word; never empty."""
+    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    if len(plain) > longest:
+        plain = (plain[: longest - 1].rpartition(" ")[0] or plain[: longest - 1]).rstrip(" ,;:.") + "…"
+    return plain or "nothing said"
+
+
+def message(boundary: Boundary) -> str:
+    path, state = boundary.path, boundary.state
+    sensors = ", ".join(f"{reading.sensor}: {reading.status}" for reading in state.readings) or "none"
+    rows = (
+        f"[node-path] {path}",
+        f"[level] {path.count('/')}",
+        f"[iteration] {boundary.label}",
+        f"[status] {state.status}",
+        f"[target-met] {'true' if state.status == 'complete' else 'false'}",
+        f"[sensors] {sensors}",
+        f"[action] {state.action}",
+    )
+    return f"{subject(boundary)}\n\n" + "\n".join(rows) + "\n"
+
+
+def subject(boundary: Boundary) -> str:
+    shown = boundary.path.replace("/", " > ")
+    return f"ai-loop[{shown}]: iteration {boundary.label} — {boundary.state.summary}"
+
+
+def read(text: str) -> Boundary | None:
+    """The boundary that a commit message tells of; None for a commit of somebody else's."""
+    subject, _, body = text.strip("\n").partition("\n")
+    found = _SUBJECT.search(subject.strip())  # a hook may have put words of its own around it
+    fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
+    if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
+        return None
+    if fields["iteration"] != found[2]:
+        return None
+    iteration = int(found[2].rpartition(".")[2])
+    state = _state(iteration, fields["status"], _readings(fields["sensors"]), found[3], fields["action"])
+    return Boundary(fields["node-path"], found[2], state)
+
+
+def _readings(text: str) -> tuple[Reading, ...]:
+    if text == "none":
+        return ()
+    pairs = (pair.rpartition(": ") for pair in text.split(", "))
+    return tuple(Reading(name, status) for name, _, status in pairs)
+
+
+def of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
+    """The state of a node that failed in this iteration. `readings` are what its files say then."""
+    text = f"{_WRONG}{why}"
+    return _state(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))
+
+
+def _state(iteration: int, status: str, readings: tuple[Reading, ...], summary: str, action: str) -> NodeState:
+    """The state that a commit's message says, the same when it is made and when it is read."""
+    error = action.removeprefix(_WRONG) if status == ERROR else ""
+    return NodeState(iteration, status, readings, summary, action, error)

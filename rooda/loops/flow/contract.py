@@ -1,0 +1,114 @@
+"""What agents must write: their artifacts read and judged. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from rooda.loops.flow.model import FAIL, PASS, PENDING, Action, Decision, Reading
+from rooda.loops.flow.yaml import front_matter
+
+MOST = 1_048_576  # characters of an artifact that are looked at
+
+
+class Broken(ValueError):
+    """The artifact is not what was asked for; the sentence goes on after the file's name."""
+
+
+def reading(text: str, name: str) -> Reading:
+    """What a sensor's agent wrote: pass or fail."""
+    found = any_reading(text, name)
+    if found.status == PENDING:
+        raise Broken("has the status 'pending'; pass or fail was asked for")
+    return found
+
+
+def any_reading(text: str, name: str) -> Reading:
+    keys, _ = front_matter(text[:MOST])
+    if keys is None:
+        raise Broken("has no front matter that can be read")
+    if keys.get("status") not in (PASS, FAIL, PENDING):
+        raise Broken(f"has the status {keys.get('status')!r:.100}; pass or fail was asked for")
+    if str(keys.get("sensor", name)) != name:
+        raise Broken(f"speaks of the sensor {keys['sensor']!r:.100}")
+    return Reading(name, keys["status"])
+
+
+def decision(text: str, needs_plan: bool) -> Decision:
+    """What the controller wrote. `needs_plan`: something inside is to be given the plan."""
+    keys, body = front_matter(text)
+    if keys is None:
+        raise Broken("has no front matter that can be read")
+    met = keys.get("target-met")
+    if not isinstance(met, bool):
+        raise Broken("does not say `target-met: true` or `target-met: false`")
+    plan = section(body, "action plan")
+    if needs_plan and not met and not plan:
+        raise Broken("has no text under a heading `## Action Plan`")
+    return Decision(met, plan)
+
+
+def action(text: str) -> Action:
+    """What the actuator wrote: the first sentence under `What Was Done`, else of the whole."""
+    _, body = front_matter(text)
+    if not body.strip():
+        raise Broken("is empty")
+    said = section(body, "what was done") or body
+    return Action(first_sentence("\n".join(row for row in said.splitlines() if not row.startswith("#"))))
+
+
+def require_report(text: str) -> None:
+    """An actuator's answer on stdout can be its report only if it has that form."""
+    if not section(text, "what was done"):
+        raise Broken("is no report")
+
+
+def first_sentence(text: str) -> str:
+    paragraph = text.strip().split("\n\n")[0]
+    first = re.split(r"\n[^\S\n]*+(?:[-*+]|\d++[.)])\s", paragraph)[0]
+    plain = " ".join(re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "", first).split())
+    found = re.match(r".+?[.!?](?=\s|$)", plain)
+    return found[0] if found else plain
+
+
+def section(text: str, title: str) -> str:
+    """The text under the first level-2 heading that begins so, up to the next of level 1 or 2. Fences hide headings."""
+    inside, fence, found = False, "", []
+    for row in rows_of(text):
+        plain = row.strip()
+        if fence:
+            if plain.startswith(fence) and not plain.strip(fence[0]):
+                fence = ""
+        elif opened := re.match(r" {0,3}(`{3,}|~{3,})", row):
+            fence = opened[1]
+        elif heading := re.match(r"(#{1,2})(?:[ \t]+(.*))?$", row.rstrip("\r\n")):
+            if inside:
+                break
+            inside = heading[1] == "##" and (heading[2] or "").strip().lower().startswith(title)
+            continue
+        if inside:
+            found.append(row)
+    return trimmed("".join(found))
+
+
+def trimmed(text: str) -> str:
+    """Without blank lines before and after; not a byte else is touched."""
+    rows = rows_of(text)
+    told = [place for place, row in enumerate(rows) if row.strip()]
+    return "".join(rows[told[0] : told[-1] + 1]).rstrip("\r\n") if told else ""
+
+
+def rows_of(text: str) -> list[str]:
+    """Lines with their ends; nothing but a line feed ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def unfenced(text: str) -> str:
+    """An answer without the fence around all of it."""
+    first, newline, rest = text.strip().partition("\n")
+    mark = re.match(r"`{3,}+|~{3,}+", first)
+    count = min(len(mark[0]), len(rest) - len(rest.rstrip(mark[0][0]))) if mark and newline else 0
+    return rest[:-count].removesuffix("\n") + "\n" if count >= 3 else text
+
+
+def all_pass(readings: Sequence[Reading]) -> bool:
+    """Without sensors nothing has passed."""
+    return bool(readings) and all(reading.status == PASS for reading in readings)

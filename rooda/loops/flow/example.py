@@ -1,0 +1,59 @@
+"""`rooda flow setup --demo DIR`: a project with a failing test suite and a two-level flow that repairs it."""
+
+import os
+import shlex
+
+import click
+
+from rooda.base import files
+from rooda.cli.demo import SOMEBODY, SUBJECT, taken
+from rooda.errors import OK, RoodaError, UsageProblem
+from rooda.git import command
+from rooda.loops.flow import setup_text
+from rooda.loops.flow.setup_text import Plan, Probe
+from rooda.world.agents.demo_agent import PROGRAM, TESTS
+
+SETTINGS = """\
+[flow]
+ai_cmd = "{python} -P -m rooda.world.agents.demo_flow" # a scripted stand-in. For real work: agent = "claude", …
+"""
+PLAN = Plan(
+    ["delivery", "repair"],
+    [5, 4],
+    [Probe("tests", "python3 -m unittest -v")],
+    [Probe("suite", "python3 -m unittest -q")],
+)
+
+
+def scaffold(folder: str) -> int:
+    """Make it in `folder`, which must be absent or empty."""
+    if taken(folder):
+        raise UsageProblem(f"{folder} is there already and is not an empty folder.", "Name a new one.")
+    own = (
+        ("textkit.py", PROGRAM),
+        ("test_textkit.py", TESTS),
+        ("rooda.toml", SETTINGS),
+        (".gitignore", "__pycache__/\n"),
+    )
+    try:
+        for name, text in (*own, *setup_text.files_of(PLAN)):
+            path = os.path.join(folder, name)
+            files.folder(os.path.dirname(path))
+            files.create(path, files.to_bytes(text))
+    except OSError as problem:
+        raise RoodaError(f"The demo can't be made in {folder}: {problem.strerror}.", "Name another folder.") from None
+    _commit(folder)
+    click.echo(f"Made in {folder}: textkit.py with three mistakes, its tests, and a flow of two loops.")
+    task = '"make every test pass"'
+    click.echo(f"Next: rooda flow run -C {shlex.quote(folder)} {task}")
+    return OK
+
+
+def _commit(folder: str) -> None:
+    env = command.with_identity(folder, os.environ)
+    failed, why = command.first_commit(folder, SUBJECT, env)
+    if failed:
+        raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
+    if env.get("GIT_AUTHOR_NAME") == command.NOBODY["GIT_AUTHOR_NAME"]:  # the flow's own commits need a name too
+        for key, value in SOMEBODY.items():
+            command.run(["config", f"user.{key.lower()}", value], folder)

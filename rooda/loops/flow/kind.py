@@ -1,0 +1,115 @@
+"""What flows tell of their runs: see `cli/kinds.py`."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rooda.base.loads import Json
+from rooda.errors import RoodaError
+from rooda.git.repository import Repo
+from rooda.loops.flow import repository
+from rooda.loops.flow.flow_lock import path_in, running_name
+from rooda.processes import lock
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.loops.flow.runs import Known
+    from rooda.run.setup import Setup
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
+
+
+def locks(workspace: str) -> dict[str, str]:
+    """One lock for the work tree: it bears the name of the run that holds it."""
+    repo = _repo(workspace)
+    path = path_in(repo.folder) if repo else ""
+    name = running_name(path) if path and lock.is_held(path) else ""
+    return {name: path} if name else {}
+
+
+def lock_of(workspace: str, name: str) -> str:
+    return path_in(repository.found(workspace).folder)
+
+
+def resumable(workspace: str) -> list[str]:
+    if not (runs := _runs(workspace)):
+        return []
+    from rooda.loops.flow import runs as flow_runs
+
+    return [run.id for run in flow_runs.running(runs)]
+
+
+def facts(workspace: str, name: str | None) -> list[Json]:
+    """NAME, or all that are open."""
+    repo = _repo(workspace)
+    runs = _runs(workspace)
+    if not repo or not runs:
+        return []
+    from rooda.loops.flow import runs as flow_runs
+    from rooda.loops.flow.inspect import of_run
+
+    wanted = [run for run in runs if run.id == name] if name else flow_runs.running(runs)
+    return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted]
+
+
+def lines(facts: Json) -> list[str]:
+    from rooda.loops.flow.inspect import lines as of_status
+
+    return of_status(facts)
+
+
+def options() -> "list[click.Parameter]":
+    from rooda.loops.flow.cli import run
+
+    return run.params
+
+
+def resume(name: str, where: "Where", typed: Json) -> int:
+    from rooda.loops.flow.resume import resumed
+
+    return resumed(name, where, typed)
+
+
+def pid_of(repo: Repo, run: str) -> int | None:
+    """Who works at this run now."""
+    path = path_in(repo.folder)
+    if not lock.is_held(path) or running_name(path) != run:
+        return None
+    pid = lock.owner(path).get("pid")
+    return pid if isinstance(pid, int) else None
+
+
+def _runs(workspace: str) -> "list[Known]":
+    repo = _repo(workspace)
+    if repo is None:
+        return []
+    from rooda.loops.flow import runs
+
+    return runs.known(repo)
+
+
+def _repo(workspace: str) -> Repo | None:
+    try:
+        return repository.found(workspace)
+    except RoodaError:
+        return None
+
+
+def is_name(name: str) -> bool:
+    from rooda.loops.flow.flow_labels import RUN_ID
+
+    return RUN_ID.fullmatch(name) is not None
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    return False
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    return lambda path: False
+
+
+def setup(settings: "Settings", name: str) -> "Setup":
+    from rooda.settings.setup import setup as of_kind
+
+    return of_kind(settings, "flow", {})[0]

@@ -1,0 +1,227 @@
+"""The runs of a project: found in the work tree and on the branches, begun, and opened again."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rooda.base import clock, files
+from rooda.errors import UsageProblem
+from rooda.git.repository import Repo, position
+from rooda.loops.flow import artifacts as flow_artifacts
+from rooda.loops.flow import commits, flow_aside, repository
+from rooda.loops.flow.artifacts import STATE, STEP, Files
+from rooda.loops.flow.boundaries import Boundary
+from rooda.loops.flow.commits import Logged
+from rooda.loops.flow.flow_aside import Aside
+from rooda.loops.flow.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
+from rooda.loops.flow.model import ERROR, LIMIT, RUNNING, STATUSES, Node
+
+KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
+
+
+class Known(NamedTuple):
+    """A run, by its run-state."""
+
+    id: str
+    state: dict[str, Any]
+    here: bool  # its files are in the work tree
+    aside: Aside | None = None  # they are kept there, while another run has the work tree
+
+    @property
+    def status(self) -> str:
+        return str(self.state.get("status", ""))
+
+    @property
+    def root(self) -> str:
+        """The top node's path."""
+        return str(self.state["execution-stack"][0])
+
+    @property
+    def branch(self) -> str:
+        return str(self.state.get("branch", ""))
+
+    @property
+    def tip(self) -> str:
+        """Where its commits end."""
+        return "HEAD" if self.here else repository.head_of(self.branch)
+
+
+def known(repo: Repo) -> list[Known]:
+    """Every run of this project, newest first. A run's own branch knows best how it stands."""
+    current = position(repo).branch
+    branches = repository.branches(repo)
+    there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
+    found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
+    for branch in branches:
+        tip = repository.head_of(branch)
+        for name in _ids(commits.runs_at(repo, tip)):
+            if name not in found and (state := _of_commit(repo, tip, name)).get("branch") == branch:
+                found[name] = Known(name, state, branch == current)
+    found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
+    for aside in flow_aside.all_of(repo):
+        state = _checked(flow_artifacts.text(Files(aside.root, aside.run).state))
+        if state and flow_aside.tip_of(repo, str(state["branch"])) == aside.tip:
+            found[aside.run] = Known(aside.run, state, False, aside)
+    return sorted(found.values(), key=lambda run: run.id, reverse=True)
+
+
+def _folders(repo: Repo) -> list[str]:
+    return files.entries(os.path.join(repo.workspace, RUNS))
+
+
+def _ids(names: Sequence[str]) -> list[str]:
+    return [name for name in names if RUN_ID.fullmatch(name)]
+
+
+def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
+    """An end that is not committed yet is none."""
+    state = _checked(flow_artifacts.text(Files(repo.workspace, name).state))
+    if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
+        state["status"] = RUNNING
+    return state
+
+
+def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
+    data = commits.committed(repo, commit, f"{run_folder(name)}/{STATE}")
+    return _checked(None if data is None else files.to_text(data))
+
+
+def _checked(text: str | None) -> dict[str, Any]:
+    """{} for what is no run-state."""
+    state = flow_artifacts.read_state(text)
+    whole = (
+        all(key in state for key in KEYS)
+        and isinstance(state.get("execution-stack"), list)
+        and state["execution-stack"]
+    )
+    return state if whole and state["status"] in STATUSES else {}
+
+
+def named(runs: Sequence[Known], name: str) -> Known:
+    found = next((run for run in runs if run.id == name), None)
+    if found is None:
+        rows = ", ".join(run.id for run in runs[:5]) or "none"
+        raise UsageProblem(f"There is no run {name} here. Runs: {rows}", "Is its branch in this repository? git branch")
+    return found
+
+
+def in_the_way(runs: Sequence[Known], branches: Sequence[str], own: str = "") -> list[Known]:
+    """Other open runs whose files in the work tree another run's commits would take in."""
+    return [run for run in running(runs) if run.here and run.id != own and run.branch in branches]
+
+
+def running(runs: Sequence[Known]) -> list[Known]:
+    return [run for run in runs if run.status == RUNNING]
+
+
+def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
+    """A new branch and a new run on it, with its folders; gives its run-state."""
+    runs, branches = known(repo), repository.branches(repo)
+    for other in in_the_way(runs, branches):
+        flow_aside.put(repo, other.id, other.branch)
+    repository.back_from(repo, {run.branch for run in runs})
+    base = position(repo)
+    branches = repository.branches(repo)
+    tips = [repository.head_of(branch) for branch in branches]
+    names = {*_folders(repo), *(name for tip in tips for name in commits.runs_at(repo, tip))}
+    names |= {aside.run for aside in flow_aside.all_of(repo)}
+    run = next_run_id(_today(), sorted(names))
+    for name in _ids(_folders(repo)):
+        flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed
+    files.folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
+    branch = repository.new_branch(repo, slugs, branches)
+    here = base.branch or base.commit
+    state: dict[str, Any] = {
+        "run-id": run,
+        "status": RUNNING,
+        "active-node-path": root.path,
+        "execution-stack": [root.path],
+        "branch": branch,
+        "base-branch": here,
+        "task": task,
+        "flow-sha256": flow_sha256,
+    }
+    try:
+        for node in chain(root):
+            files.folder(os.path.join(repo.workspace, artifacts(run, node.path)))
+        flow_artifacts.write_state(Files(repo.workspace, run), state)
+    except OSError:
+        files.remove(Files(repo.workspace, run).state)  # there in spite of it, when only the sync of its folder failed
+        repository.take_back_branch(repo, here, branch)
+        raise
+    repository.settled(repo)
+    return state
+
+
+def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
+    """The run's state and its boundaries, ready to go on. What an error or the limit closed is open again."""
+    flow_artifacts.sweep(Files(repo.workspace, run.id))
+    if flow_artifacts.text(Files(repo.workspace, run.id).state) is None:  # the run's folder is gone; its branch has it
+        repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
+    logged = commits.history(repo, root.path, run.id)
+    if closed := _closed(logged, root):
+        commits.take_back(repo, closed[0].commit)
+        logged = logged[: -len(closed)]
+    repository.unstage(repo)
+    boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
+    if any(each.state.status == ERROR for each in boundaries):
+        hint = "Take those commits off the branch, or start a new run."
+        raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
+    return _reentered(Files(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
+
+
+def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
+    """The commits that lie behind what `rooda undo` has put back: the run's files are those of an earlier boundary."""
+    logged = commits.history(repo, root.path, run.id)
+    iteration, _ = flow_artifacts.standing(Files(repo.workspace, run.id), root)
+    found = logged if iteration < 0 and STEP not in run.state else []  # as before its first step
+    for place, each in enumerate(logged):
+        at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
+        if at_top and repo.ask("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:
+            found = logged[place + 1 :]
+    if not any(each.boundary for each in found):
+        return []
+    if not all(each.boundary for each in found):
+        hint = "Take those commits off the branch, or take the undo back: rooda undo --redo"
+        raise UsageProblem(f"{run.id} was undone, and commits of somebody else lie on top of it on {run.branch}.", hint)
+    return found
+
+
+def _at_limit(logged: Logged, root: Node) -> bool:
+    """Did the run end here at its limit? Below a commit of the person's, who raised it, such a boundary stays."""
+    found = logged.boundary
+    return found is not None and (found.path, found.state.status) == (root.path, LIMIT)
+
+
+def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
+    """The boundaries at the tip with which the run ended, but did not reach its target."""
+    if logged and _at_limit(logged[-1], root):
+        return [logged[-1]]
+    found: list[Logged] = []
+    for each in reversed(logged):
+        if each.boundary is None or each.boundary.state.status != ERROR:
+            break
+        found.insert(0, each)
+    return found
+
+
+def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any]:
+    """Nodes that ended run again, as if interrupted where it failed. The files tell how far they had come."""
+    nodes = chain(root)
+    ended = [flow_artifacts.standing(place, node)[1] for node in nodes]
+    failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]
+    if not failed:
+        return state
+    stack = [node.path for node in nodes[: failed[-1] + 1]]
+    fresh = {key: value for key, value in state.items() if key != STEP}
+    fresh |= {"active-node-path": stack[-1], "execution-stack": stack}
+    flow_artifacts.write_state(place, fresh)
+    for depth in failed:
+        iteration, _ = flow_artifacts.standing(place, nodes[depth])
+        flow_artifacts.update(place, nodes[depth], iteration, RUNNING, "")
+    return fresh
+
+
+def _today() -> str:
+    day = clock.local(clock.now())
+    return f"{day.tm_year:04d}{day.tm_mon:02d}{day.tm_mday:02d}"

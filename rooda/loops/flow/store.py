@@ -1,0 +1,185 @@
+"""The public state of a flow's run: its artifacts and its commits. Finished steps are read off them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rooda.base import files
+from rooda.git.repository import Repo
+from rooda.loops.flow import artifacts, commits, effects
+from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
+from rooda.loops.flow.boundaries import ACTION, Boundary, message, one_line
+from rooda.loops.flow.commits import Boundaries
+from rooda.loops.flow.contract import Broken
+from rooda.loops.flow.flow_labels import chain, label, own_iteration, run_folder, sensor_file
+from rooda.loops.flow.flow_position import COMMIT, STEP_OF, Found, position
+from rooda.loops.flow.flow_results import Ended, body
+from rooda.loops.flow.guard import Guard
+from rooda.loops.flow.loop import executed
+from rooda.loops.flow.model import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
+from rooda.loops.store import Saved, Scope
+
+WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}
+OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))
+
+
+class Place(NamedTuple):
+    """One run in its repository."""
+
+    repo: Repo
+    files: Files
+    root: Node
+    boundaries: Boundaries
+
+
+class FlowStore:
+    """`load` is the table by which a run goes on; `carry` is the one commit of a boundary."""
+
+    def __init__(self, place: Place, state: dict[str, Any], boundaries: Sequence[Boundary], guard: Guard) -> None:
+        self._place, self._files = place, place.files
+        self._state = state  # run-state.md
+        self._boundaries = list(boundaries)
+        self._guard = guard  # knows what changed
+        self._nodes = chain(place.root)
+        self._at: list[NodeState] = [NodeState()] * len(self._nodes)
+
+    def load(self, scope: Scope) -> Saved:
+        found = position(self._found(scope))
+        self._at[len(scope)] = found.state or NodeState()
+        done: dict[str, Any] = {}
+        for name in found.done:
+            try:
+                done[name] = self._value(self._nodes[len(scope)], name)
+            except (Broken, NodeFailed):  # its file is gone or spoiled: this and all behind it is to be done again
+                break
+        return Saved(found.state, done)
+
+    def begin(self, scope: Scope, name: str) -> None:
+        """`run-state.md` says which node works at what. The step's own files go first: what is there later is new."""
+        artifacts.discard(self._files, self._nodes[len(scope)], WRITES.get(name, ""))
+        self._note(scope, STEP_OF[name])
+
+    def end(self, scope: Scope, name: str, value: Any) -> Any:
+        return value
+
+    def carry(self, scope: Scope, state: Any) -> Any:
+        """Close the boundary with one commit, unless it has been made. It holds all that changed."""
+        node = self._nodes[len(scope)]
+        boundary = Boundary(node.path, self._label(scope, state.iteration), state)
+        if state.status != RUNNING:
+            self._end_node(scope, node, state)
+        self._note(scope, COMMIT, RUNNING if scope else state.status)
+        self._commit(boundary)
+        self._boundaries.append(boundary)
+        self._at[len(scope)] = state
+        return state
+
+    def _commit(self, boundary: Boundary) -> None:
+        try:
+            self._place.boundaries.commit(message(boundary), self._guard.changed())
+        except NodeFailed:
+            if boundary.state.status != ERROR:
+                raise
+            self._place.boundaries.commit_own(message(boundary))
+        self._guard.committed()
+
+    def _note(self, scope: Scope, step: str, status: str = RUNNING) -> None:
+        stack = [node.path for node in self._nodes[: len(scope) + 1]]
+        where = {"active-node-path": stack[-1], "execution-stack": stack, STEP: step}
+        new = {**self._state, "status": status, **where}
+        if new != self._state or artifacts.text(self._files.state) is None:
+            artifacts.write_state(self._files, new)
+            self._state = new
+
+    def _label(self, scope: Scope, iteration: int) -> str:
+        return label(self._parent_label(scope), iteration)
+
+    def _parent_label(self, scope: Scope) -> str:
+        return self._label(scope[:-1], self._at[len(scope) - 1].iteration + 1) if scope else ""
+
+    def _found(self, scope: Scope) -> Found:
+        node, depth = self._nodes[len(scope)], len(scope)
+        iteration, status = artifacts.standing(self._files, node)
+        stack = self._state.get("execution-stack")
+        stack = [str(each) for each in stack] if isinstance(stack, list) else [self._place.root.path]
+        step = str(self._state.get(STEP, "")) if stack[-1:] == [node.path] else "child" if node.path in stack else ""
+        mine = [each for each in self._boundaries if each.path == node.path]
+        return Found(
+            parent_label=self._parent_label(scope),
+            boundaries=mine,
+            iteration=iteration,
+            status=status,
+            on_stack=node.path in stack or depth == 0,
+            step=step,
+            fresh=self._fresh(node, step, mine),
+        )
+
+    def _fresh(self, node: Node, step: str, mine: Sequence[Boundary]) -> list[str]:
+        """The steps whose files are there and of this iteration."""
+        there = [
+            name
+            for name, file in OUTPUTS
+            if artifacts.text(self._files.of_node(node.path, file)) is not None
+            and (step or self._is_new(node, file, mine))
+        ]
+        return there + ([] if None in artifacts.readings(self._files, node) else ["SENSORS"])
+
+    def _is_new(self, node: Node, name: str, mine: Sequence[Boundary]) -> bool:
+        """Is the file no former iteration's? The last boundary's commit would have the same one."""
+        now = artifacts.text(self._files.of_node(node.path, name))
+        if not mine or mine[-1].state.iteration < 1:
+            return True
+        run, repo = self._files, self._place.repo
+        path = f"{run_folder(run.run)}/nodes/{node.path}/{name}"
+        for logged in reversed(commits.history(repo, self._place.root.path, run.run)):
+            if logged.boundary and (logged.boundary.path, logged.boundary.label) == (node.path, mine[-1].label):
+                before = commits.committed(repo, logged.commit, path)
+                return before is None or files.to_text(before) != now
+        return True
+
+    def _value(self, node: Node, name: str) -> Any:
+        """What a finished step gave, read off its file."""
+        if name == "CONTROL":
+            return effects.decision(self._files, node)
+        if name == "SENSORS" or (name == "MEASURE" and node is self._place.root):
+            return effects.sensor_files(self._files, node)
+        if name in ("ACT", "LOOP") and not node.child:
+            return effects.action(self._files, node)
+        return None
+
+    def _end_node(self, scope: Scope, node: Node, state: NodeState) -> None:
+        """The node's own file and its result say how it ended."""
+        artifacts.update(self._files, node, state.iteration, state.status, "")
+        keys = {
+            "status": state.status,
+            "target-met": state.status == COMPLETE,
+            "termination-reason": REASON_OF[state.status],
+            "run-id": self._files.run,
+            "node-id": node.id,
+            "node-path": node.path,
+            "parent-node-path": node.parent,
+            "iterations-executed": executed(state),
+        }
+        text = artifacts.header(keys) + body(self._ended(scope, node, state))
+        artifacts.put(self._files.of_node(node.path, RESULT), text)
+
+    def _ended(self, scope: Scope, node: Node, state: NodeState) -> Ended:
+        parent = self._parent_label(scope)
+        mine = [each for each in self._boundaries if each.path == node.path]
+        entry = [each for each in mine if own_iteration(parent, each.label) is not None]
+        outputs = {sensor.name: self._text(node, sensor_file(sensor.name)) for sensor in node.sensors}
+        worked = [each.state.action for each in entry if each.state.iteration > 0]
+        first = entry[0].state.readings if entry else ()
+        controller = self._text(node, CONTROLLER) if executed(state) else ""
+        last = (self._acted(node) if state.status == ERROR else "") or (worked[-1] if worked else "")
+        return Ended(node.id, node.max_iterations, executed(state), state, first, last, controller, outputs)
+
+    def _acted(self, node: Node) -> str:
+        """What was done before the failure: the file of an action that did not finish is not there."""
+        try:
+            done = effects.result(self._files, Job(node.child, "")) if node.child else self._value(node, "ACT")
+        except (Broken, NodeFailed):
+            return ""
+        return one_line(done.text, ACTION)
+
+    def _text(self, node: Node, name: str) -> str:
+        return artifacts.text(self._files.of_node(node.path, name)) or ""

@@ -1,0 +1,221 @@
+"""`.ai-loop/flow.yaml` to a checked topology: every fault at once, each with its line and its node."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rooda.base import files
+from rooda.errors import ConfigProblem
+from rooda.loops.flow import yaml
+from rooda.loops.flow.flow_labels import FLOW_FILE
+from rooda.loops.flow.flow_loops import loop_faults
+from rooda.loops.flow.model import COMPOSITE, DIRECT, LOOP, Node, Sensor
+from rooda.settings.kinds import meant, shown
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")
+DEEPEST = 60  # nodes below one another
+NODE_KEYS = ("id", "type", "controller", "actuator", "sensors", "termination")
+ACTUATOR_KEYS = {DIRECT: ("strategy", "agent"), COMPOSITE: ("strategy", "child")}
+FIRST = "Run `rooda flow setup` first."
+
+Path = tuple[str | int, ...]
+
+
+class Topology(NamedTuple):
+    """The flow as it is checked, and what the file it came from looks like."""
+
+    root: Node
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+
+def load(project: str) -> Topology:
+    """The topology of the project; ConfigProblem with all its faults."""
+    path = os.path.join(project, FLOW_FILE)
+    try:
+        data = files.read(path)
+        document = yaml.read(data.decode().removeprefix("\ufeff"))
+    except FileNotFoundError:
+        raise ConfigProblem(f"There is no {FLOW_FILE} here. {FIRST}") from None
+    except OSError as problem:
+        raise ConfigProblem(f"{FLOW_FILE} can't be read: {problem.strerror}", FIRST) from None
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise ConfigProblem(f"{FLOW_FILE}:{line}: is not UTF-8 text") from None
+    reader = _Reader(project, document.lines)
+    for fault in document.faults:
+        reader.faults.append((fault.line, f"{FLOW_FILE}:{fault.line}: {fault.text}"))
+    root = reader.document(document.value) if document.value is not None or not document.faults else None
+    if reader.faults or root is None:
+        raise ConfigProblem("\n".join(text for _, text in sorted(reader.faults)), "Nothing was started.")
+    return Topology(root, files.sha256(data), tuple(reader.warnings))
+
+
+class _Reader:
+    """Walks the document once; what is wrong is noted, and the walk goes on."""
+
+    def __init__(self, project: str, lines: Mapping[Path, int]) -> None:
+        self._project, self._lines = project, lines
+        self.faults: list[tuple[int, str]] = []
+        self.warnings: list[str] = []
+
+    def document(self, value: Any) -> Node | None:
+        if not isinstance(value, dict):
+            self._fault((), "", f"must be a map with `version` and `flow`, got {_kind(value)}")
+            return None
+        self._unknown(value, (), "", ("version", "defaults", "flow"))
+        if type(value.get("version")) is not int or value["version"] != 1:
+            self._fault(("version",), "", f"version must be 1, got {_kind(value.get('version'))}")
+        most = self._defaults(value.get("defaults"))
+        if not isinstance(value.get("flow"), dict):
+            self._fault(
+                ("flow",), "", f"flow must be a map that describes the root node, got {_kind(value.get('flow'))}"
+            )
+            return None
+        return self._node(value["flow"], ("flow",), "", most)
+
+    def _defaults(self, value: Any) -> Any:
+        """The limit of nodes that have none of their own."""
+        if value is None:
+            return None
+        inner = value.get("termination") if isinstance(value, dict) else value
+        if inner is None and isinstance(value, dict):
+            return None
+        if not isinstance(inner, dict):
+            self._fault(("defaults",), "", f"defaults.termination must be a map, got {_kind(inner)}")
+            return None
+        if (rule := inner.get("on_error", "fail-fast")) != "fail-fast":
+            self._fault(("defaults", "termination", "on_error"), "", f"on_error must be fail-fast, got {_kind(rule)}")
+        return inner.get("max_iterations")
+
+    def _node(self, value: dict[str, Any], at: Path, above: str, most: Any) -> Node:
+        name = value.get("id")
+        good = isinstance(name, str) and ID.fullmatch(name) is not None
+        shown_as = name if isinstance(name, str) and name.strip() and name.isprintable() else "?"
+        path = f"{above}/{shown_as}".lstrip("/")
+        if not good:
+            rule = "letters, digits, '.', '_', '-', at most 64, and begins with a letter or digit"
+            self._fault((*at, "id"), path, f"id must be made of {rule}, got {_kind(name)}")
+        elif name in above.split("/"):
+            self._warn((*at, "id"), path, f"the id {name!r} stands at two depths")
+            if name == "root":
+                self._fault((*at, "id"), path, "a node inside `root` can't be called `root` as well")
+        self._unknown(value, at, path, NODE_KEYS)
+        if value.get("type") != "loop":
+            self._fault((*at, "type"), path, f"type must be loop, got {_kind(value.get('type'))}")
+        node = Node(
+            id=str(name),
+            path=path,
+            controller=self._file(value.get("controller"), (*at, "controller"), path, "controller"),
+            strategy="",
+            max_iterations=self._limit(value.get("termination"), at, path, most),
+            sensors=self._sensors(value.get("sensors"), (*at, "sensors"), path),
+        )
+        return self._actuator(value.get("actuator"), (*at, "actuator"), node, most)
+
+    def _limit(self, value: Any, at: Path, path: str, most: Any) -> int:
+        if value is not None and not isinstance(value, dict):
+            self._fault((*at, "termination"), path, f"termination must be a map, got {_kind(value)}")
+            return 1
+        self._unknown(value or {}, (*at, "termination"), path, ("max_iterations",), "termination.")
+        own = (value or {}).get("max_iterations")
+        found = most if own is None else own
+        where = (*at, "termination", "max_iterations")
+        if type(found) is not int or found < 1:
+            self._fault(where, path, f"termination.max_iterations must be a whole number >= 1, got {_kind(found)}")
+            return 1
+        if found == 1:
+            text = "max_iterations is 1: the limit is tested before the controller, so this node only measures"
+            self._warn(where, path, text)
+        return found
+
+    def _sensors(self, value: Any, at: Path, path: str) -> tuple[Sensor, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self._fault(at, path, f"sensors must be a list of agent files, got {_kind(value)}")
+            return ()
+        found: list[Sensor] = []
+        for number, each in enumerate(value):
+            file = self._file(each, (*at, number), path, "sensor")
+            name = os.path.basename(file).rpartition(".")[0].removeprefix("loop-sensor-") or os.path.basename(file)
+            if file and not SENSOR.fullmatch(name):
+                self._fault(
+                    (*at, number),
+                    path,
+                    f"a sensor can't be called {name!r}: no ',', ':' or brackets in its file's name",
+                )
+            if file and name in [sensor.name for sensor in found]:
+                self._fault((*at, number), path, f"two sensors are called {name!r}")
+            found.append(Sensor(name, file))
+        return tuple(found)
+
+    def _actuator(self, value: Any, at: Path, node: Node, most: Any) -> Node:
+        if not isinstance(value, dict):
+            self._fault(at, node.path, f"actuator must be a map with a strategy, got {_kind(value)}")
+            return node
+        strategy = value.get("strategy")
+        if not isinstance(strategy, str) or strategy not in (*ACTUATOR_KEYS, LOOP):
+            what = f"actuator.strategy must be direct, composite or loop, got {_kind(strategy)}"
+            self._fault((*at, "strategy"), node.path, what)
+            strategy = COMPOSITE if isinstance(value.get("child"), dict) else DIRECT if "agent" in value else ""
+        if strategy in ACTUATOR_KEYS:
+            self._unknown(value, at, node.path, ACTUATOR_KEYS[strategy], "actuator.")
+        if strategy == DIRECT:
+            agent = self._file(value.get("agent"), (*at, "agent"), node.path, "actuator.agent")
+            return node._replace(strategy=DIRECT, agent=agent)
+        if strategy == LOOP:
+            for text in loop_faults(value):
+                self._fault((*at, "loop"), node.path, text)
+            return node._replace(strategy=LOOP, loop=tuple(sorted(value.items())))
+        return self._composite(value.get("child"), at, node, most) if strategy == COMPOSITE else node
+
+    def _composite(self, child: Any, at: Path, node: Node, most: Any) -> Node:
+        if not isinstance(child, dict):
+            self._fault((*at, "child"), node.path, f"actuator.child must be a node, got {_kind(child)}")
+            return node
+        if node.depth + 1 >= DEEPEST:
+            self._fault((*at, "child"), node.path, f"more than {DEEPEST} nodes inside one another")
+            return node
+        return node._replace(strategy=COMPOSITE, child=self._node(child, (*at, "child"), node.path, most))
+
+    def _file(self, value: Any, at: Path, path: str, what: str) -> str:
+        """An agent file inside the project, that is there; its path as it is written."""
+        if not isinstance(value, str) or not value.strip():
+            self._fault(at, path, f"{what} must be the path of an agent file, got {_kind(value)}")
+            return ""
+        full = os.path.normpath(os.path.join(self._project, value))
+        if os.path.isabs(value) or not full.startswith(os.path.join(self._project, "")):
+            self._fault(at, path, f"{what}: {value} is not inside the project")
+        elif not os.path.isfile(full):
+            self._fault(at, path, f"{what}: there is no file {value}")
+        return os.path.normpath(value)
+
+    def _unknown(self, value: dict[str, Any], at: Path, path: str, keys: tuple[str, ...], what: str = "") -> None:
+        for key in value:
+            if key not in keys:
+                self._warn((*at, key), path, f"unknown key {what}{key}{meant(key, keys)}")
+
+    def _place(self, at: Path) -> int:
+        while at and at not in self._lines:
+            at = at[:-1]
+        return self._lines.get(at, 1)
+
+    def _fault(self, at: Path, path: str, text: str) -> None:
+        line = self._place(at)
+        self.faults.append((line, _sentence(line, path, text)))
+
+    def _warn(self, at: Path, path: str, text: str) -> None:
+        self.warnings.append(_sentence(self._place(at), path, text))
+
+
+def _sentence(line: int, path: str, text: str) -> str:
+    return f"{FLOW_FILE}:{line}: {path}: {text}" if path else f"{FLOW_FILE}:{line}: {text}"
+
+
+def _kind(value: Any) -> str:
+    return (
+        {"a table": "a map", "an array": "a list"}.get(said := shown(value), said) if value is not None else "nothing"
+    )
