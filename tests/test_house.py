@@ -166,4 +166,4 @@ def test_status_loads_little(tmp_path: Path) -> None:
     loaded_by(["build", "--ai-cmd", "false", "-n", "9"], {}, tmp_path)
     loaded = {name for name in loaded_by(["status"], {}, tmp_path) if name.split(".")[0] == "rooda"}
     assert len(loaded) <= 110, sorted(loaded)  # the aim is 70
-    assert not {name for name in loaded if name.startswith(("rooda.stores.flow", "rooda.stores.goal_state"))}
+    assert not {name for name in loaded if name.startswith(("rooda.stores.flow", "rooda.loops.goal.store"))}

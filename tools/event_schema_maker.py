@@ -21,7 +21,7 @@ from rooda.run.event_records import Event, SessionEnd  # noqa: E402
 RECORDS = {  # by kind of loop
     "any": "rooda.run.event_records",
     "ooda": "rooda.loops.procedure.events",
-    "goal": "rooda.policy.goal_event_records",
+    "goal": "rooda.loops.goal.events",
     "reflex": "rooda.loops.reflex.events",
     "flow": "rooda.loops.flow.events",
 }

@@ -26,7 +26,7 @@ WORDS = {
     "flow": Word(
         "rooda.loops.flow.loop.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."
     ),
-    "goal": Word("rooda.cli.goal.group:goal", "Work on a specification until its criteria hold, with evidence."),
+    "goal": Word("rooda.loops.goal.loop.cli:goal", "Work on a specification until its criteria hold, with evidence."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "The snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.diff:diff", "What an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Put the work tree back to before an iteration."),

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import click
 
     from rooda.base.loads import Json
-    from rooda.cli.goal import tenant as goals
     from rooda.loops.flow import kind as flows
+    from rooda.loops.goal import kind as goals
     from rooda.loops.procedure import kind as procedures
     from rooda.loops.reflex import kind as reflexes
     from rooda.run.setup import Setup
@@ -21,7 +21,7 @@ KINDS = {
     OODA: "rooda.loops.procedure.kind",
     "reflex": "rooda.loops.reflex.kind",
     "flow": "rooda.loops.flow.kind",
-    "goal": "rooda.cli.goal.tenant",
+    "goal": "rooda.loops.goal.kind",
 }
 _PROCEDURES = "rooda.loops.procedure.cli"
 

@@ -9,25 +9,27 @@ from rooda.loops.flow import boundaries, flow_native, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
+from rooda.loops.goal import (
+    answers,
+    criteria,
+    goal_answer,
+    goal_errors,
+    goal_expect,
+    goal_prd,
+    goal_precheck,
+    goal_ruling,
+    goal_score,
+    goal_shape_text,
+    scoring,
+    shape,
+    wording,
+)
+from rooda.loops.goal import (
+    plan as goal_plan,
+)
 from rooda.loops.reflex import contract, drafting, reflex_sections, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
-from rooda.policy import (
-    goal_answer,
-    goal_block,
-    goal_errors,
-    goal_expect,
-    goal_files,
-    goal_plan,
-    goal_prd,
-    goal_precheck,
-    goal_rubric,
-    goal_ruling,
-    goal_score,
-    goal_shape,
-    goal_shape_text,
-    goal_words,
-)
 from rooda.processes.regex import search
 from rooda.run import gates_md
 from tests.fuzz.fuzz_room import put, room, seen, text
@@ -97,9 +99,9 @@ def agents_file(data: bytes) -> None:
 
 def status_block(data: bytes) -> None:
     """What an agent claims at its end; and its text without that."""
-    found = goal_block.read(seen(data))
+    found = answers.read(seen(data))
     assert not (found.exit and found.fault)
-    assert goal_block.read(goal_block.without(seen(data))).exit is False
+    assert answers.read(answers.without(seen(data))).exit is False
     goal_errors.first(seen(data)), goal_errors.normal(goal_errors.last(seen(data)))
 
 
@@ -110,7 +112,7 @@ def plan_reply(data: bytes) -> None:
     goal_plan.unique(plan.must_not, plan.must_not)
     scores = goal_score.quoted(plan.scores, said) if plan.scores else goal_score.Scores()
     written = goal_shape_text.text(plan, scores.total)
-    again = goal_shape.read(written)
+    again = shape.read(written)
     names = [each.name for each in plan.criteria]
     if all(name.isascii() and name.replace(" ", "").isalnum() for name in names):
         assert [each.name for each in again.criteria] == list(dict.fromkeys(names))
@@ -124,7 +126,7 @@ def expectation(data: bytes) -> None:
 
 
 def shape_file(data: bytes) -> None:
-    for criterion in goal_shape.read(text(data)).criteria:
+    for criterion in shape.read(text(data)).criteria:
         assert criterion.name and criterion.kind
 
 
@@ -139,10 +141,10 @@ def task_list(data: bytes) -> None:
 def specification(data: bytes) -> None:
     """A specification's own words: score, workflow, class. The words that earn a point stand in it."""
     said = text(data)
-    scores = goal_rubric.offline(said)
+    scores = scoring.offline(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
-    assert goal_words.workflow(said) in "ABC"
-    goal_words.floor(said), goal_words.skips_gates(said), goal_score.typed(said), goal_words.gate_weakness("A", said)
+    assert wording.workflow(said) in "ABC"
+    wording.floor(said), wording.skips_gates(said), goal_score.typed(said), wording.gate_weakness("A", said)
 
 
 def precheck(data: bytes) -> None:
@@ -157,10 +159,10 @@ def ruling(data: bytes) -> None:
 
 
 def file_name(data: bytes) -> None:
-    name = goal_files.evidence_name(3, seen(data))
+    name = criteria.evidence_name(3, seen(data))
     assert "/" not in name and len(name.encode("utf-8", "replace")) < 200
-    goal_files.verifies(seen(data))
-    assert all(goal_files.recipes(f"make {seen(data)}"))
+    criteria.verifies(seen(data))
+    assert all(criteria.recipes(f"make {seen(data)}"))
 
 
 def reflex_reply(data: bytes) -> None:

@@ -7,15 +7,16 @@ from rooda.agents import limits
 from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.follow import show
-from rooda.cli.goal.check import answer
 from rooda.errors import USAGE, RoodaError
+from rooda.loops.goal import files as goal_files
+from rooda.loops.goal import goal_seal, store, table
+from rooda.loops.goal.check import answer
 from rooda.loops.procedure import loop, resolve
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect_history, status
 from rooda.loops.reflex import list as listing
 from rooda.loops.reflex.store import opened
 from rooda.processes import lock, survivors
-from rooda.report import goal_table
 from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
@@ -23,7 +24,6 @@ from rooda.settings import detect, procedures
 from rooda.settings.layers import load
 from rooda.settings.shown import decided, origins
 from rooda.settings.toml_text import toml_value
-from rooda.stores import goal_place, goal_seal, goal_state
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import reasons
 from tests.fuzz.fuzz_room import put, room, text
@@ -117,17 +117,17 @@ def reflex_pointer(data: bytes) -> None:
 
 
 def _goal(name: str, data: bytes) -> None:
-    place = goal_place.Place(room())
+    place = goal_files.Place(room())
     for other in ("state.json", "run.json", "iterations.jsonl"):
         put(f".loop/{other}", data if other == name else b"")
-    state = goal_state.look(place)
+    state = store.look(place)
     if state is None:
         return
-    json.dumps(goal_table.facts(state, False, None), ensure_ascii=False)
-    for facts in (goal_table.facts(state, True, 7), goal_table.facts(state, False, None)):
-        assert goal_table.table(facts["criteria"]) is not None
-    said = goal_state.dumped(goal_state.private(state), 2)
-    assert repr(goal_state.understood(base_json.parse_object(said))) == repr(state._replace(tests=state.tests))
+    json.dumps(table.facts(state, False, None), ensure_ascii=False)
+    for facts in (table.facts(state, True, 7), table.facts(state, False, None)):
+        assert table.table(facts["criteria"]) is not None
+    said = store.dumped(store.private(state), 2)
+    assert repr(store.understood(base_json.parse_object(said))) == repr(state._replace(tests=state.tests))
 
 
 def goal_run(data: bytes) -> None:

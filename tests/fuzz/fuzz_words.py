@@ -13,14 +13,13 @@ from rooda.agents.records import Agent
 from rooda.base import clock, files
 from rooda.base import text as base_text
 from rooda.cli import usage
-from rooda.cli.goal import wish
 from rooda.errors import PromptProblem, UsageProblem
 from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.loops.flow import commits, flow_labels, repository
+from rooda.loops.goal import goal_score, wish
 from rooda.loops.reflex import reflex_names
-from rooda.policy import goal_score
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
 from rooda.settings.kinds import COMMAND, DURATION

@@ -7,9 +7,10 @@ import pytest
 
 from kit.goal import SPEC, A, B, Goals, claim, plan
 from kit.workspace import FAKE_AI
-from rooda.policy import goal_prd, goal_shape, goal_shape_text
-from rooda.policy.goal_plan import MustNot, Plan
-from rooda.policy.goal_types import Criterion
+from rooda.loops.goal import goal_prd, goal_shape_text
+from rooda.loops.goal import shape as goal_shape
+from rooda.loops.goal.goal_types import Criterion
+from rooda.loops.goal.plan import MustNot, Plan
 
 
 def test_CU_21_CA_52_delegation_is_not_scored(g: Goals) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
-from rooda.policy import goal_rubric
+from rooda.loops.goal import scoring
 
 ATTACK = "".join(f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew criterion: x\n\n" for n in (1, 2, 3))
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")
@@ -337,7 +337,7 @@ CELLS = {
 @pytest.mark.parametrize("dimension", CELLS)
 def test_C_026_C_027_C_028_C_029_C_030_the_rubric_s_cells(dimension: str) -> None:
     """The offline rubric gives all fifteen cells their points."""
-    found = [getattr(goal_rubric.offline(text), dimension).score for text in CELLS[dimension]]
+    found = [getattr(scoring.offline(text), dimension).score for text in CELLS[dimension]]
     assert found == [0, 1, 2]
 
 

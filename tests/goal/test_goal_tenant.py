@@ -4,22 +4,22 @@ import signal
 
 from kit.goal import SPEC, Goals
 from kit.processes import until
-from rooda.cli.goal import tenant
+from rooda.loops.goal import kind
 
 
 def test_a_goal_tells_of_itself(g: Goals) -> None:
     """Nothing at first; running, then resumable with its facts and lines."""
-    assert (tenant.locks(g.path), tenant.resumable(g.path), tenant.facts(g.path, None)) == ({}, [], [])
+    assert (kind.locks(g.path), kind.resumable(g.path), kind.facts(g.path, None)) == ({}, [], [])
     g.side("step-1", "until [ -e go ]; do sleep 0.02; done")
     running = g.start("goal", "run", SPEC)
     g.wait_calls(2)
-    assert [*tenant.running(g.path)] == ["goal"] and tenant.facts(g.path, None)[0]["running"] is True
+    assert [*kind.running(g.path)] == ["goal"] and kind.facts(g.path, None)[0]["running"] is True
     running.signal(signal.SIGTERM)
     assert running.finish() == 143
-    assert g.private["reason"] == "interrupted" and tenant.resumable(g.path) == ["goal"]
-    (facts,) = tenant.facts(g.path, "goal")
-    assert facts["status"] == "paused" and tenant.lines(facts)[0] == "goal: paused: interrupted"
-    assert tenant.facts(g.path, "other") == [] and not tenant.running(g.path)
+    assert g.private["reason"] == "interrupted" and kind.resumable(g.path) == ["goal"]
+    (facts,) = kind.facts(g.path, "goal")
+    assert facts["status"] == "paused" and kind.lines(facts)[0] == "goal: paused: interrupted"
+    assert kind.facts(g.path, "other") == [] and not kind.running(g.path)
 
 
 def test_pause_from_another_terminal(g: Goals) -> None:

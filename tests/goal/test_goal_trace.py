@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rooda.loops.goal import goal
-from rooda.loops.goal_state import Brief, GoalState
+from rooda.loops.goal.goal_score import Scores
+from rooda.loops.goal.goal_types import Criterion, Mark
+from rooda.loops.goal.loop import goal
+from rooda.loops.goal.plan import MustNot, Step
+from rooda.loops.goal.state import Brief, GoalState
+from rooda.loops.goal.world import Finding, GoalWorld, Hurt, Print, Question, Told
 from rooda.loops.kernel import Run
 from rooda.loops.store import Saved, Scope
-from rooda.policy.goal_effects import Finding, GoalWorld, Hurt, Print, Question, Told
-from rooda.policy.goal_plan import MustNot, Step
-from rooda.policy.goal_score import Scores
-from rooda.policy.goal_types import Criterion, Mark
 from rooda.run.records import Ending
 
 CRITERIA = (Criterion("a", "execution output", "check a"), Criterion("b", "execution output", "check b"))

@@ -5,9 +5,9 @@ import pytest
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
 from rooda.loops.flow import calls
+from rooda.loops.goal import goal_reply
 from rooda.loops.reflex import effects
 from rooda.views import lines
-from rooda.world import goal_reply
 
 TIMEOUT = Reply(143, 9.0, "timeout", limit=300.0)
 IDLE = Reply(143, 9.0, "idle", limit=0.5)

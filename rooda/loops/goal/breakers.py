@@ -1,0 +1,98 @@
+"""When a goal pauses, and with which words."""
+
+from rooda.errors import FAILED as EXIT_FAILED
+from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
+from rooda.loops.goal.goal_hook import STUCK
+from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
+from rooda.loops.goal.world import Told
+from rooda.run.records import Ending
+
+ERRORS, EDITS = 3, 5
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # unless a person insists
+ENOUGH = 1e-9  # dollars: sums of floats
+
+
+class Pause:
+    """The kinds of pauses."""
+
+    STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
+    MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
+    G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
+
+
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # a person at a terminal may go on at once
+
+
+def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
+    """The rule that ends the loop now, or None."""
+    if state.status == COMPLETED:
+        return Ending("completed", OK)
+    if state.status == FAILED:
+        return Ending("failed", EXIT_FAILED, note=state.reason)
+    if signal:
+        return Ending(Pause.SIGNAL, code_of_signal(signal), signal, "interrupted")
+    if state.pause:
+        return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
+    if requested:
+        return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
+    found = None if state.gate == "close" else spent_up(state)  # to close it takes no further iteration
+    return Ending(found[0], UNFINISHED, note=found[1]) if found else None
+
+
+def spent_up(state: GoalState) -> tuple[str, str] | None:
+    """Money before iterations."""
+    if over_budget(state):
+        return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
+    if state.iteration >= state.limit:
+        return Pause.LIMIT, f"iteration limit: {state.limit}"
+    return None
+
+
+def over_budget(state: GoalState) -> bool:
+    return state.spent.cost + ENOUGH >= state.budget
+
+
+def breaker(state: GoalState, told: Told) -> tuple[str, str] | None:
+    """What opened the circuit in the iteration that has just ended."""
+    if state.stuck >= STUCK:
+        return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
+    if state.repeats >= ERRORS:
+        return Pause.ERROR, f"same error {ERRORS}x: {state.error}"
+    least = "at least " if told.edits_seen else ""
+    thrashed = [f"{path} ({least}{count}x)" for path, count in sorted(told.edits.items()) if count >= EDITS]
+    if thrashed:
+        return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
+    return spent_up(state)
+
+
+def signalled(ending: Ending, signal: int) -> Ending:
+    """A signal at the question whether to go on: it stays what it is, with the signal's exit code."""
+    asks = signal and not ending.signal and ending.kind in OFFERED
+    return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
+
+
+def raised(state: GoalState, kind: str) -> GoalState | None:
+    """With as much more as one continue grants; None where that would be more than is allowed unless it is meant."""
+    budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
+    if kind == Pause.BUDGET:
+        return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
+    if kind == Pause.LIMIT:
+        return state._replace(limit=limit) if limit <= MOST_ITERATIONS else None
+    return state
+
+
+def unclaimed(state: GoalState, why: str) -> GoalState:
+    """A state that could not be written claims no completion: it is concluded once more when it can be."""
+    if state.status != COMPLETED:
+        return state
+    words = f"the state can't be written: {why}"
+    return state._replace(exit_signal=False, status=IN_PROGRESS, pause=Pause.FILES, reason=words, gate="close")
+
+
+def forgiven(state: GoalState, kind: str) -> GoalState:
+    """A person who goes on has decided about the one cause, and its count begins anew; nothing else changes."""
+    if kind == Pause.STUCK:
+        return state._replace(stuck=0)
+    if kind == Pause.ERROR:
+        return state._replace(repeats=0, signature="", error="")
+    return state

@@ -1,0 +1,231 @@
+"""The start of a goal: the eight items of its checklist, in order, all before the first iteration."""
+
+from functools import reduce
+
+from rooda.base.loads import Json
+from rooda.errors import Interrupted
+from rooda.loops.goal import events, goal_precheck, goal_score, wording
+from rooda.loops.goal import goal as prompts
+from rooda.loops.goal import plan as goal_plan
+from rooda.loops.goal.goal_score import COLLEAGUE, INTENT, TOOL
+from rooda.loops.goal.goal_types import ASSUMPTION, REVIEW, Mark
+from rooda.loops.goal.planning import Draft, NotReady, Wish, asked, drafted
+from rooda.loops.goal.rules import paid, runnable
+from rooda.loops.goal.state import Brief, GoalState, money
+from rooda.loops.goal.world import GoalWorld, Question
+from rooda.loops.kernel import Run
+from rooda.run.event_records import Problem
+
+FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
+ROUNDS = 2  # of the intent dialogue
+DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
+
+
+def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
+    """A goal that is ready to begin, or NotReady."""
+    began = world.now()
+    draft = drafted(world, wish)
+    shape, by = shape_of(wish, draft)
+    rounds = 0
+    while shape == INTENT:
+        told_scores(world, draft, shape)
+        rounds += 1
+        draft = drafted(world, wish, clarified(world, draft, rounds), draft.calls)
+        shape, by = shape_of(wish, draft)
+    told_scores(world, draft, shape)
+    state = assembled(world, wish, draft, run_id, shape, by)
+    state = state._replace(brief=state.brief._replace(started_at=began))
+    state = prechecked(world, wish, state)
+    return grounded(world, state)
+
+
+def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
+    """By the sum; a person may say otherwise, and --headless leaves nobody to be asked."""
+    shape = wish.shape or goal_score.shape_of(draft.scores.total)
+    if wish.headless and shape == COLLEAGUE:
+        return TOOL, "headless"
+    return shape, "person" if wish.shape else "score"
+
+
+def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:
+    scores: Json = {name: score._asdict() for name, score in draft.scores._asdict().items()}
+    world.emit(events.GoalScored(scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by))
+
+
+def clarified(world: GoalWorld, draft: Draft, rounds: int) -> str:
+    """What the intent dialogue brings; without a terminal a template to fill in, and no start."""
+    if rounds > ROUNDS or not world.attended():
+        path = world.keep("intent.md", intent_template(draft))
+        raise NotReady(
+            f"Not started: the specification scores {draft.scores.total}/10; its intent must be clarified first "
+            f"(the /hope:intent step). The questions are in {path}.",
+            "Answer them in the specification and start again, or say --shape colleague.",
+        )
+    answers = [(field, world.question(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
+    if number := world.signalled():
+        raise Interrupted(number)
+    if any(answer is None for _, answer in answers):
+        return clarified(world, draft, ROUNDS + 1)
+    return "\n".join(f"{field}: {answer}" for field, answer in answers if answer)
+
+
+def intent_template(draft: Draft) -> str:
+    gaps = [f"- {name}: {each.score}/2" + gap(name, each.score) for name, each in draft.scores._asdict().items()]
+    fields = [f"## {field}\n\n" for field in FIELDS]
+    return "\n".join(["# Intent", "", f"Score: {draft.scores.total}/10", "", *gaps, "", *fields])
+
+
+def gap(name: str, score: int) -> str:
+    return f" ({goal_score.GAPS[name]})" if score < 2 else ""
+
+
+def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
+    """Everything that is decided, as one record."""
+    plan = draft.plan
+    brief = Brief(
+        run=run_id,
+        spec=wish.spec,
+        criteria=draft.criteria,
+        steps=plan.steps,
+        scores=draft.scores,
+        total=draft.scores.total,
+        shape=shape,
+        workflow=draft.workflow,
+        reversibility=wording.reversibility(wish.spec, plan.reversibility),
+        scored_by=draft.scored_by,
+        shape_by=by,
+        headless=wish.headless,
+        clarified=draft.clarified,
+        gate=plan.gate or wording.GATE_OF[draft.workflow],
+        evidence=plan.evidence,
+        mustNot=goal_plan.unique(plan.must_not, draft.shape_file.must_not),
+        points=plan.points,
+        alt=plan.alt,
+        risk=plan.risk,
+        used_shape_file=bool(draft.shape_file.criteria),
+        exit_signal_source=wish.exit_signal_source,
+        must_not_judge=wish.must_not_judge,
+        observation_evidence=wish.observation_evidence,
+        edits=wish.edits,
+        iterations=wish.iterations,
+        allowance=wish.budget,
+        limits=wish.limits,
+    )
+    state = opening_state(world, wish, brief)
+    told_plan(world, state, draft)
+    return reduce(paid, draft.calls, state)
+
+
+def opening_state(world: GoalWorld, wish: Wish, brief: Brief) -> GoalState:
+    """Nothing is done, nothing is met."""
+    return GoalState(
+        brief=brief,
+        marks=tuple(Mark(False, each.verification) for each in brief.criteria),
+        steps=tuple(each.name for each in brief.steps),
+        limit=wish.iterations,
+        budget=wish.budget,
+        blind=wish.blind,
+        gates_off=wish.gates_off or wording.skips_gates(wish.spec),
+        keep=wish.keep,
+        shape_sha256=world.shape()[1],
+    )
+
+
+def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
+    brief = state.brief
+    world.emit(
+        events.GoalPlanned(
+            reversibility=brief.reversibility,
+            criteria=[{"name": each.name, "method": prompts.method(each)} for each in brief.criteria],
+            steps=list(state.steps),
+            gate=brief.gate,
+            evidence=brief.evidence,
+            must_not=[each.text for each in brief.mustNot],
+            notes=list(draft.notes),
+        )
+    )
+    if world.shape()[0] and not draft.shape_file.criteria:
+        world.emit(Problem(text="SHAPE.md is there, but no criteria were found in it"))
+
+
+def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
+    """Work that is hard to take back is attacked first; without a valid attack there is no start."""
+    brief = state.brief
+    if brief.reversibility != "1" and not wish.high_stakes:
+        return state
+    assumed = [each.name for each in brief.criteria if each.kind == ASSUMPTION]
+    if assumed:
+        raise NotReady(
+            f"Not started: this work is hard to take back, and nothing verifies: {', '.join(assumed)}.",
+            "Give each criterion a command, or have it observed or reviewed.",
+        )
+    values = {
+        "spec": prompts.quoted(brief.spec),
+        "clarified": prompts.section(
+            "What the person added", prompts.quoted(brief.clarified) if brief.clarified else ""
+        ),
+        "criteria": prompts.bullets([each.name for each in prompts.shown(brief.criteria)]),
+    }
+    told = asked(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
+    world.keep("precheck.md", told.text.strip() + "\n")
+    found = goal_precheck.read(told.text)
+    if len(found) < goal_precheck.LEAST:
+        raise NotReady(
+            f"Not started: the adversarial pre-check is required here and found {len(found)} misreadings "
+            f"of at least {goal_precheck.LEAST}.",
+            "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
+        )
+    rules = len(brief.mustNot) + goal_precheck.must_nots(told.text)
+    if rules < goal_precheck.LEAST_RULES:
+        raise NotReady(
+            f"Not started: work that is hard to take back needs at least {goal_precheck.LEAST_RULES} things that must "
+            f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
+            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
+        )
+    world.emit(events.GoalPrechecked(amendments=list(found)))
+    return paid(state._replace(brief=brief._replace(amendments=found)), told)
+
+
+def grounded(world: GoalWorld, state: GoalState) -> GoalState:
+    """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
+    brief = state.brief
+    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0).true
+    if hurt and not world.signalled():
+        raise NotReady(
+            f"Not started: what must not be is true already: {', '.join(hurt)}.",
+            "Put it right, or correct the mustNot entry.",
+        )
+    found = world.verify(runnable(brief.criteria), 0)
+    if number := world.signalled():  # what was not looked at to the end is no ground to begin on
+        raise Interrupted(number)
+    judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
+    brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
+    commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
+    return state._replace(brief=brief, tests=world.prints(commands), gate="G1" if state.gated else "")
+
+
+def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+    """Disclosed, asked, written, announced: in this order."""
+    if state.keep or not world.attended():
+        world.emit(events.GoalDisclosed(text=f"{DISCLOSURE} [Y/n]"))
+    else:
+        answer = world.question(Question("keep", DISCLOSURE))
+        state = state._replace(keep={"y": "delete", "n": "keep"}.get(answer or "", ""))
+    state = run.carry(state)
+    brief = state.brief
+    world.emit(
+        events.RunStarted(
+            shape=brief.shape,
+            total=brief.total,
+            workflow=brief.workflow,
+            steps=len(state.steps),
+            budget=money(state.budget),
+            max_iterations=state.limit,
+            edits=brief.edits,
+            already=list(brief.already),
+            blind=state.blind and state.spent.unknown == state.spent.calls,
+            type=brief.reversibility,
+            git=world.git(),
+        )
+    )
+    return state

@@ -1,0 +1,170 @@
+"""The end of a goal, condition by condition: final sweep, judged, observed, untouched tests, confirmed."""
+
+from functools import partial
+
+from rooda.loops.goal import goal as prompts
+from rooda.loops.goal import goal_answer, goal_ruling, goal_score, wording
+from rooda.loops.goal.answers import Claim
+from rooda.loops.goal.breakers import Pause
+from rooda.loops.goal.goal_types import ASSUMPTION, OBSERVATION, REVIEW, Criterion
+from rooda.loops.goal.rules import claims, marked, paid, runnable, turned
+from rooda.loops.goal.state import COMPLETED, GoalState
+from rooda.loops.goal.world import GoalWorld, Hurt, Question, Told
+from rooda.loops.kernel import Run
+from rooda.run.event_records import Problem
+
+YES = ("", "y", "yes")
+
+
+def conclude(run: Run, state: GoalState, world: GoalWorld, claim: Claim, iteration: int) -> GoalState:
+    """The state with `exit_signal` true and completed, or with what keeps it from that."""
+    found = run.step("SWEEP", partial(world.verify, runnable(state.brief.criteria), iteration))
+    state = marked(state, found, iteration)
+    late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
+    state = judged(run, state, world, late, iteration)
+    if world.signalled() or any(not state.mark(each.name).met for each in runnable(state.brief.criteria)):
+        return state
+    if claim.exit:
+        state = observed(run, state, world, claim, iteration, final=True)
+    if (open_ := unshown(state)) and claims_all(claim, open_):
+        return state._replace(pause=Pause.OBSERVE, reason=f"needs observation: {', '.join(open_)}")
+    if state.unmet or not (claim.exit or state.brief.exit_signal_source == "verified"):
+        return state
+    return confirmed(run, state, world)
+
+
+def unshown(state: GoalState) -> list[str]:
+    """Criteria that only a person can settle, and nobody has."""
+    pairs = zip(state.brief.criteria, state.marks, strict=True)
+    return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
+
+
+def claims_all(claim: Claim, names: list[str]) -> bool:
+    return all(claims(claim, name) for name in names)
+
+
+def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+    """Everything holds: a person looks, where the shape, changed tests or an open doubt ask for one."""
+    changed = run.step("TESTS", partial(world.changed, state.tests))
+    state = state._replace(tests_changed=changed)
+    doubtful = bool(changed or state.untold)
+    if not doubtful and not state.gated:
+        return finished(state)
+    answer = run.step("CONFIRM", partial(world.question, closing_question(state)))
+    if answer is None:
+        return paused_at(state, Pause.G3 if state.gated else doubt(state))
+    if wording.skips_gates(answer):
+        state = state._replace(gates_off=True)
+        if doubtful:  # that word is about gates, not about what verifies the work
+            return paused_at(state, doubt(state))
+        return finished(state)
+    if answer.strip().lower() in YES:
+        return finished(state)
+    missing = run.step("MISSING", partial(world.question, Question("missing", "What is missing?", hint="")))
+    return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
+
+
+def doubt(state: GoalState) -> str:
+    return Pause.TESTS if state.tests_changed else Pause.UNTOLD
+
+
+def paused_at(state: GoalState, kind: str) -> GoalState:
+    words = {Pause.G3: "gate G3", Pause.TESTS: f"tests changed: {', '.join(state.tests_changed)}"}
+    words |= {Pause.UNTOLD: f"mustNot, nobody can tell: {', '.join(state.untold)}"}
+    return state._replace(pause=kind, reason=words[kind], gate="close")
+
+
+def closing_question(state: GoalState) -> Question:
+    changed = tuple(f"Changed since the start: {path}" for path in state.tests_changed)
+    untold = tuple(f"Nobody can tell whether this has come true: {text}" for text in state.untold)
+    if state.gated:
+        return Question("G3", "All criteria met. Confirm done?", (*changed, *untold))
+    why = "Files that verify this work were changed." if changed else "What must not be could not be checked."
+    return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")
+
+
+def finished(state: GoalState) -> GoalState:
+    return state._replace(exit_signal=True, status=COMPLETED, gate="", pause="", reason="", feedback=())
+
+
+def observed(
+    run: Run, state: GoalState, world: GoalWorld, claim: Claim, iteration: int, final: bool = False
+) -> GoalState:
+    """A person's yes in this iteration, or a file that the agent names and has just written."""
+    names = [
+        each.name
+        for each in state.brief.criteria
+        if each.kind == OBSERVATION and state.mark(each.name).valid < iteration and claims(claim, each.name)
+    ]
+    for name in names:
+        if not final and state.mark(name).met:
+            continue
+        how = run.step(f"OBSERVE {name} {final}", partial(seen, state, world, claim, name))
+        note = f"observed: {how or 'no'}\n"
+        path = run.step(f"NOTE {name} {final}", partial(world.keep, f"{iteration}-{name}", note))
+        state = _with(state, name, bool(how), OBSERVATION, path, iteration)
+    return state
+
+
+def seen(state: GoalState, world: GoalWorld, claim: Claim, name: str) -> str:
+    """By what it was observed; "" if by nothing."""
+    if state.brief.observation_evidence == "file":
+        fresh = world.newer(claim.files)
+        return fresh[0] if fresh else ""
+    answer = world.question(Question("observed", f"Observed: {name}?", hint="[y/N]"))
+    return "a person" if answer is not None and answer.strip().lower() in ("y", "yes") else ""
+
+
+def _with(state: GoalState, name: str, met: bool, achieved: str, evidence: str, iteration: int) -> GoalState:
+    marks = list(state.marks)
+    for place, criterion in enumerate(state.brief.criteria):
+        if criterion.name == name:
+            mark = turned(marks[place], criterion, met, iteration, achieved)
+            marks[place] = mark._replace(evidence=evidence, valid=iteration if met or achieved == REVIEW else 0)
+    return state._replace(marks=tuple(marks))
+
+
+def judged(run: Run, state: GoalState, world: GoalWorld, criteria: list[Criterion], iteration: int) -> GoalState:
+    """One call for each: another agent looks at the change, and its quotation must occur there."""
+    for criterion in criteria:
+        diff = run.step(f"DIFF {criterion.name}", partial(change_of, state, world, criterion.name))
+        values = {"criterion": criterion.name, "diff": prompts.change(diff)}
+        prompt = prompts.filled(world.template, "judge", values)
+        told: Told = run.step(f"JUDGE {criterion.name}", partial(world.ask, "judge", iteration, prompt))
+        state = paid(state, told)
+        answer = goal_answer.found(told.text) or {}
+        quote = answer.get("quote")
+        found = isinstance(quote, str) and bool(quote.strip()) and goal_score.plain(quote) in goal_score.plain(diff)
+        met = answer.get("met") is True and found
+        note = f"judge: {told.text.strip()}\n"
+        path = run.step(f"KEEP {criterion.name}", partial(world.keep, f"{iteration}-{criterion.name}", note))
+        state = _with(state, criterion.name, met, REVIEW, path, iteration)
+    return state
+
+
+def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
+    """The whole change; a person is told where a judge sees only a part of it."""
+    diff = world.diff(state.brief.base)
+    if more := prompts.unseen(diff):
+        world.emit(Problem(text=f"The judge of {of} is not shown all of the change: {more} characters are cut."))
+    return diff
+
+
+def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
+    """mustNot entries that have come true: by their commands, and if so set by a judge."""
+    entries = [each for each in state.brief.mustNot if each.violated_if]
+    hurt: Hurt = run.step("MUSTNOT", partial(world.violated, entries, iteration)) if entries else Hurt()
+    state = state._replace(untold=hurt.unknown)
+    plain = [each.text for each in state.brief.mustNot if not each.violated_if]
+    if hurt.true or not plain or not state.brief.must_not_judge:
+        return state, hurt.true
+    diff = run.step("MUSTNOT DIFF", partial(change_of, state, world, "mustNot"))
+    values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
+    prompt = prompts.filled(world.template, "judge-mustnot", values)
+    told: Told = run.step("MUSTNOT JUDGE", partial(world.ask, "judge", iteration, prompt))
+    state, named = paid(state, told), goal_ruling.read(told.text, plain)
+    if named or (named is not None and told.ok):
+        return state, named
+    why = f": {told.how}" if told.how else ""
+    world.emit(Problem(text=f"The judge of what must not be gave no answer that is any use{why}"))
+    return state._replace(untold=(*state.untold, *plain)), ()

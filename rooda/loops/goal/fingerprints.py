@@ -1,0 +1,61 @@
+"""Files that verify the work, as they were at the start: an agent that changes them is to be seen doing it."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+
+from rooda.base import files
+from rooda.base.loads import loads
+from rooda.loops.goal.criteria import recipes, verifies
+from rooda.loops.goal.edit_counts import folders
+from rooda.loops.goal.world import Print
+
+MOST, LARGEST = 5000, 4_194_304
+
+
+def prints(workspace: str, commands: Sequence[str]) -> tuple[Print, ...]:
+    """Of each such file its path and hash; those that say what a command does are such files."""
+    found = []
+    said = (path for command in commands for path in recipes(command))
+    for path in dict.fromkeys([*said, *_candidates(workspace)]):
+        if sha := _hash(os.path.join(workspace, path)):
+            found.append(Print(path, sha))
+        if len(found) >= MOST:
+            break
+    return tuple(sorted(found))
+
+
+def changed(workspace: str, before: Sequence[Print]) -> tuple[str, ...]:
+    """Those that are other now, or gone."""
+    return tuple(each.path for each in before if _hash(os.path.join(workspace, each.path)) != each.sha256)
+
+
+def _candidates(workspace: str) -> Iterator[str]:
+    for place in folders(workspace):
+        try:
+            names = [entry.name for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.relpath(os.path.join(place, name), workspace)
+            if verifies(path):
+                yield path
+
+
+def _scripts(data: bytes) -> bytes:
+    """Of package.json only what `npm test` runs: the rest changes with every dependency."""
+    try:
+        found = loads(data)
+    except ValueError:
+        return data
+    return json.dumps(found.get("scripts"), sort_keys=True).encode() if isinstance(found, dict) else data
+
+
+def _hash(path: str) -> str:
+    try:
+        if os.stat(path).st_size > LARGEST:
+            return f"{os.stat(path).st_size} bytes"
+        data = files.read_ours(path)
+        return files.sha256(_scripts(data) if os.path.basename(path) == "package.json" else data)
+    except (OSError, ValueError):  # a path that nothing can have
+        return ""

@@ -1,0 +1,115 @@
+"""What a goal tells of itself: see `cli/kinds.py`."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rooda.base.loads import Json
+from rooda.errors import StateDamaged
+from rooda.loops.goal.files import NAME, Place
+from rooda.processes import lock
+
+if TYPE_CHECKING:
+    import click
+
+    from rooda.loops.goal.state import GoalState
+    from rooda.run.setup import Setup
+    from rooda.settings.layers import Settings
+    from rooda.settings.where import Where
+
+__all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
+__all__ += ["running", "setup", "stays"]
+
+
+def locks(workspace: str) -> dict[str, str]:
+    path = Place(workspace).lock
+    return {NAME: path} if os.path.exists(path) else {}
+
+
+def lock_of(workspace: str, name: str) -> str:
+    return Place(workspace).lock
+
+
+def running(workspace: str) -> dict[str, str]:
+    return {name: path for name, path in locks(workspace).items() if lock.is_held(path)}
+
+
+def resumable(workspace: str) -> list[str]:
+    try:
+        return [NAME] if _is_unfinished(_state(Place(workspace))) else []
+    except StateDamaged:
+        return []
+
+
+def facts(workspace: str, name: str | None) -> list[Json]:
+    """The goal, if there is one; without a name only one that runs or can go on."""
+    place = Place(workspace)
+    held = bool(running(workspace))
+    pid = lock.owner(place.lock).get("pid") if held else None
+    if name not in (None, NAME):
+        return []
+    try:
+        state = _state(place)
+    except StateDamaged as problem:
+        return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
+    if state is None or (held and not _is_unfinished(state)):  # an ended goal stays until the next one begins
+        return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
+    from rooda.loops.goal import table
+
+    return [table.facts(state, held, pid)]
+
+
+def _state(place: Place) -> "GoalState | None":
+    """The goal as it was left; its modules are loaded only if there is one."""
+    if not os.path.lexists(os.path.dirname(place.run)):
+        return None
+    from rooda.loops.goal.store import look
+
+    return look(place)
+
+
+def _is_unfinished(state: "GoalState | None") -> bool:
+    if state is None:
+        return False
+    from rooda.loops.goal.state import UNFINISHED
+
+    return state.status in UNFINISHED
+
+
+def lines(facts: Json) -> list[str]:
+    if facts["status"] == "damaged":
+        return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
+    from rooda.loops.goal import table
+
+    return [f"goal: planning (pid {facts['pid']})"] if facts["status"] == "planning" else table.lines(facts)
+
+
+def options() -> "list[click.Parameter]":
+    from rooda.loops.goal.cli import VERBS
+
+    return VERBS["run"][2]()
+
+
+def resume(name: str, where: "Where", typed: Json) -> int:
+    """`rooda resume goal`; its option --max-iterations says how many more."""
+    from rooda.loops.goal import resume as goal_resume
+
+    return goal_resume.act(where, {**typed, "iterations": typed.get("max_iterations")})
+
+
+def is_name(name: str) -> bool:
+    return name == NAME
+
+
+def close(workspace: str, name: str, reason: str) -> bool:
+    return False
+
+
+def stays(workspace: str, name: str) -> Callable[[str], bool]:
+    return lambda path: False
+
+
+def setup(settings: "Settings", name: str) -> "Setup":
+    from rooda.settings.setup import setup as of_kind
+
+    return of_kind(settings, "goal", {})[0]

@@ -1,0 +1,180 @@
+"""The goal loop: one step per agent call, verified by rooda, until all criteria hold and the agent says so."""
+
+from functools import partial
+from typing import NamedTuple
+
+from rooda.agents.patience import until_reset
+from rooda.errors import LimitReached
+from rooda.loops.goal import answers
+from rooda.loops.goal.answers import Claim
+from rooda.loops.goal.breakers import Pause, breaker, signalled, why_stop
+from rooda.loops.goal.closing import conclude, forbidden, judged, observed, unshown
+from rooda.loops.goal.goal_gates import asked, offered
+from rooda.loops.goal.goal_types import REVIEW, Criterion
+from rooda.loops.goal.prompts import closing, feedback, g2, iteration_ended, opening, step_prompt
+from rooda.loops.goal.rules import (
+    accepted,
+    affected,
+    believed,
+    claims,
+    marked,
+    needs_cause,
+    paid,
+    repeated,
+    runnable,
+    signature,
+    stuck_count,
+    with_step,
+)
+from rooda.loops.goal.state import COMPLETED, FAILED, PAUSED, GoalState, step_class
+from rooda.loops.goal.world import LOST, Finding, GoalWorld, Told
+from rooda.loops.kernel import Run
+from rooda.run.records import Ending
+
+
+class Trial(NamedTuple):
+    """What one agent call came to."""
+
+    told: Told
+    claim: Claim
+    hurt: tuple[str, ...] = ()  # mustNot entries that came true
+    findings: tuple[Finding, ...] = ()
+    accepted: bool = False
+    reshaped: bool = False  # SHAPE.md is another one
+
+
+def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
+    """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
+    state, ending = until_stopped(run, run.carry(start), world)
+    while further := offered(run, state, ending, world):
+        state, ending = until_stopped(run, run.carry(further), world)
+    ending = signalled(ending, world.signalled())
+    status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
+    kind = ending.kind if status == PAUSED else ""
+    last = state._replace(status=status, pause=kind, reason=ending.note, cause=ending.cause)
+    state = run.carry(state if last == state else last._replace(updated_at=world.now()))
+    world.emit(closing(state, ending))
+    return ending
+
+
+def until_stopped(run: Run, state: GoalState, world: GoalWorld) -> tuple[GoalState, Ending]:
+    """One turn after the other, up to the rule that ends them."""
+    while (ending := why_stop(state, world.signalled(), world.requested())) is None:
+        try:
+            state = asked(run, state, world) if state.gate else iterate(run, state, world)
+        except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
+            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
+    return state, ending
+
+
+def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+    """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
+    before = run.carry(with_step(state))
+    number = before.iteration + 1
+    world.emit(opening(before))
+    if step_class(before) != "2A":
+        run.step("CHECKPOINT", partial(world.checkpoint, before.brief.run, number))
+    told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
+    if told.ended == "interrupted":
+        return paid(before, told)
+    if told.ended == LOST:
+        return paid(before, told)._replace(status=FAILED, reason=told.fatal)
+    if told.limited:  # neither an iteration nor a failure
+        state = run.carry(paid(before, told))
+        world.rest(until_reset(told.reset_at, world.seconds()))
+        return state
+    try:
+        after, trial = tried(run, paid(before, told), told, world)
+    except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
+        return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
+    if world.signalled() and after.status != COMPLETED:
+        return before._replace(spent=after.spent)
+    after = run.carry(settled(before, after, trial, world.now()))
+    world.emit(iteration_ended(before, after, trial.accepted or after.exit_signal, told))
+    after = followed(after, trial)
+    return run.carry(after) if after.gate else after
+
+
+def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[GoalState, Trial]:
+    """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
+    number, claim = state.iteration + 1, answers.told(claimed(told), world.told)
+    state, hurt = forbidden(run, heard(state, claim), world, number)
+    sha = run.step("SHAPE", world.shape)[1]
+    trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
+    state = state._replace(shape_sha256=sha if trial.reshaped else state.shape_sha256)
+    if hurt or world.signalled():
+        return state, trial
+    due = affected(state)
+    found = run.step("VERIFY", partial(world.verify, runnable(due), number))
+    state = believed(marked(state, found, number), claim, number)
+    open_ = [each for each in due if told.ok and each.kind == REVIEW and not state.mark(each.name).met]
+    state = judged(run, state, world, open_, number)
+    if not claim.exit:  # else it is asked at the end, if it comes to that
+        state = observed(run, state, world, claim, number)
+    good = accepted(state, told, claim)
+    state = state._replace(done=state.done + good)
+    if told.ok and may_conclude(state, claim, due) and not trial.reshaped and not world.signalled():
+        state = conclude(run, state, world, claim, number)
+    return state, trial._replace(findings=tuple(found), accepted=good)
+
+
+def claimed(told: Told) -> Claim:
+    """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
+    claim = answers.read(told.text)
+    return claim if told.ok else claim._replace(exit=False, criteria=())
+
+
+def heard(state: GoalState, claim: Claim) -> GoalState:
+    """What the agent's last words add to the report."""
+    return state._replace(
+        claim=claim,
+        alt=claim.alt or state.alt,
+        risk=claim.risk or state.risk,
+        confidence=claim.confidence or state.confidence,
+        feedback=(),
+        denied=False,
+    )
+
+
+def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
+    """Is a final sweep worth its time? Only if nothing that was just looked at is open, and the end may be near."""
+    if needs_cause(state) and not claim.root_cause:
+        return False
+    personal = set(unshown(state))
+    if any(not state.mark(each.name).met for each in due if each.name not in personal):
+        return False
+    if claim.exit or state.brief.exit_signal_source == "verified" or state.done >= len(state.steps):
+        return True
+    return bool(state.unmet) and all(name in personal and claims(claim, name) for name in state.unmet)
+
+
+def settled(before: GoalState, after: GoalState, trial: Trial, now: str) -> GoalState:
+    """The state that is written after an iteration, whatever became of it."""
+    told, claim = trial.told, trial.claim
+    after = after._replace(
+        iteration=before.iteration + 1,
+        stuck=stuck_count(before, after),
+        root_cause=after.root_cause or claim.root_cause,
+        elapsed=round(before.elapsed + told.seconds, 3),
+        updated_at=now,
+        status=FAILED if told.fatal else after.status,
+        reason=told.fatal or after.reason,
+        asks=g2(before, after, trial.accepted),
+    )
+    after = repeated(before, after, signature(before, told, trial.findings))
+    return after._replace(feedback=after.feedback or feedback(before, after, told, trial.hurt))
+
+
+def followed(after: GoalState, trial: Trial) -> GoalState:
+    """After the write: is there a reason to pause, or a question?"""
+    if after.status in (COMPLETED, FAILED):
+        return after
+    if trial.hurt:
+        return after._replace(pause=Pause.MUST_NOT, reason=f"mustNot: {', '.join(trial.hurt)}")
+    if trial.reshaped:
+        return after._replace(pause=Pause.SHAPE, reason="SHAPE.md changed")
+    if after.pause:
+        return after
+    if found := breaker(after, trial.told):
+        return after._replace(pause=found[0], reason=found[1])
+    return after._replace(gate="G2" if after.gated and not after.denied else "")

@@ -1,0 +1,173 @@
+"""What a goal says of itself: to its journal and screen, and to the agent of the next call."""
+
+from rooda.loops.goal import goal as prompts
+from rooda.loops.goal import goal_types
+from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
+from rooda.loops.goal.rules import needs_cause
+from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
+from rooda.loops.goal.wording import WORKFLOW_NAMES
+from rooda.loops.goal.world import GoalWorld, Told
+from rooda.run.records import Ending
+from rooda.run.spending import cause_facts
+
+
+def opening(state: GoalState) -> IterationStarted:
+    return IterationStarted(
+        iteration=state.iteration,
+        max_iterations=state.limit,
+        cost=cost_text(state.spent, state.blind),
+        budget=money(state.budget),
+        step=state.step,
+    )
+
+
+def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: Told) -> IterationEnded:
+    """The line of the step and the status block."""
+    names = [each.name for each in after.brief.criteria]
+    return IterationEnded(
+        iteration=before.iteration,
+        step=before.step,
+        accepted=accepted,
+        done=after.done,
+        total=len(after.steps),
+        next_step=after.steps[after.done] if after.done < len(after.steps) else "none",
+        exit_signal=after.exit_signal,
+        criteria={name: mark.met for name, mark in zip(names, after.marks, strict=True)},
+        stuck=after.stuck,
+        next=following(after),
+        outcome="success" if accepted else "failure",
+        elapsed=round(told.seconds, 3),
+        cost=cost_text(after.spent, after.blind),
+        claimed=after.claim.exit,
+        edits=dict(told.edits),
+    )
+
+
+def following(state: GoalState) -> str:
+    """The next action: the agent's word for it, the next step, or the first open criterion."""
+    if state.exit_signal:
+        return "none"
+    if state.claim.next and state.claim.next.lower() != "none":
+        return state.claim.next
+    if state.done < len(state.steps):
+        return state.steps[state.done]
+    return f"{SATISFY}{state.unmet[0]}" if state.unmet else CONFIRM
+
+
+def g2(before: GoalState, after: GoalState, accepted: bool) -> str:
+    if accepted:
+        return f"Step {before.step} complete. Continue?"
+    open_ = [name for name in tied(before, before.step) if name in after.unmet] or list(after.unmet)
+    why = f" (unmet: {', '.join(open_)})" if open_ else ""
+    return f"Step {before.step} not complete{why}. Continue?"
+
+
+def closing(state: GoalState, ending: Ending) -> RunEnded:
+    """How it ended, and what the verdict rests on."""
+    brief = state.brief
+    return RunEnded(
+        reason=ending.kind,
+        note=ending.note,
+        **cause_facts(ending.cause),
+        status=state.status,
+        exit_code=ending.code,
+        signal=ending.signal,
+        iterations=state.iteration,
+        max_iterations=state.limit,
+        cost=cost_text(state.spent, state.blind),
+        budget=money(state.budget),
+        allowance=money(brief.allowance),
+        done=state.done,
+        remaining=len(state.steps) - state.done,
+        criteria={each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
+        claimed=list(goal_types.claimed(brief.criteria, state.marks)),
+        verdict=goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
+        verified=goal_types.used(state.marks),
+        confidence=state.confidence,
+        type=brief.reversibility,
+        points=brief.points,
+        alt=state.alt or brief.alt,
+        risk=state.risk or brief.risk,
+        tests_changed=list(state.tests_changed),
+    )
+
+
+def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, ...]) -> tuple[str, ...]:
+    """What the next call has to know of this one; nothing of what is kept from the agent."""
+    hidden = {each.name for each in after.brief.criteria if each.holdout}
+    open_ = [name for name in after.unmet if name not in hidden]
+    found = [f"This must not be, and has come true: {text}." for text in hurt]
+    if not told.ok:
+        found.append(f"The last call ended badly ({told.how}){f': {told.error}' if told.error else ''}.")
+    if after.claim.fault:
+        found.append(f"About the last call: {after.claim.fault}. Without a whole status block nothing is claimed.")
+    if after.claim.exit and not after.exit_signal:
+        why = f": these criteria do not hold: {', '.join(open_)}" if open_ else ", since not all of it holds"
+        found.append(f"The last call claimed completion. That was not accepted{why if after.unmet else ''}.")
+    if needs_cause(after) and before.done == after.done:
+        found.append("Say the root cause that you found on a line of its own: `ROOT_CAUSE: cause, and the evidence`.")
+    if not after.unmet and not after.exit_signal:
+        found.append("All criteria are verified. If nothing is missing, print EXIT_SIGNAL: true; if not, do what is.")
+    return tuple(found)
+
+
+def step_prompt(state: GoalState, world: GoalWorld) -> str:
+    """Only this step, and what went wrong with it the last time."""
+    brief = state.brief
+    seen = prompts.shown(brief.criteria)
+    own = [each for each in seen if each.name in tied(state, state.step)]
+    met = {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)}
+    notes = [*state.feedback, *cause(state)]
+    must_not = [each.text for each in brief.mustNot]
+    last = state.done + 1 >= len(state.steps)
+    values = {
+        "spec": prompts.quoted(brief.spec),
+        "clarified": prompts.section(
+            "What the person added", prompts.quoted(brief.clarified) if brief.clarified else ""
+        ),
+        "amendments": prompts.section("So that it is not misread", prompts.bullets(brief.amendments)),
+        "step": step_words(state, {each.name for each in seen}),
+        "tied": prompts.section("It is done when", prompts.bullets([f"{c.name}: {prompts.method(c)}" for c in own])),
+        "failing": prompts.section("What failed the last time", evidence(state, world, [c.name for c in own])),
+        "notes": prompts.section("To know", prompts.bullets(notes)),
+        "workflow": prompts.section("How to work", workflow(state, world, last)),
+        "must_not": prompts.section("What must never become true", prompts.bullets(must_not)),
+        "standing": prompts.standing(seen, met),
+        "criteria": prompts.claim_form(seen),
+        "extra": "\nBefore the block: a line `ROOT_CAUSE: the cause, and the evidence for it`."
+        if needs_cause(state)
+        else "",
+    }
+    return prompts.filled(world.template, "step", values)
+
+
+def step_words(state: GoalState, seen: set[str]) -> str:
+    """The step's name; what is kept from the agent is not named."""
+    if state.done >= len(state.steps):
+        return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
+    hidden = [each.name for each in state.brief.criteria if each.name not in seen]
+    if state.step.startswith(SATISFY) and any(name in state.step for name in hidden):
+        return "Something that the specification asks for does not hold yet. Find it and put it right."
+    return state.step
+
+
+def workflow(state: GoalState, world: GoalWorld, last: bool) -> str:
+    text = world.template(f"workflow-{state.brief.workflow.lower()}").strip()
+    return f"{text}\n\n{world.template('last-step').strip()}" if last else text
+
+
+def cause(state: GoalState) -> list[str]:
+    """The evidence of the workflow's gate, in every step."""
+    brief = state.brief
+    found = [f"{WORKFLOW_NAMES[brief.workflow]}: {brief.evidence}"] if brief.evidence else []
+    return found + ([f"Root cause: {state.root_cause}"] if state.root_cause else [])
+
+
+def evidence(state: GoalState, world: GoalWorld, names: list[str]) -> str:
+    """The ends of the outputs of this step's checks that failed."""
+    found = []
+    for name in names:
+        mark = state.mark(name)
+        if not mark.met and mark.evidence and state.iteration:
+            found.append(f"{name}:\n\n{prompts.quoted(prompts.tail(world.tail(mark.evidence)))}")
+    return "\n\n".join(found)

@@ -1,0 +1,116 @@
+"""The rules of one iteration: what is to be verified, what counts as done, what follows. All pure."""
+
+from collections.abc import Sequence
+
+from rooda.loops.goal import goal_errors
+from rooda.loops.goal.answers import Claim
+from rooda.loops.goal.goal_types import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
+from rooda.loops.goal.state import SATISFY, GoalState, tied
+from rooda.loops.goal.world import Finding, Told
+from rooda.run.spending import add
+
+
+def with_step(state: GoalState) -> GoalState:
+    """All steps used up and a criterion open: one more step, for the first of them."""
+    if state.done < len(state.steps) or not state.unmet:
+        return state
+    name = fresh = f"{SATISFY}{state.unmet[0]}"
+    count = 1
+    taken = {*state.steps, *(f"{SATISFY}{each.name}" for each in state.brief.criteria if each.name != state.unmet[0])}
+    while fresh in taken:
+        count += 1
+        fresh = f"{name} ({count})"
+    return state._replace(steps=(*state.steps, fresh))
+
+
+def affected(state: GoalState) -> list[Criterion]:
+    """Those tied to the current step, those met before, and those that no step is tied to."""
+    of_step = set(tied(state, state.step))
+    of_some = {name for step in state.brief.steps for name in step.criteria}
+    pairs = zip(state.brief.criteria, state.marks, strict=True)
+    return [each for each, mark in pairs if mark.met or each.name in of_step or each.name not in of_some]
+
+
+def runnable(criteria: Sequence[Criterion]) -> list[Criterion]:
+    return [each for each in criteria if each.kind in RUN]
+
+
+def marked(state: GoalState, findings: Sequence[Finding], iteration: int) -> GoalState:
+    """What rooda's own runs showed."""
+    found = {each.name: each for each in findings}
+    marks = []
+    for criterion, mark in zip(state.brief.criteria, state.marks, strict=True):
+        if finding := found.get(criterion.name):
+            mark = turned(mark, criterion, finding.met, iteration)._replace(evidence=finding.evidence)
+        marks.append(mark)
+    return state._replace(marks=tuple(marks))
+
+
+def turned(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
+    """The mark with this result; `since` moves only when the result does."""
+    since = mark.since if mark.met == met else iteration
+    return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
+
+
+def believed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
+    """Criteria for which there is only the agent's word: shown as claimed, which keeps the exit closed."""
+    marks = list(state.marks)
+    for place, criterion in enumerate(state.brief.criteria):
+        if criterion.kind == ASSUMPTION and not claim.fault:
+            met = claims(claim, criterion.name)
+            marks[place] = turned(marks[place], criterion, met, iteration, ASSUMPTION)
+    return state._replace(marks=tuple(marks))
+
+
+def claims(claim: Claim, name: str) -> bool:
+    return claim.exit or name in claim.criteria
+
+
+def accepted(state: GoalState, told: Told, claim: Claim) -> bool:
+    """The call succeeded and what is tied to the step holds; what only a person can see counts as claimed."""
+    if not told.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
+        return False
+    kinds = {each.name: each.kind for each in state.brief.criteria}
+    return all(
+        state.mark(name).met or (kinds[name] in (OBSERVATION, ASSUMPTION) and claims(claim, name))
+        for name in tied(state, state.step)
+    )
+
+
+def needs_cause(state: GoalState) -> bool:
+    """Debugging without a root cause in the plan: the first step has to bring it."""
+    return state.brief.workflow == "B" and not state.brief.evidence and not state.root_cause
+
+
+def paid(state: GoalState, told: Told) -> GoalState:
+    """Add the cost of a call, however it ended."""
+    if told.ended == "not-started":
+        return state
+    spent = add(state.spent, told.cost, estimated=told.estimated)
+    return state._replace(spent=spent._replace(cost=round(spent.cost, 6)))
+
+
+def signature(state: GoalState, told: Told, findings: Sequence[Finding]) -> tuple[str, str]:
+    """What makes this error the same as the last one, and its line; of checks only those of the current step."""
+    if not told.ok:
+        said = f"{told.how}: {told.error}" if told.error else told.how
+        return goal_errors.normal(said), said
+    own = set(tied(state, state.step))
+    failing = [each for each in findings if each.name in own and not each.met and each.error]
+    lines = [each.line for each in failing]
+    return "; ".join(goal_errors.normal(each.error) for each in failing), "; ".join(lines)
+
+
+def repeated(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
+    """Counts equal errors; progress begins a new count."""
+    sign, line = found
+    progress = after.done > before.done or bool(set(before.unmet) - set(after.unmet))
+    same = sign == before.signature and not progress
+    return after._replace(signature=sign, error=line, repeats=(before.repeats if same else 0) + 1 if sign else 0)
+
+
+def stuck_count(before: GoalState, after: GoalState) -> int:
+    """The whole set of unmet criteria is compared; the first iteration has nothing to compare with."""
+    if not after.unmet or before.iteration == 0 or before.unmet != after.unmet:
+        return 0
+    return before.stuck + 1

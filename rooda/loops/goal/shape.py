@@ -1,0 +1,170 @@
+"""SHAPE.md, in both of its forms: lists below `criteria:` and `mustNot:`, and the table of verifications."""
+
+import re
+from typing import NamedTuple
+
+from rooda.loops.goal import goal_expect
+from rooda.loops.goal.goal_types import EXECUTION, KNOWN, MEASUREMENT, Criterion, plain
+from rooda.loops.goal.plan import MustNot
+
+_SECTIONS = {
+    "criteria": "criteria", "implementation criteria": "criteria", "success criteria": "criteria",
+    "mustnot": "mustNot", "must not": "mustNot", "must not constraints": "mustNot", "must nots": "mustNot",
+    "verification": "verification", "verification plan": "verification",
+}  # fmt: skip
+# Possessive, for lines without blanks at their end: an agent may write anything.
+_HEAD = re.compile(r"^\s{0,3}(?:#++\s*+|\*\*)?([A-Za-z][\w -]*+)(?:\*\*)?\s*+(:?)(?:\*\*)?\s*+(\[.*\])?$")
+_INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
+_ITEM = re.compile(r"^\s*+(?:[-*+]|\d++[.)])\s++(?:\[[ xX]\]\s++)?(.+)$")
+_PAIR = re.compile(r"^\s*+[\"'`]?([^\"'`:|]++)[\"'`]?\s*+:\s*+(\S.*)$")
+_VIOLATED = re.compile(r"violated[_ ]if:?\s*+(.+)$", re.IGNORECASE)
+_QUOTED = re.compile(r"\s*+(?:\"([^\"]+)\"|'([^']+)')\s*+:\s*+([\"']?[A-Za-z`].*)$")
+_PLAIN = re.compile(r":\s*+([\"']?[A-Za-z`].*)$")
+
+
+class Shape(NamedTuple):
+    """What the file says."""
+
+    criteria: tuple[Criterion, ...] = ()
+    must_not: tuple[MustNot, ...] = ()
+
+
+class _Item(NamedTuple):
+    text: str
+    keys: dict[str, str]
+
+
+def read(text: str) -> Shape:
+    """Everything that can be found; a file in another form gives nothing."""
+    items, methods = _gathered(text)
+    criteria = [_criterion(item, methods) for item in items["criteria"]]
+    listed = {item.name for item in criteria}
+    return Shape(
+        tuple({each.name: each for each in criteria if each.name in listed and each.name}.values()),
+        tuple(_must_not(item) for item in items["mustNot"]),
+    )
+
+
+def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, str]]]:
+    """The items of the lists, and for each named criterion the words of type and method."""
+    items: dict[str, list[_Item]] = {"criteria": [], "mustNot": []}
+    methods: dict[str, tuple[str, str]] = {}
+    section, table = "", False
+    for line in map(str.rstrip, text.splitlines()):
+        if line.strip().startswith("```"):
+            continue
+        cells = _cells(line)
+        if cells:
+            table = _row(cells, table, methods)
+            continue
+        table = False
+        if head := _section(line):
+            section, inline = head
+            items.get(section, []).extend(_Item(word, {}) for word in inline)
+        elif section in items:
+            _take(line, items[section])
+        elif section == "verification":
+            _method(line, methods)
+    return items, methods
+
+
+def _section(line: str) -> tuple[str, list[str]] | None:
+    """The section that begins here, and an inline list behind its name. An unknown heading ends the last one."""
+    found = _HEAD.match(line)
+    if not found or _ITEM.match(line):
+        return None
+    name, heading = plain(found[1]), bool(found[2]) or line.lstrip().startswith(("#", "**"))
+    if not heading or (name not in _SECTIONS and line[:1].isspace()):
+        return None
+    inline = _INLINE.findall((found[3] or "[]")[1:-1])
+    words = [_bare(word) for word in inline if word.strip()]
+    return _SECTIONS.get(name, "other"), words
+
+
+def _take(line: str, items: list[_Item]) -> None:
+    """An item of the list, or a key of the last one."""
+    found = _ITEM.match(line)
+    if found:
+        pair = re.match(r"(name|text|criterion)\s*:\s*(.+)$", found[1], re.IGNORECASE)
+        items.append(_Item(_bare(pair[2] if pair else found[1]), {}))
+    elif items and line[:1].isspace() and (pair := _PAIR.match(line)):
+        items[-1].keys[plain(pair[1])] = _bare(pair[2])
+
+
+def _cells(line: str) -> list[str]:
+    text = line.strip()
+    if not text.startswith("|"):
+        return []
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", text.strip("|"))]
+
+
+def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> bool:
+    """A row of the verification table. True once its header has been seen."""
+    if plain(cells[0]) == "criterion":
+        return True
+    if table and len(cells) > 1 and not set(cells[0]) <= set("-: "):
+        methods[_bare(cells[0])] = (_bare(cells[1]), cells[2] if len(cells) > 2 else "")
+    return table
+
+
+def _method(line: str, methods: dict[str, tuple[str, str]]) -> None:
+    """`name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and a bullet."""
+    found = _ITEM.match(line)
+    text = (found[1] if found else line).strip()
+    quoted = _QUOTED.match(text)
+    pair = quoted or _PLAIN.search(text, 1)
+    if pair:
+        name = quoted[1] or quoted[2] if quoted else text[: pair.start()]
+        kind, _, method = _bare(pair[pair.re.groups]).partition("`")
+        methods[_bare(name)] = (_bare(kind.strip(" (-–—:")), f"`{method}" if method else "")
+
+
+def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
+    """By its full text first, then by what stands before the colon. Neither type nor command: "", others may know."""
+    name = item.text
+    kind, method = methods.get(name) or methods.get(name.partition(":")[0].strip()) or ("", "")
+    command, expect = _command(method)
+    kind = item.keys.get("verification", kind)
+    command, expect = item.keys.get("command", command), item.keys.get("expect", expect)
+    natural = (MEASUREMENT if goal_expect.is_bound(expect) else EXECUTION) if command else ""
+    note = "" if command else method
+    hidden = item.keys.get("holdout", "").lower() == "true"
+    return Criterion(name, _word(kind) or natural, command, expect, hidden, note)
+
+
+def _word(kind: str) -> str:
+    """The type as the file says it; a known one in our spelling."""
+    return plain(kind) if plain(kind) in KNOWN else kind
+
+
+def _command(method: str) -> tuple[str, str]:
+    """What stands in backticks is a command, a comparison behind it the expectation; other text is for a person."""
+    found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
+    return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
+
+
+def _must_not(item: _Item) -> MustNot:
+    if "violated if" in item.keys:
+        return MustNot(item.text, item.keys["violated if"].strip("`"))
+    found = _VIOLATED.search(item.text)
+    if not found:
+        return MustNot(item.text)
+    command = _unbracketed(found[1].strip())
+    if command[0] == command[-1] == "`" and command.count("`") == 2:
+        command = command[1:-1].strip() or command
+    text = item.text[: found.start()].rstrip().rstrip("([—–-").strip(" ;,:|")
+    return MustNot(_bare(text) or command, command)
+
+
+def _unbracketed(text: str) -> str:
+    """Without one bracket at the end."""
+    return text[:-1].rstrip() or text if text.endswith((")", "]")) else text
+
+
+def _bare(text: str) -> str:
+    """Without the quotes around it."""
+    text = text.strip()
+    for quote in ('"', "'"):
+        if len(text) > 1 and text[0] == text[-1] == quote:
+            return text[1:-1]
+    return text

@@ -1,0 +1,135 @@
+"""What `rooda goal status` shows, and the summary of a goal that has ended or paused."""
+
+from collections.abc import Sequence
+
+from rooda.base.columns import columns
+from rooda.base.loads import Json
+from rooda.base.visible import visible
+from rooda.loops.goal import goal_types
+from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
+
+
+def facts(state: GoalState, running: bool, pid: object) -> Json:
+    """Everything there is to say, for programs."""
+    brief = state.brief
+    claimed = goal_types.claimed(brief.criteria, state.marks)
+    rows = [
+        {"criterion": each.name, "type": mark.verification, "met": mark.met, "evidence": mark.evidence}
+        | {"since": mark.since, "command": each.command, "holdout": each.holdout, "claimed": each.name in claimed}
+        for each, mark in zip(brief.criteria, state.marks, strict=True)
+    ]
+    return {
+        "name": "goal",
+        "loop": "goal",
+        "status": state.status,
+        "running": running,
+        "pid": pid,
+        "reason": state.reason,
+        "spec": brief.spec,
+        "shape": brief.shape,
+        "scores": {name: score.score for name, score in brief.scores._asdict().items()},
+        "total": brief.total,
+        "workflow": brief.workflow,
+        "reversibility": brief.reversibility,
+        "iteration": state.iteration,
+        "max_iterations": state.limit,
+        "cost": cost_text(state.spent, state.blind),
+        "doubt": cost_doubt(state.spent),
+        "budget": money(state.budget),
+        "steps": list(state.steps),
+        "completedSteps": list(state.steps[: state.done]),
+        "exit_signal": state.exit_signal,
+        "stuckCount": state.stuck,
+        "criteria": rows,
+        "mustNot": [each._asdict() for each in brief.mustNot],
+        "updated_at": state.updated_at or brief.started_at,
+    }
+
+
+def lines(found: Json) -> list[str]:
+    """The goal for people: where it stands, its criteria as a table, what must not be."""
+    word = f"running (pid {found['pid']})" if found["running"] else _word(found)
+    step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
+    rows = [
+        f"goal: {word}",
+        f"  Spec: {' '.join(found['spec'].split())[:100]}",
+        f"  Shape: {found['shape']} ({found['total']}/10) | Workflow: {found['workflow']}"
+        f" | Type: {found['reversibility']}",
+        f"  Progress: {len(found['completedSteps'])}/{len(found['steps'])} steps | Step: {step}",
+        f"  Iteration: {found['iteration']}/{found['max_iterations']}"
+        f" | Cost: {found['cost']}/{found['budget']}{found['doubt']}",
+        *(f"  {row}" for row in table(found["criteria"])),
+    ]
+    if found["mustNot"]:
+        rows.append("  Must not:")
+        rows += [f"    {each['text']} ({each['violated_if'] or 'not machine-checked'})" for each in found["mustNot"]]
+    if not found["running"] and found["status"] in ("paused", "in_progress"):
+        rows.append("  go on with: rooda goal continue")
+    return rows
+
+
+def _word(found: Json) -> str:
+    if found["status"] == "in_progress":
+        return "in_progress, not ended cleanly"
+    return f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}"
+
+
+def table(criteria: Sequence[Json]) -> list[str]:
+    """Criterion, type, met, evidence, since."""
+    rows = [("Criterion", "Type", "Met", "Evidence", "Since")]
+    for each in criteria:
+        since = f"iteration {each['since']}" if each["since"] else "-"
+        name = each["criterion"] + (" (holdout)" if each["holdout"] else "")
+        met = "claimed" if each["claimed"] else "yes" if each["met"] else "no"
+        rows.append((name, each["type"], met, each["evidence"] or "-", since))
+    return columns(rows)
+
+
+def summary(state: GoalState, box: Sequence[str]) -> str:
+    """`summary.md`."""
+    found = facts(state, False, None)
+    reason = f": {visible(state.reason)}" if state.reason else ""
+    remaining = list(state.steps[state.done :])
+    claimed = goal_types.claimed(state.brief.criteria, state.marks)
+    criteria = [
+        f"- {_sign(each['met'] and each['criterion'] not in claimed)} {each['criterion']} ({each['type']}"
+        f"{', claimed' if each['criterion'] in claimed else ''}{', ' + each['evidence'] if each['evidence'] else ''})"
+        for each in found["criteria"]
+    ]
+    parts = [
+        ("Status", [f"{state.status}{reason}"]),
+        ("Iterations", [f"{state.iteration}/{state.limit}"]),
+        ("Cost", [f"{found['cost']}/{found['budget']}{found['doubt']}"]),
+        ("Completed", _listed(found["completedSteps"])),
+        ("Remaining", _listed(remaining)),
+        ("Criteria", criteria),
+        ("Verdict", ["```", *box, "```"]),
+    ]
+    return "# Summary\n" + "".join(f"\n## {title}\n\n" + "\n".join(rows) + "\n" for title, rows in parts)
+
+
+def _sign(good: bool) -> str:
+    return "✓" if good else "✗"
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    return [f"- {name}" for name in names] or ["none"]
+
+
+def cancelled(state: GoalState) -> list[str]:
+    """The report of a cancel."""
+    marks = zip(state.brief.criteria, state.marks, strict=True)
+    claimed = goal_types.claimed(state.brief.criteria, state.marks)
+    return [
+        "Loop cancelled.",
+        f"Completed: {state.iteration} iterations, {cost_text(state.spent, state.blind)} cost",
+        "Accomplished:",
+        *(f"  {row}" for row in _listed(state.steps[: state.done])),
+        "Remaining:",
+        *(f"  {row}" for row in _listed(state.steps[state.done :])),
+        "Criteria status:",
+        *(
+            f"  ✗ {each.name} (claimed, not verified)" if each.name in claimed else f"  {_sign(mark.met)} {each.name}"
+            for each, mark in marks
+        ),
+    ]
