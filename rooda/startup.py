@@ -59,7 +59,7 @@ def _answered(arguments: list[str] | None) -> int:
         if "--detach" in words and not {"--dry-run", "-d", "--help", "-h"} & {*words}:
             _detach()
         guardian.stand()
-    from rooda.cli.gate import guarded
+    from rooda.cli.exits import guarded
 
     code = guarded(words)
     if guarded_loop:

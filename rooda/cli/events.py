@@ -8,9 +8,9 @@ import click
 from rooda.base import files
 from rooda.base.loads import Json
 from rooda.base.shipped import shipped
+from rooda.cli.common import tab_loops
 from rooda.cli.logs import events as told
 from rooda.cli.logs import logs
-from rooda.cli.names import tab_loops
 from rooda.cli.usage import start_of
 from rooda.errors import OK, UsageProblem
 from rooda.run import folder as run_folder

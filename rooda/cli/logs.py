@@ -9,10 +9,10 @@ import click
 
 from rooda.base import files, secrets
 from rooda.base.loads import Json
+from rooda.cli.common import say_none_noted, tab_loops
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming
 from rooda.cli.keys import keys
-from rooda.cli.names import say_none_noted, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.processes import lock

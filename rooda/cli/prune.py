@@ -7,7 +7,7 @@ import click
 
 from rooda.base.visible import visible
 from rooda.cli import snapshots as shared
-from rooda.cli.names import tab_loops
+from rooda.cli.common import tab_loops
 from rooda.errors import OK
 from rooda.git import snapshots as world
 from rooda.git import worktrees

@@ -3,7 +3,7 @@
 import click
 from click.core import ParameterSource
 
-from rooda.cli import names
+from rooda.cli import common
 from rooda.errors import Undecided, UsageProblem
 from rooda.loops import options, registry
 from rooda.loops.registry import Loop
@@ -18,7 +18,7 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
     here = relocated(where(ctx), typed)
     if everything or wait:
         return _everything(ctx, here, name, everything, wait)
-    loop = _named(here, names.loop_of(here, name)) if name is not None else _only_candidate(here)
+    loop = _named(here, common.loop_of(here, name)) if name is not None else _only_candidate(here)
     _require_its_own(ctx, loop)
     return registry.tenant(loop.kind).resume(loop.name, here, typed)
 
@@ -58,9 +58,9 @@ def _named(here: Where, name: str) -> Loop:
     found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
-    kind = names.kind_of(here, name)
+    kind = common.kind_of(here, name)
     nothing = kind == registry.OODA and not registry.tenant(kind).facts(here.workspace, name)
-    if nothing and (unknown := names.hint(here, name)):
+    if nothing and (unknown := common.hint(here, name)):
         raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)
     return Loop(kind, name)
 
@@ -104,7 +104,7 @@ resume = click.Command(
     "resume",
     callback=_resume,
     params=[
-        click.Argument(["name"], required=False, shell_complete=names.tab_resumable),
+        click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Every run that was cut off, in all workspaces."),
         click.Option(["--wait"], is_flag=True, help="With --all: stay until they have ended, and end them if ended."),
         *options.for_resume(),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from rooda.base import files
-from rooda.cli.gate import ERROR, WARNING
+from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.loops import registry
 from rooda.loops.overview import name_of

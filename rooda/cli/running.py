@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base import clock
-from rooda.cli.names import kind_of, loop_of, require_known, say_above
+from rooda.cli.common import kind_of, loop_of, require_known, say_above
 from rooda.errors import Undecided
 from rooda.loops import registry
 from rooda.loops.group import items, place_of_tab

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import click
 
 from rooda.base import files
+from rooda.cli import service_text
+from rooda.cli.service_text import LABEL, Facts
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.loops.group import DASH_H
-from rooda.policy import service_text
-from rooda.policy.service_text import LABEL, Facts
 from rooda.processes import capture, ourselves
 
 UNIT = "rooda.service"

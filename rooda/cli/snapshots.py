@@ -8,7 +8,7 @@ import click
 from rooda.base import clock
 from rooda.base.loads import Json
 from rooda.base.visible import visible
-from rooda.cli import names
+from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git.repository import GitProblem, Repo, around
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 @click.command(short_help="The snapshots of the work tree, iteration by iteration.")
-@click.argument("name", required=False, shell_complete=names.tab_loops)
+@click.argument("name", required=False, shell_complete=common.tab_loops)
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, metavar="N", help="N iterations a run; 0 = all.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
@@ -83,7 +83,7 @@ def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """Offer names until there is one."""
     typed = ctx.params.get("words") or ()
-    return names.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
+    return common.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 
 
 def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
@@ -109,7 +109,7 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
 
 def require_known(here: Where, name: str) -> None:
     """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
-    if name not in registry.KINDS and (unknown := names.hint(here, name)):
+    if name not in registry.KINDS and (unknown := common.hint(here, name)):
         raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
 
 

@@ -11,7 +11,7 @@ import click
 from rooda.base.loads import Json
 from rooda.base.visible import visible
 from rooda.cli import glance
-from rooda.cli.names import loop_of, require_known, say_above, tab_loops
+from rooda.cli.common import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.loops import registry
 from rooda.loops.overview import Board

@@ -10,7 +10,7 @@ from rooda.base import clock
 from rooda.base.columns import columns
 from rooda.base.loads import Json
 from rooda.base.text import whole
-from rooda.cli.names import require_known, tab_loops
+from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total

@@ -8,9 +8,9 @@ import click
 from rooda.base import files, secrets
 from rooda.base.loads import Json
 from rooda.base.visible import visible
+from rooda.cli.common import say_none_noted, tab_loops
 from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with
-from rooda.cli.names import say_none_noted, tab_loops
 from rooda.errors import OK
 from rooda.run import folder as run_folder
 from rooda.run import history
