@@ -16,7 +16,7 @@ from rooda.settings.where import where
 def init(ctx: click.Context, show: bool, demo: str | None) -> int:
     """Write a commented rooda.toml for the project in this folder."""
     if demo is not None:
-        from rooda.cli.demo import scaffold
+        from rooda.demo.project import scaffold
 
         _show_demo(demo, scaffold(demo))
         return 0
@@ -81,7 +81,7 @@ def _show_demo(folder: str, git: str) -> None:
     """Say what was made and what to type next."""
     import shlex
 
-    from rooda.cli.demo import MADE
+    from rooda.demo.project import MADE
 
     click.echo(f"Made a small Python project in {folder}:")
     for name, _, about in MADE:

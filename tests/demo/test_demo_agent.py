@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kit.workspace import Workspace
-from rooda.world.agents.demo_agent import FAULTS, MARK, PROGRAM, TESTS
+from rooda.demo.agent import FAULTS, MARK, PROGRAM, TESTS
 
 
 def call(ws: Workspace, prompt: bytes = b"prompt\n", **env: str) -> subprocess.CompletedProcess[str]:
     """One call of the demo agent in the workspace."""
-    command = [sys.executable, "-m", "rooda.world.agents.demo_agent"]
+    command = [sys.executable, "-m", "rooda.demo.agent"]
     done = subprocess.run(command, cwd=ws.path, env=ws.env | env, input=prompt, capture_output=True, timeout=30)
     return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -127,7 +127,7 @@ def test_a_folder_it_cannot_write_to_is_a_sentence(bare: Workspace) -> None:
 
 def test_it_imports_nothing_heavy(bare: Workspace) -> None:
     """The agent starts with the standard library alone, and little of it."""
-    program = "import sys, rooda.world.agents.demo_agent; print(*sys.modules)"
+    program = "import sys, rooda.demo.agent; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=bare.path, env=bare.env, capture_output=True, text=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"click", "asyncio", "json", "subprocess", "rooda.model", "tiktoken"}, os.fsdecode(done.stderr)

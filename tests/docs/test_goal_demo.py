@@ -2,7 +2,7 @@
 
 from kit.pages import ROOT, commands
 from kit.workspace import Workspace
-from rooda.world.agents.demo_goal import SPEC
+from rooda.demo.goal import SPEC
 
 PAGE = ROOT / "docs" / "goal.md"
 

@@ -34,7 +34,7 @@ def test_the_demo_needs_an_empty_folder(bare: Workspace) -> None:
 
 def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
     """Outside of its project, or asked for anything else, it says so and fails."""
-    command = [sys.executable, "-m", "rooda.world.agents.demo_flow"]
+    command = [sys.executable, "-m", "rooda.demo.flow"]
     done = subprocess.run(command, cwd=bare.path, env=bare.env, input=b"x", capture_output=True)
     assert done.returncode == 1 and b"only a script" in done.stdout
 

@@ -13,7 +13,7 @@ import pytest
 from kit.flow import Flow
 from kit.processes import Running, alive
 from kit.workspace import Workspace, until
-from rooda.world.agents.demo_goal import SPEC
+from rooda.demo.goal import SPEC
 
 PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from kit.reflex import FAKE, PLAN, Kit
+from rooda.demo.reflex import answer
 from rooda.loops.reflex.contract import LENIENT, Breach, one_object
 from rooda.loops.reflex.reflex_names import alias_of, is_alias
 from rooda.loops.reflex.reflex_sections import changed, sections
-from rooda.world.agents.demo_reflex import answer
 
 
 @pytest.mark.parametrize(

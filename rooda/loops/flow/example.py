@@ -6,16 +6,16 @@ import shlex
 import click
 
 from rooda.base import files
-from rooda.cli.demo import SOMEBODY, SUBJECT, taken
+from rooda.demo.agent import PROGRAM, TESTS
+from rooda.demo.project import SOMEBODY, SUBJECT, taken
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.git import command
 from rooda.loops.flow import setup_text
 from rooda.loops.flow.setup_text import Plan, Probe
-from rooda.world.agents.demo_agent import PROGRAM, TESTS
 
 SETTINGS = """\
 [flow]
-ai_cmd = "{python} -P -m rooda.world.agents.demo_flow" # a scripted stand-in. For real work: agent = "claude", …
+ai_cmd = "{python} -P -m rooda.demo.flow" # a scripted stand-in. For real work: agent = "claude", …
 """
 PLAN = Plan(
     ["delivery", "repair"],

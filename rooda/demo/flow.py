@@ -1,6 +1,6 @@
 """A scripted stand-in for the agents of a flow: no model, no network, no cost. Sensors, controllers and an actuator.
 
-It is a program of its own (`python -m rooda.world.agents.demo_flow`) and, like any agent, causes its own effects.
+It is a program of its own (`python -m rooda.demo.flow`) and, like any agent, causes its own effects.
 It knows one project, that of `rooda flow setup --demo`: three functions with a mistake each.
 """
 
@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from rooda.world.agents.demo_agent import FAULTS, Fault
+from rooda.demo.agent import FAULTS, Fault
 
 PROGRAM = "textkit.py"
 OUTPUT = re.compile(r"^- \*\*Output file:\*\* (\S+)$", re.MULTILINE)

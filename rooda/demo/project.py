@@ -3,8 +3,8 @@
 import os
 
 from rooda.base import files
+from rooda.demo.agent import PROGRAM, TESTS
 from rooda.errors import UsageProblem
-from rooda.world.agents.demo_agent import PROGRAM, TESTS
 
 SETTINGS = """\
 # Settings of this project. `rooda config show --origin` lists every setting, its value and where it comes from.

@@ -1,6 +1,6 @@
 """A scripted stand-in for an AI CLI: no model, no network, no cost. Each call takes one visible step and ends.
 
-It is a program of its own (`python -m rooda.world.agents.demo_agent`) and, like any agent, causes its own effects.
+It is a program of its own (`python -m rooda.demo.agent`) and, like any agent, causes its own effects.
 It only ever writes the project below: in the folder made by `rooda init --demo`, else in its own `rooda-demo/`.
 """
 
@@ -158,11 +158,11 @@ def answered(prompt: bytes) -> bool:
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":
-        from rooda.world.agents.demo_reflex import answer
+        from rooda.demo.reflex import answer
 
         text = answer(kind, words)
     elif loop == "goal":
-        from rooda.world.agents.demo_goal import act
+        from rooda.demo.goal import act
 
         text = act(kind, words, _put)
     if text is not None:
