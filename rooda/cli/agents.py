@@ -97,9 +97,9 @@ def test(ctx: click.Context, name: str) -> int:
         near = nearest(name, known)
         what = f"Unknown agent {name!r}; known are {', '.join(known)}."
         raise UsageProblem(what, f"Did you mean {near!r}?" if near else "")
-    from rooda.world.agents import conformance
+    from rooda.agentkit import check
 
-    if name not in (testable := conformance.testable()):
+    if name not in (testable := check.testable()):
         able = ", ".join(testable)
         raise UsageProblem(f"The model server can't stand in for the service of {name!r}.", f"It can for: {able}.")
     preflight.require(agent, here.workspace)
@@ -109,16 +109,16 @@ def test(ctx: click.Context, name: str) -> int:
 def _tried(name: str, table: dict[str, Any]) -> int:
     import tempfile
 
+    from rooda.agentkit import check as agentkit_check
     from rooda.processes import capture, linux, supervise
     from rooda.processes.signals import Signals
-    from rooda.world.agents import conformance
 
     folder = tempfile.mkdtemp(prefix="rooda-agents-test-")
     linux.adopt_orphans()
     failed = False
     with Signals() as signals:
         try:
-            for check in conformance.examine(name, table, os.path.realpath(folder), signals):
+            for check in agentkit_check.examine(name, table, os.path.realpath(folder), signals):
                 if signals.count:
                     break
                 failed = failed or check.ok is False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kit.clis import install
-from rooda.modelserver.server import ModelServer
+from rooda.agentkit.server.server import ModelServer
 
 USUAL = ("codex", "gemini")  # run with every test run; the others with `pytest -m real`
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from kit.workspace import Ran, Workspace
-from rooda.modelserver import clis as pointed
-from rooda.world.agents import conformance
+from rooda.agentkit import check
+from rooda.agentkit.server import clis as pointed
 
 CLI = """\
 #!/bin/sh
 if [ "$1" = --version ]; then echo "codex-cli 1.2.3"; exit 0; fi
 """
 USUAL = ("codex", "gemini")
-OTHERS = [pytest.param(name, marks=pytest.mark.real) for name in conformance.testable() if name not in USUAL]
+OTHERS = [pytest.param(name, marks=pytest.mark.real) for name in check.testable() if name not in USUAL]
 READERS = ("claude", "copilot", "qwen", "pi")  # have a command that only reads
 CHECKS = [
     *("the prompt arrives whole", "a file is written", "a shell command runs", "its transcript is understood"),
@@ -139,7 +139,7 @@ def test_no_key_of_ours_reaches_it(bare: Workspace) -> None:
 
 def test_the_server_and_the_check_know_the_same_clis() -> None:
     """All that the model server can stand in for are tried; aider offers the model no tools."""
-    assert set(conformance.testable()) == set(pointed.BY_NAME) - {"aider"}
+    assert set(check.testable()) == set(pointed.BY_NAME) - {"aider"}
 
 
 @pytest.mark.parametrize("name", [*USUAL, *OTHERS])

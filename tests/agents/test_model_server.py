@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kit.processes import until
-from rooda.modelserver.server import NOTHING_FITS, ModelServer
+from rooda.agentkit.server.server import NOTHING_FITS, ModelServer
 
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 WRITE = {

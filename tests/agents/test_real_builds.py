@@ -6,7 +6,7 @@ import pytest
 
 from kit.clis import build_cases, builds
 from kit.workspace import Workspace
-from rooda.modelserver.server import ModelServer
+from rooda.agentkit.server.server import ModelServer
 
 USUAL = ("codex", "gemini")
 OTHERS = ("claude", "opencode", "copilot", "qwen", "droid", "pi")

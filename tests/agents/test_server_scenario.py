@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rooda.modelserver import responses as server_responses
-from rooda.modelserver.scenario import Reply, Script
-from rooda.modelserver.tools import choose, from_schema, least
+from rooda.agentkit.server import responses as server_responses
+from rooda.agentkit.server.scenario import Reply, Script
+from rooda.agentkit.server.tools import choose, from_schema, least
 
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rooda.modelserver.scenario import Json
+from rooda.agentkit.server.scenario import Json
 
 from .builds import Case
 from .cases import DONE, FAMILY, FIVE_HOURS, SPECIAL, THREE_DAYS

@@ -8,9 +8,9 @@ import subprocess
 import time
 from typing import Any, NamedTuple
 
+from rooda.agentkit.server.scenario import Json
+from rooda.agentkit.server.server import ModelServer
 from rooda.agents import sessions, transcript
-from rooda.modelserver.scenario import Json
-from rooda.modelserver.server import ModelServer
 
 from ..processes import marked
 from ..workspace import Running, Workspace, until

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rooda.modelserver.scenario import Json
+from rooda.agentkit.server.scenario import Json
 
 from .errors import NO_CREDIT, OPENAI_CODE, OVERFLOW, QUOTA, STREAM_ERROR, UNKNOWN_MODEL
 

@@ -1,6 +1,6 @@
 """What each API says when something is wrong, by API family: the bodies that the CLIs tell their errors by."""
 
-from rooda.modelserver.scenario import Json
+from rooda.agentkit.server.scenario import Json
 
 OPENAI_CODE: dict[tuple[str, str], Json] = {
     ("responses", "auth"): {"code": "invalid_api_key", "type": "invalid_request_error"},

@@ -1,8 +1,8 @@
-"""How each real agent CLI is pointed at the model server (rooda/modelserver/clis.py), in a HOME of its own."""
+"""How each real agent CLI is pointed at the model server (rooda/agentkit/server/clis.py), in a HOME of its own."""
 
 import os
 
-from rooda.modelserver.clis import BY_NAME, KEY, MODELS, Setup, setup
+from rooda.agentkit.server.clis import BY_NAME, KEY, MODELS, Setup, setup
 
 from . import install
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from rooda.terms import Agent
 
+from rooda.agentkit.server.server import ModelServer
 from rooda.agents import command
-from rooda.modelserver.server import ModelServer
 
 from ..processes import alive, marked
 from . import homes as clis

@@ -22,10 +22,10 @@ import time
 from types import ModuleType
 from typing import Any
 
-from rooda.modelserver import anthropic, chat, gemini, responses
-from rooda.modelserver.log import Log, shown
-from rooda.modelserver.scenario import CALLING, Event, Json, Reply, Script, Taken, kind, new_id
-from rooda.modelserver.tools import Tool, choose, least
+from rooda.agentkit.server import anthropic, chat, gemini, responses
+from rooda.agentkit.server.log import Log, shown
+from rooda.agentkit.server.scenario import CALLING, Event, Json, Reply, Script, Taken, kind, new_id
+from rooda.agentkit.server.tools import Tool, choose, least
 
 APIS: dict[str, ModuleType] = {
     "anthropic": anthropic,

@@ -5,8 +5,8 @@ import json
 import os
 import threading
 
-from rooda.modelserver import clis
-from rooda.modelserver.server import ModelServer
+from rooda.agentkit.server import clis
+from rooda.agentkit.server.server import ModelServer
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Iterator
 
-from rooda.modelserver.scenario import Event, Json, Reply, message
-from rooda.modelserver.tools import Tool, from_schema
+from rooda.agentkit.server.scenario import Event, Json, Reply, message
+from rooda.agentkit.server.tools import Tool, from_schema
 
 STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
             429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}  # fmt: skip

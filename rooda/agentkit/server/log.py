@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from rooda.modelserver.scenario import Json
+from rooda.agentkit.server.scenario import Json
 
 SECRET = ("authorization", "x-api-key", "x-goog-api-key")
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rooda.modelserver.scenario import Call, Json
+from rooda.agentkit.server.scenario import Call, Json
 
 # Parameter names by which a write or shell tool is known, the likeliest first.
 PATH = ("file_path", "filePath", "path", "file", "filename", "absolute_path", "target_file")

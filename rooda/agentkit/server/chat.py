@@ -4,9 +4,9 @@ import json
 import time
 from collections.abc import Iterator
 
-from rooda.modelserver.responses import error
-from rooda.modelserver.scenario import Event, Json, Reply, new_id
-from rooda.modelserver.tools import Tool, from_schema
+from rooda.agentkit.server.responses import error
+from rooda.agentkit.server.scenario import Event, Json, Reply, new_id
+from rooda.agentkit.server.tools import Tool, from_schema
 
 __all__ = ["error", "offered", "plain", "stream", "wanted"]
 

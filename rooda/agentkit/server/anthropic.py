@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from rooda.modelserver.scenario import Event, Json, Reply, message, new_id
-from rooda.modelserver.tools import Tool, from_schema
+from rooda.agentkit.server.scenario import Event, Json, Reply, message, new_id
+from rooda.agentkit.server.tools import Tool, from_schema
 
 TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
          413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from rooda.modelserver.scenario import Event, Json, Reply, message, new_id
-from rooda.modelserver.tools import Tool, from_schema
+from rooda.agentkit.server.scenario import Event, Json, Reply, message, new_id
+from rooda.agentkit.server.tools import Tool, from_schema
 
 TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
          429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
