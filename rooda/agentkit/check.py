@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rooda.agents.reader import PROGRAMS, of_program
 from rooda.base import clock, files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.processes import ending, ourselves, supervise, table
 from rooda.processes.signals import Signals

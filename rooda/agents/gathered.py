@@ -3,7 +3,7 @@
 from typing import Any
 
 from rooda.agents.records import Facts, Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 LATEST = 4_102_444_800  # the year 2100: a later reset is no time but another unit, or nonsense
 NOISES = 40  # lines kept: the first half of them, and the last ones

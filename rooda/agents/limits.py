@@ -12,7 +12,7 @@ from rooda.agents.backoff import reset_at
 from rooda.agents.patience import free_at
 from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.processes import identity
 
 

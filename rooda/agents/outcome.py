@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rooda.agents.records import Facts, Reply
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import plain
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from rooda.agents.gathered import Gathered
-    from rooda.base.loads import Json
+    from rooda.base.json import Json
 
 # The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.
 OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")

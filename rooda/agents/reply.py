@@ -8,7 +8,7 @@ from rooda.agents.environment import inherited
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
 from rooda.base import files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.processes.supervise import Done
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rooda.agents.gathered import Gathered
 from rooda.agents.reader import NEWEST, SessionFiles, reader
 from rooda.agents.records import Usage
 from rooda.base import files
-from rooda.base.loads import loads
+from rooda.base.json import loads
 
 LARGEST = 67_108_864  # bytes of a session that are read; of a larger one nothing is
 LONGEST = 4_194_304

@@ -6,7 +6,7 @@ from rooda.agents.gathered import Gathered
 from rooda.agents.reader import Reader, reader
 from rooda.agents.records import Facts
 from rooda.base import files
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads
 
 LONGEST = 4_194_304  # of a longer line only the beginning is read, and that is no JSON
 

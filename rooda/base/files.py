@@ -7,10 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader
 
-from rooda.base import digest, replaced
-
-sha256, told = digest.sha256, digest.told
-
 
 def read(path: str) -> bytes:
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
@@ -131,24 +127,24 @@ def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> 
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        replaced.hold(path)
+        hold(path)
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)
         raise _about(path, problem) from None
-    sync_name(path) if settled else replaced.unsettled.add(path)
+    sync_name(path) if settled else unsettled.add(path)
 
 
 def settle() -> None:
     """No power cut undoes a replacing from now on. OSError about a file of which that can't be had."""
-    for path in (*replaced.unsettled,):
+    for path in (*unsettled,):
         with suppress(FileNotFoundError, NotADirectoryError):  # the folder is gone, and what was in it: no news of ours
             sync_name(path)
 
 
 def sync_name(path: str) -> None:
     """Whichever file has this name now, and that none has it, is on the disk afterwards."""
-    replaced.unsettled.discard(path)
+    unsettled.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -296,3 +292,91 @@ def _pass_over(file: BufferedReader, longest: int) -> None:
     """The rest of the line."""
     while (line := file.readline(longest)) and not line.endswith(b"\n"):
         pass
+
+
+# What tells one text from all others.
+
+
+def told(text: str) -> str:
+    """Tells this text from all others: itself, or of a long one its hash."""
+    return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
+
+
+def sha256(data: bytes) -> str:
+    """Return the hash in hex."""
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+# Folders that go: with all that is in them, once they are empty, or out of the way of a file.
+
+
+def remove_tree(path: str) -> None:
+    """Gone with all that is in it, whether or not it was there. Links are removed, not followed."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        remove(path)
+        return
+    for folder, inner, names in os.walk(path, topdown=False):
+        for name in (*names, *inner):
+            place = os.path.join(folder, name)
+            if name in names or os.path.islink(place):
+                remove(place)
+            else:
+                os.rmdir(place)
+    os.rmdir(path)
+
+
+def remove_empty(path: str, top: str) -> None:
+    """This folder and those above it, as long as nothing is in them, up to `top`, which stays."""
+    while path != top and path.startswith(top):
+        try:
+            os.rmdir(path)
+        except OSError:
+            return
+        path = os.path.dirname(path)
+
+
+def make_way(path: str) -> None:
+    """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return
+    try:
+        os.rmdir(path)
+    except OSError:
+        aside, number = f"{path}.folder", 1
+        while os.path.lexists(aside):
+            number += 1
+            aside = f"{path}.folder-{number}"
+        os.rename(path, aside)
+
+
+def prune(path: str) -> None:
+    """An empty folder is gone, and those above it that are empty then."""
+    os.removedirs(path)
+
+
+# Files that were replaced are held open for a while: their space is freed when nobody waits for it.
+MOST_HELD = 8
+unsettled: set[str] = set()  # files whose new name a power cut may still undo
+_outdated: list[int] = []  # files without a name, not yet freed
+
+
+def hold(path: str) -> None:
+    """Keep what is about to be replaced until `let_go`, where that can be had without opening it for reading."""
+    if how := getattr(os, "O_PATH", 0):
+        if len(_outdated) >= MOST_HELD:
+            let_go()
+        try:
+            _outdated.append(os.open(path, how | os.O_NOFOLLOW | os.O_CLOEXEC))
+        except OSError:
+            pass  # there is none, or it can't be held: then its space is freed with its name
+
+
+def let_go() -> None:
+    """Free the space of what was replaced. That can take longer than the replacing: done while an agent works."""
+    while _outdated:
+        try:
+            os.close(_outdated.pop())
+        except OSError:
+            pass  # what it stood for has been replaced: there is nothing to lose

@@ -1,9 +1,8 @@
 """Frozen records to plain JSON values and back, strictly: a wrong type is a sentence, never a guess."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
-
-from rooda.base.loads import loads
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 LARGEST = 1e300  # of a number with decimals; neither infinity nor what is not a number passes
@@ -78,3 +77,50 @@ def _kind(value: Any) -> str:
     number = "a number"
     kinds = {bool: "true or false", int: number, float: number, str: "a text", list: "a list", dict: "an object"}
     return kinds.get(type(value), type(value).__name__)
+
+
+# JSON that others may have written: nested no deeper than everything that is done with it can follow.
+DEEPEST = 100
+Json: TypeAlias = dict[str, Any]  # an object
+
+
+def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
+    """The value; ValueError for what is no JSON, or is nested too deeply."""
+    try:
+        value = read(data)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEEPEST} deep") from None
+    if too_deep(data, value):
+        raise ValueError(f"nested more than {DEEPEST} deep")
+    return value
+
+
+def too_deep(data: bytes | str, value: Any) -> bool:
+    """Few texts have so many brackets that it must be looked at."""
+    opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
+    if opened <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [each for values in inner for each in values if isinstance(each, dict | list)]
+    return bool(level)
+
+
+# JSON objects in the midst of other words, with an end to the effort: an answer may be anything. Pure.
+MOST = 50_000_000  # characters that are looked at in vain
+EACH = 1000  # what a brace that begins nothing costs besides
+
+
+def objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:
+    """Each that is inside no other, in order."""
+    effort, place = 0, text.find("{")
+    while place >= 0 and effort < MOST:
+        try:
+            value, after = decoder.raw_decode(text, place)
+            if not too_deep(text[place:after], value):
+                yield value
+        except (ValueError, RecursionError) as problem:
+            after = place + 1
+            effort += EACH + place // 100 + getattr(problem, "pos", place + 50 * EACH) - place
+        place = text.find("{", after)

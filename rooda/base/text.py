@@ -1,6 +1,7 @@
 """How long things took, in the words of the state file and the screen."""
 
 import re
+from collections.abc import Collection, Sequence
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 LONGEST = 9_223_372_036.0  # seconds; what a Go duration holds
@@ -33,7 +34,7 @@ def short(seconds: float) -> str:
     return whole(seconds) if seconds >= 10 else f"{seconds:.2g}s"
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Any Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError for what isn't one."""
     if text in ("0", "+0", "-0"):
         return 0.0
@@ -59,3 +60,63 @@ def timing_text(facts: dict[str, float]) -> str:
     """count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s"""
     parts = (f"{key}={value}" if key == "count" else f"{key}={value:.1f}s" for key, value in facts.items())
     return " ".join(parts)
+
+
+# Names that anybody can give a file, and words of agents, without power over the terminal. Pure.
+_POWERS = "\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # also over a text's direction
+_IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_POWERS}]"), re.compile(f"[{_POWERS}]")
+
+
+def visible(text: str) -> str:
+    """One line: each such character is written as Python would, `\\x1b`."""
+    return _IN_A_LINE.sub(_escape, text)
+
+
+def visible_lines(text: str) -> str:
+    """The same, but line ends and tabs stay."""
+    return _IN_A_TEXT.sub(_escape, text)
+
+
+def _escape(found: "re.Match[str]") -> str:
+    return ascii(found[0])[1:-1]
+
+
+# Rows of cells to lines of text whose columns stand below each other. Pure.
+
+
+def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """`right`: the columns that end at the same place, as numbers should."""
+    widths = [max(width(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = (zip(row, widths, strict=True) for row in rows)
+    return ["  ".join(_cell(*each, right) for each in enumerate(line)).rstrip() for line in lines]
+
+
+def _cell(place: int, pair: tuple[str, int], right: Collection[int]) -> str:
+    text, room = pair
+    return " " * (room - width(text)) + text if place in right else padded(text, room)
+
+
+def cut(line: str, room: int) -> str:
+    """No more than fits; what is missing is shown by a last `…`."""
+    if width(line) <= room:
+        return line
+    while width(line) >= max(room, 1):
+        line = line[:-1]
+    return f"{line}…"
+
+
+def padded(text: str, room: int) -> str:
+    return text + " " * (room - width(text))
+
+
+def width(text: str) -> int:
+    """Columns on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(sign: str) -> int:
+    import unicodedata
+
+    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Cf", "Me", "Mn"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1

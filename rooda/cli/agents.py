@@ -7,8 +7,8 @@ import click
 
 from rooda.agents import preflight
 from rooda.agents.records import Agent
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.loops.group import DASH_H
 from rooda.loops.options import tab_agents

@@ -5,7 +5,7 @@ from functools import partial
 
 from rooda.agents import preflight
 from rooda.agents.records import Agent
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Patient
 from rooda.errors import RoodaError
 from rooda.loops import registry

@@ -8,8 +8,8 @@ import click
 
 from rooda import __version__
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.cli.choices import chosen, here, installed, written_settings
 from rooda.cli.finding import BAD, GOOD, INFO, WARN, Finding, Look, Patient
 from rooda.errors import FAILED, OK, RoodaError

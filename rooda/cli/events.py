@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
+from rooda.base.json import Json
 from rooda.cli.common import tab_loops
 from rooda.cli.logs import events as told
 from rooda.cli.logs import logs

@@ -70,7 +70,7 @@ def _advice(problem: click.ClickException) -> str:
 
 
 def _say(text: str) -> None:
-    from rooda.base.visible import visible_lines
+    from rooda.base.text import visible_lines
 
     _tried(lambda: click.echo(visible_lines(text), err=True))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.settings import layers
 from rooda.settings.where import Where
 

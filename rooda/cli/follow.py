@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible_lines
+from rooda.base.json import Json
+from rooda.base.text import visible_lines
 from rooda.cli.keys import keys
 from rooda.run import folder as run_folder
 from rooda.run.history import following

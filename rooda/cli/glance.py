@@ -1,7 +1,7 @@
 """What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run."""
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import whole
 from rooda.run import orders
 from rooda.run.folder import folder_of

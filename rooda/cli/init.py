@@ -56,7 +56,7 @@ def _defaults() -> dict[str, Any]:
     import tomllib
 
     from rooda.base import files
-    from rooda.base.shipped import shipped
+    from rooda.base.dirs import shipped
 
     defaults: dict[str, Any] = tomllib.loads(files.text(shipped("config", "rooda.toml")))["loop"]
     return defaults

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rooda.base import files, secrets
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.cli.common import say_none_noted, tab_loops
 from rooda.cli.follow import follow, say_cut_off, show
 from rooda.cli.follow import records as coming

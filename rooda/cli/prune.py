@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.cli import snapshots as shared
 from rooda.cli.common import tab_loops
 from rooda.errors import OK

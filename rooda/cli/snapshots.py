@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rooda.base import clock
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.cli import glance
 from rooda.cli.common import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal

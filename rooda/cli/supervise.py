@@ -1,6 +1,6 @@
 """`rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them."""
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.cli.resume_all import CutOff, resume_all
 from rooda.loops import registry
 from rooda.processes import guardian, identity, linux, lock, signals

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import click
 
 from rooda.base import clock
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.cli import snapshots as shared
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import restore

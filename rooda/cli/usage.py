@@ -7,9 +7,8 @@ import click
 
 from rooda.agents.records import Usage
 from rooda.base import clock
-from rooda.base.columns import columns
-from rooda.base.loads import Json
-from rooda.base.text import whole
+from rooda.base.json import Json
+from rooda.base.text import columns, whole
 from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.run import history

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import click
 
 from rooda.base import files, secrets
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.cli.common import say_none_noted, tab_loops
 from rooda.cli.keys import keys
 from rooda.cli.logs import is_live, session_with

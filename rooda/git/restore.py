@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, listing
 

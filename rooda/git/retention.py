@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.visible import visible
+from rooda.base.text import visible
 
 BEFORE, AFTER, UNDO = "before", "after", "undo"
 ROOT = "refs/rooda/"

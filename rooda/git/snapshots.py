@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from rooda.base import files
 from rooda.base.dirs import make_home
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.git import command, work_tree
 from rooda.git.repository import Repo, position
 from rooda.git.retention import ROOT, Snapshot, family, folder, message, read, ref, too_many

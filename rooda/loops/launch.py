@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.dirs import make_home
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.loops.options import Asked
 from rooda.processes import identity, lock, survivors

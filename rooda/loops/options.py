@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.loops.group import items, place_of_tab
 from rooda.settings.kinds import FLAG, Kind, shown

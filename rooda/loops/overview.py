@@ -3,7 +3,7 @@
 from functools import partial
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.loops import registry
 from rooda.loops.registry import Loop

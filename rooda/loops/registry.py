@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 if TYPE_CHECKING:
     import click
 
-    from rooda.base.loads import Json
+    from rooda.base.json import Json
     from rooda.loops.flow import kind as flows
     from rooda.loops.goal import kind as goals
     from rooda.loops.procedure import kind as procedures

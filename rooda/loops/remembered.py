@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.references import filled, starred
-from rooda.base.secrets import HIDDEN
+from rooda.base.json import Json
+from rooda.base.secrets import HIDDEN, filled, starred
 from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import is_untyped

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.processes import identity
 from rooda.processes.lock import Lock
 

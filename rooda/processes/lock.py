@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rooda.base import clock, files
-from rooda.base.loads import loads
+from rooda.base.json import loads
 from rooda.processes import guardian, identity
 
 TRIES = 5  # a status query holds the lock for a moment

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.processes import guardian
 from rooda.processes.supervise import Tick
 

@@ -1,6 +1,6 @@
 """Was a run cut off, or did it end because it, or a person, wanted it to? How does it stand then? Pure."""
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import TERMINATED
 from rooda.run.spending import cause_of, in_words
 

@@ -1,6 +1,6 @@
 """Which events are worth a hook."""
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UNDECIDED, UNFINISHED
 from rooda.run.spending import cause_of
 

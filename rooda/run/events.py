@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container
 from typing import NamedTuple, TypeAlias
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.run.event_records import Event, SessionEnd
 from rooda.run.journal import Journal
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.records import Agent, Usage
 from rooda.base import clock, json
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads
 from rooda.processes import identity
 from rooda.run import folder as run_folder
 from rooda.run.journal import NAME

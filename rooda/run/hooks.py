@@ -12,7 +12,7 @@ from typing import Any
 
 from rooda.agents.context import Ground
 from rooda.base import clock, files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.processes import ending, supervise
 from rooda.processes.signals import Ears, Later, Signals
 from rooda.run.ended import moments

@@ -9,7 +9,7 @@ import os
 import re
 
 from rooda.base import clock, files, secrets
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 NAME = "order"
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.references import MARK, referenced
+from rooda.base.json import Json
+from rooda.base.secrets import MARK, referenced
 from rooda.run.folder import RunFolder
 
 NAME = "start"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Interrupted
 from rooda.git.repository import GitProblem, around
 from rooda.git.retention import due, family

@@ -9,8 +9,8 @@ from rooda.agents import environment
 from rooda.agents.context import Ground
 from rooda.agents.outcome import USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base import clock, files, replaced, secrets
-from rooda.base.loads import Json
+from rooda.base import clock, files, secrets
+from rooda.base.json import Json
 from rooda.errors import TERMINATED, Interrupted
 from rooda.processes import detach, linux, memory, supervise
 from rooda.processes.ledger import Ledger
@@ -289,7 +289,7 @@ class Session:
         """What would make the time between two calls longer, done while one is made."""
         self._settle()
         self.folder.make_spare()
-        replaced.let_go()
+        files.let_go()
 
     def _settle(self) -> None:
         """No power cut takes the last state from us now."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.agents.records import Reply, Usage
 from rooda.base import json
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import short
 from rooda.errors import Cause
 from rooda.run.setup import Budget

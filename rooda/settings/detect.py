@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rooda.base import files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.settings.toml import parse
 
 

@@ -154,9 +154,9 @@ NAMES = Kind("must be an array of texts", _names_faults, _read_names)
 
 
 def _read_duration(text: str) -> float:
-    from rooda.base.text import seconds
+    from rooda.base.text import parse_seconds
 
-    return float(text) if text.replace(".", "", 1).isdigit() else seconds(text)
+    return float(text) if text.replace(".", "", 1).isdigit() else parse_seconds(text)
 
 
 def _duration_faults(value: Any) -> list[Fault]:

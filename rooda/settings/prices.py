@@ -5,7 +5,7 @@ from typing import Any
 from rooda.agents import prices
 from rooda.agents.prices import Price, Prices
 from rooda.base import files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
 from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge

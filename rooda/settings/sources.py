@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
 
 FILE = "rooda.toml"

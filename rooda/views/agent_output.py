@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable
 
 from rooda.base import secrets
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
 _CHUNK = 65_536

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import tenths, timing_text, whole
 
 OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops with a module NAME_lines, whose MAKERS come first

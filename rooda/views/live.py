@@ -3,9 +3,8 @@
 from typing import TextIO
 
 from rooda.base import clock
-from rooda.base.columns import cut
-from rooda.base.loads import Json
-from rooda.base.text import whole
+from rooda.base.json import Json
+from rooda.base.text import cut, whole
 from rooda.views.window import size
 
 _CLEAR = "\r\x1b[K"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TextIO
 
-from rooda.base.columns import cut
+from rooda.base.text import cut
 from rooda.views.window import size
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a page of its own, and back

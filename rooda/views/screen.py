@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
 from rooda.base import secrets
-from rooda.base.loads import Json
-from rooda.base.visible import visible_lines
+from rooda.base.json import Json
+from rooda.base.text import visible_lines
 from rooda.processes.supervise import Tick
 from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, Line, lines

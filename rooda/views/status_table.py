@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.base.columns import columns
-from rooda.base.text import whole
+from rooda.base.text import columns, whole
 from rooda.run.spending import dollars
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import plain
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of

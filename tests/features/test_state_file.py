@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.workspace import SAMPLE, Workspace, masked
-from rooda.base.text import seconds, tenths, whole
+from rooda.base.text import parse_seconds, tenths, whole
 
 TYPES = {
     "iteration": int,
@@ -232,7 +232,7 @@ def test_O_045_gone_after_completion(ws: Workspace) -> None:
 def test_OA_27_durations_of_any_length(time: float, text: str) -> None:
     """Durations of a minute or an hour are written like Go's, with one decimal, and read back."""
     assert tenths(time) == text
-    assert seconds(text) == pytest.approx(time, abs=0.05)
+    assert parse_seconds(text) == pytest.approx(time, abs=0.05)
 
 
 @pytest.mark.parametrize(("time", "text"), [(45, "45s"), (136, "2m16s"), (155.4, "2m35s"), (3605, "1h0m5s")])

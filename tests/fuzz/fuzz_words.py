@@ -86,11 +86,11 @@ def duration(data: bytes) -> None:
     said = text(data)
     DURATION.faults(said)
     try:
-        found = base_text.seconds(said)
+        found = base_text.parse_seconds(said)
     except ValueError:
         return
     assert abs(found) <= base_text.LONGEST
-    assert abs(base_text.seconds(base_text.tenths(abs(found))) - abs(found)) < 0.051
+    assert abs(base_text.parse_seconds(base_text.tenths(abs(found))) - abs(found)) < 0.051
     assert base_text.whole(found) and base_text.plain(found)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kit.goal import A, B, Goals, plan
 from kit.workspace import FAKE_AI
-from rooda.base.columns import width
+from rooda.base.text import width
 
 COMPLETE = ["<loop-complete>", "All success criteria satisfied:", f"- {A}: ✓", f"- {B}: ✓", "</loop-complete>"]
 

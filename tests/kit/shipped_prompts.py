@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.loops.procedure.assemble import assemble
 from rooda.loops.procedure.model import PHASES
 from rooda.run.placeholders import substitute

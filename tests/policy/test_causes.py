@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Cause
 from rooda.loops.flow.boundaries import Boundary, message, of_error, read
 from rooda.loops.flow.model import NodeState, Reading

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.base.text import plain, seconds, tenths, timing_text, whole
+from rooda.base.text import parse_seconds, plain, tenths, timing_text, whole
 from rooda.loops.procedure.view import timing
 
 
@@ -30,7 +30,7 @@ def test_forms(value: float, short: str, long: str) -> None:
 @given(st.floats(min_value=0, max_value=10**6))
 def test_what_is_written_can_be_read(value: float) -> None:
     """seconds(tenths(x)) is x to a tenth."""
-    assert abs(seconds(tenths(value)) - value) <= 0.0501
+    assert abs(parse_seconds(tenths(value)) - value) <= 0.0501
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_what_is_written_can_be_read(value: float) -> None:
 )
 def test_go_forms(text: str, value: float) -> None:
     """Every unit a Go writer uses is understood."""
-    assert seconds(text) == pytest.approx(value)
+    assert parse_seconds(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1.2.3s", "5x", "--5s", "5s-3s", "1h 2m", "٣s", "nan", "infs"])
 def test_what_is_no_duration(text: str) -> None:
     """Anything else is refused."""
     with pytest.raises(ValueError):
-        seconds(text)
+        parse_seconds(text)
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1e5), min_size=1, max_size=50))

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from kit.shipped_prompts import fragments, procedures, prompt, uses
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.loops.procedure.model import PHASES
 from rooda.run.placeholders import PLACEHOLDER
 

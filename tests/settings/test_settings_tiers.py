@@ -185,7 +185,7 @@ def test_the_shipped_files_are_without_fault() -> None:
     import tomllib
 
     from rooda.base import files
-    from rooda.base.shipped import shipped
+    from rooda.base.dirs import shipped
     from rooda.settings.check import faults_of
 
     for name in ("rooda.toml", "procedures.toml"):  # prices.toml: tests/agents/test_prices.py

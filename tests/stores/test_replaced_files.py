@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from rooda.base import files, replaced
+from rooda.base import files
 
 
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")
 def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
     """A few at most, whatever is replaced how often; then none."""
-    replaced.let_go()
-    for number in range(3 * replaced.MOST_HELD):
+    files.let_go()
+    for number in range(3 * files.MOST_HELD):
         files.replace(f"{tmp_path}/{number % 5}", b"%d" % number)
-        assert _gone(tmp_path) <= replaced.MOST_HELD
+        assert _gone(tmp_path) <= files.MOST_HELD
     assert _gone(tmp_path)
-    replaced.let_go()
+    files.let_go()
     assert _gone(tmp_path) == 0
     assert sorted(int(each.read_bytes()) for each in tmp_path.iterdir()) == [19, 20, 21, 22, 23]
 
@@ -28,7 +28,7 @@ def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
     other.write_text("kept")
     os.symlink(other, tmp_path / "state")
     files.replace(f"{tmp_path}/state", b"new")
-    replaced.let_go()
+    files.let_go()
     assert (other.read_text(), (tmp_path / "state").read_text()) == ("kept", "new")
     assert not (tmp_path / "state").is_symlink()
 
@@ -42,7 +42,7 @@ def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "other")
     (tmp_path / "other").write_text("no folder")
     files.settle()
-    assert not replaced.unsettled
+    assert not files.unsettled
 
 
 def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:

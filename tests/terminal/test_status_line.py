@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kit.workspace import Workspace, masked, until
-from rooda.base.columns import width
+from rooda.base.text import width
 
 ERASED = b"\r\x1b[K"
 STATUS = re.compile(rb"Iteration \d+(?:/\d+)? \xc2\xb7 [0-9hms]+")

@@ -8,7 +8,7 @@ from rooda.agents.command import said, value
 from rooda.agents.gathered import Gathered, inner, listed, money, number
 from rooda.agents.reader import Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
 OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage

@@ -3,7 +3,7 @@
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 
 def take(record: Json, into: Gathered) -> None:

@@ -4,7 +4,7 @@ from rooda.agents.clis import claude
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 EDITING = ("Create", "Edit", "MultiEdit", "ApplyPatch")
 

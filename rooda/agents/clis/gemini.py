@@ -7,7 +7,7 @@ from rooda.agents.command import said
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Powerless, Reader, SessionFiles
 from rooda.agents.records import Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 EDITING = ("write_file", "replace", "edit")
 CHANGING = (*EDITING, "run_shell_command")  # tools that a run without --yolo is not offered

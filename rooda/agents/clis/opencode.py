@@ -7,7 +7,7 @@ of the summary is not the run's. If what is left is still too much, it does the 
 from rooda.agents.gathered import Gathered, inner, money, number
 from rooda.agents.reader import Reader
 from rooda.agents.records import Usage
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 EDITING = ("write", "edit", "patch", "multiedit")
 OVERFLOW = "ContextOverflowError"

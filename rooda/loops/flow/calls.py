@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.patience import backoff
 from rooda.agents.records import Agent, Call, Reply
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.errors import Interrupted
 from rooda.loops.flow.artifacts import Files, put, text
 from rooda.loops.flow.contract import Broken, unfenced
@@ -85,7 +85,7 @@ class Calls:
     ) -> Value:
         """Do the work, and put right what it was not allowed to do."""
         for path in outputs:
-            folders.remove(path)
+            files.remove_tree(path)
         before = self._guard.before()
         value = work()
         breaches = self._guard.after(before, outputs, may_edit, may_commit)

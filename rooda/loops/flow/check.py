@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import OK
 from rooda.loops.flow import topology as flow_topology
 from rooda.loops.flow.flow_labels import chain

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
 from rooda.base import files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import contract, flow_native, prompts
 from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, Files

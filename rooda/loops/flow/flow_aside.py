@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.git.repository import Repo
 from rooda.loops.flow.flow_labels import RUN_ID, run_folder
 
@@ -37,7 +37,7 @@ def put(repo: Repo, run: str, branch: str) -> None:
     """In one step; the work tree has the files as they were committed then, or none."""
     tip = tip_of(repo, branch)
     aside = Aside(run, tip, os.path.join(_top(repo), f"{run}-{tip}"))
-    folders.remove(aside.files)
+    files.remove_tree(aside.files)
     files.folder(os.path.dirname(aside.files))
     files.rename(os.path.join(repo.workspace, run_folder(run)), aside.files)
     repo.ask("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
@@ -46,10 +46,10 @@ def put(repo: Repo, run: str, branch: str) -> None:
 def bring_back(repo: Repo, aside: Aside) -> None:
     """On the run's branch. Cut off anywhere, it is done again."""
     place = os.path.join(repo.workspace, run_folder(aside.run))
-    folders.remove(place)
+    files.remove_tree(place)
     files.folder(os.path.dirname(place))
     files.rename(aside.files, place)
-    folders.remove(aside.root)
+    files.remove_tree(aside.root)
 
 
 def tip_of(repo: Repo, branch: str) -> str:

@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from rooda.base import files, folders
+from rooda.base import files
 
 
 class Entry(NamedTuple):
@@ -36,7 +36,7 @@ def put(path: str, old: Entry | None) -> None:
     """As it was. Whatever has the name now goes, and so does what stands in the place of a folder above."""
     if old == OTHER:
         return
-    folders.remove(path)
+    files.remove_tree(path)
     if old is None:
         return
     above = os.path.dirname(path)

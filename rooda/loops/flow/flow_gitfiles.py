@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.git.repository import Repo
 from rooda.loops.flow.flow_entry import Entry, entry, put
 
@@ -48,7 +48,7 @@ def put_index_back(repo: Repo, before: Kept) -> None:
     if before.listed is None or before.staged is None or _facts(_index(repo)) == _of(before.staged):
         return
     if os.path.isdir(_index(repo)):
-        folders.remove(_index(repo))
+        files.remove_tree(_index(repo))
     files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
     files.date(_index(repo), before.staged)
 

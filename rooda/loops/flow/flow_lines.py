@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import whole
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, error, warning

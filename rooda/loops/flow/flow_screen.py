@@ -4,9 +4,8 @@ import sys
 from typing import TextIO
 
 from rooda.base import clock
-from rooda.base.columns import cut, padded
-from rooda.base.loads import Json
-from rooda.base.text import whole
+from rooda.base.json import Json
+from rooda.base.text import cut, padded, whole
 from rooda.views.live import Live
 from rooda.views.screen import Look, Screen
 from rooda.views.window import size

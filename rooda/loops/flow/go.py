@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, code_of_signal
 from rooda.loops.flow import commits
 from rooda.loops.flow.artifacts import STEP, Files

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.git import command
 from rooda.git.repository import Position, Repo
 from rooda.loops.flow.model import Breach, listed
@@ -28,7 +28,7 @@ def point(repo: Repo, to: Position) -> None:
     if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
         return
     for folder in (repo.common, os.path.join(repo.common, "logs")):
-        folders.remove(os.path.join(folder, name))
+        files.remove_tree(os.path.join(folder, name))
     repo.must("update-ref", name, to.commit)
 
 
@@ -62,7 +62,7 @@ class Refs:
         """Put back, and said with what they were moved to: a commit that an agent made there can be found again."""
         for name in wanted.keys() - now.keys():  # what git can't read as a ref keeps it from making one
             if not any(other.startswith(f"{name}/") for other in now):
-                folders.remove(os.path.join(self._repo.common, name))
+                files.remove_tree(os.path.join(self._repo.common, name))
         rows = [f"update {name} {value}\n" for name, value in wanted.items() if not value.startswith(LINK)]
         done = self._update(rows)
         if done.code and len(rows) > 1:  # one that can't be put back does not keep the others from it

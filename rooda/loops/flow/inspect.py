@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.git.repository import Repo
 from rooda.loops.flow import artifacts as flow_artifacts

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.git.repository import Repo
 from rooda.loops.flow import repository

@@ -2,8 +2,8 @@
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.loops.flow import commits
 from rooda.loops.flow.commits import Logged

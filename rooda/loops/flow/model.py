@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.run.event_records import Emit
 
 NOT_ENTERED = -1

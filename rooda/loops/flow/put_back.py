@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.git.repository import Repo, listing
 from rooda.git.work_tree import adding
 
@@ -41,7 +41,7 @@ def _remove(repo: Repo, path: str) -> None:
         files.remove(place)
     else:
         repo.ask("clean", "-ffdxq", "--", path)
-    folders.remove_empty(os.path.dirname(place), repo.top)
+    files.remove_empty(os.path.dirname(place), repo.top)
 
 
 def _names(out: bytes) -> list[str]:

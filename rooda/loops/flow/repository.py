@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Sequence
 
-from rooda.base import clock, files, folders
+from rooda.base import clock, files
 from rooda.errors import Undecided, UsageProblem
 from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, around, position
@@ -52,7 +52,7 @@ def end_unfinished(repo: Repo) -> str:
         repo.ask(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
-        folders.remove(os.path.join(repo.folder, name))  # what git does not take for one it leaves there
+        files.remove_tree(os.path.join(repo.folder, name))  # what git does not take for one it leaves there
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, position
 from rooda.loops import launch, options

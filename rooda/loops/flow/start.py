@@ -8,7 +8,7 @@ import click
 
 from rooda.agents.records import Agent
 from rooda.base import files
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
 from rooda.git.repository import Repo, listing
 from rooda.loops import launch

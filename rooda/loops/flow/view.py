@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.flow.flow_lines import MAKERS as LINES
 from rooda.views.why import Maker, Reason, Seen, limits, stopped
 

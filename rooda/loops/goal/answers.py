@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rooda.base.loads import loads
+from rooda.base.json import loads
 
 # Possessive, and no end looked for from each beginning: an agent may print anything.
 _BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)

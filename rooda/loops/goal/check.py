@@ -6,7 +6,7 @@ import os
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads
 from rooda.errors import OK
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.goal_hook import INVALID, decide

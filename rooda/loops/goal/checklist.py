@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Interrupted
 from rooda.loops.goal import events, goal_precheck, goal_score, wording
 from rooda.loops.goal import goal as prompts

@@ -5,8 +5,8 @@ import shlex
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK, StateDamaged, Undecided
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.files import Place

@@ -5,7 +5,7 @@ import os
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import OK, Interrupted, Undecided, code_of_signal
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import goal_score, goal_shape_text, scoring, wish

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.agents.records import Agent, Call
 from rooda.base import clock, files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.loops.goal import checkpoints, fingerprints, foothold, goal_errors, goal_expect, goal_reply, wording
 from rooda.loops.goal.criteria import evidence_name
 from rooda.loops.goal.edit_counts import Watch, below, counted

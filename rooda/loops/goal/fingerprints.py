@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from rooda.base import files
-from rooda.base.loads import loads
+from rooda.base.json import loads
 from rooda.loops.goal.criteria import recipes, verifies
 from rooda.loops.goal.edit_counts import folders
 from rooda.loops.goal.world import Print

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rooda.base.json_inside import objects
-from rooda.base.loads import loads
+from rooda.base.json import loads, objects
 
 _FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()

@@ -1,8 +1,7 @@
 """The verdict box: 38 columns, padded and wrapped by display width."""
 
-from rooda.base.columns import padded, width
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import padded, visible, width
 
 INSIDE = 36
 MARKS = {"SHIP": "🟢", "MONITOR": "🟡", "RESEARCH": "🔴"}

@@ -3,7 +3,7 @@
 import sys
 from io import TextIOWrapper
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.goal.view import plain
 from rooda.views.lines import Line
 from rooda.views.screen import Look, Screen

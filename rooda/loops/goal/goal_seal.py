@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rooda.base import files
 from rooda.base.dirs import make_home
-from rooda.base.loads import loads
+from rooda.base.json import loads
 
 
 class Seal:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rooda.agents.outcome import in_words
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}

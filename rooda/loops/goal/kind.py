@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import StateDamaged
 from rooda.loops.goal.files import NAME, Place
 from rooda.processes import lock

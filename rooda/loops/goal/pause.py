@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import OK
 from rooda.loops.goal.commands import request
 from rooda.loops.goal.files import Place

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.agents import prices
 from rooda.agents.records import Agent
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import launch, options
 from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS

@@ -5,7 +5,7 @@ from functools import reduce
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.loops import launch
 from rooda.loops.goal import plan

@@ -1,7 +1,7 @@
 """`rooda goal run SPEC`: plan it, then work on it."""
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
 from rooda.loops import launch
 from rooda.loops.goal import files

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import OK, Interrupted, code_of_signal
 from rooda.loops.goal import goal_answer, goal_score, scoring, wording
 from rooda.loops.goal import plan as goal_plan

@@ -2,8 +2,8 @@
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.loops.goal import kind
 from rooda.settings.where import Where

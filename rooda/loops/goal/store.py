@@ -7,7 +7,7 @@ from typing import Any
 
 from rooda.base import files
 from rooda.base import json as base_json
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import StateDamaged
 from rooda.loops.goal.breakers import unclaimed
 from rooda.loops.goal.files import Place, ready, tidy

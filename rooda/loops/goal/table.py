@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from rooda.base.columns import columns
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import columns, visible
 from rooda.loops.goal import goal_types
 from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 

@@ -8,8 +8,8 @@ import tempfile
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
 from rooda.loops.goal import goal_expect
 from rooda.loops.goal.criteria import evidence_name

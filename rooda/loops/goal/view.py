@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.goal.goal_box import box
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, warning

@@ -4,7 +4,7 @@ import os
 import sys
 
 from rooda.base import files
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads
 from rooda.errors import UsageProblem
 from rooda.loops.goal import goal_prd, goal_score
 from rooda.loops.goal import plan as goal_plan

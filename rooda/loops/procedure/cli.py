@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.loops import options
 from rooda.loops.group import DASH_H, items

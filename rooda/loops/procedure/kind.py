@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rooda.base.loads import Json
-from rooda.base.text import seconds, timing_text, whole
+from rooda.base.json import Json
+from rooda.base.text import parse_seconds, timing_text, whole
 from rooda.errors import StateDamaged
 from rooda.loops.procedure import loop, rules, store
 from rooda.loops.procedure.store import Place
@@ -54,7 +54,7 @@ def _facts(place: Place) -> Json:
         return {"procedure_name": place.procedure, "status": "damaged", "problem": problem.why, "running": running}
     if state is None:
         return {"procedure_name": place.procedure, "status": "running", "running": True, "pid": pid} if running else {}
-    durations = map(seconds, state.elapsed_per_iteration)
+    durations = map(parse_seconds, state.elapsed_per_iteration)
     return {**state._asdict(), "running": running, "pid": pid, "timing": timing(durations)}
 
 
@@ -65,7 +65,7 @@ def lines(facts: Json) -> list[str]:
     if "iteration" not in facts:
         return [f"{name}: running (pid {facts['pid']})"]
     bound = f"/{facts['max_iterations']}" if facts["max_iterations"] else ""
-    spent = whole(sum(map(seconds, facts["elapsed_per_iteration"])))
+    spent = whole(sum(map(parse_seconds, facts["elapsed_per_iteration"])))
     rows = [f"{name}: {_word(facts)}, {facts['iteration']}{bound} iterations completed in {spent}"]
     rows.append(f"  failures in a row: {facts['consecutive_failures']}/{facts['failure_threshold']}")
     rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")

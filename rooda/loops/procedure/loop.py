@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
 from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base.text import seconds, tenths
+from rooda.base.text import parse_seconds, tenths
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Run
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
@@ -150,7 +150,7 @@ def failed(reply: Reply, gates: Gates) -> bool:
 
 
 def total_seconds(state: OodaState) -> float:
-    return sum(map(seconds, state.elapsed_per_iteration))
+    return sum(map(parse_seconds, state.elapsed_per_iteration))
 
 
 def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> IterationEnded:
@@ -188,5 +188,5 @@ def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float
         max_iterations=state.max_iterations,
         consecutive_failures=state.consecutive_failures,
         elapsed=round(total_seconds(start) + session, 3),
-        timing=timing(map(seconds, state.elapsed_per_iteration)),
+        timing=timing(map(parse_seconds, state.elapsed_per_iteration)),
     )

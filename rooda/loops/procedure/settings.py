@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import PHASES, Context, Fragment, Phase
 from rooda.settings.lookup import Found, Lookup

@@ -3,7 +3,7 @@
 import os
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.base.text import whole
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rooda.base import clock, files
 from rooda.base import json as base_json
 from rooda.base.dirs import make_home
-from rooda.base.text import seconds
+from rooda.base.text import parse_seconds
 from rooda.errors import StateDamaged
 from rooda.loops.procedure.loop import COMPLETED, RUNNING, STATUSES, OodaState
 from rooda.loops.store import Saved, Scope
@@ -155,7 +155,7 @@ def _checked(state: OodaState) -> OodaState:
         if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty one says as little as none
             raise base_json.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
-        if seconds(duration) < 0:
+        if parse_seconds(duration) < 0:
             raise base_json.Mismatch(f"elapsed_per_iteration: {duration!r} is less than nothing")
     return state
 

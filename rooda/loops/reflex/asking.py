@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex import contract
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.events import ReflexBreach

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
 from rooda.loops.options import Asked

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.processes.signals import Signals
 from rooda.run import questions
 from rooda.settings.lookup import Lookup

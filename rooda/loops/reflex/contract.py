@@ -5,8 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.json_inside import objects
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads, objects
 
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)

@@ -3,7 +3,7 @@
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Call
 from rooda.base import files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.errors import Interrupted, RoodaError
 from rooda.loops.reflex import drafting
 from rooda.loops.reflex.drafting import Drafted

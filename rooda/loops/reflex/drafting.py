@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json, loads
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
+from rooda.base.json import Json, loads
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import halves, no_twins

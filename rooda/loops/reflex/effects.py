@@ -7,7 +7,7 @@ from rooda.agents.outcome import in_words
 from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Reply
 from rooda.base import files
-from rooda.base.shipped import shipped
+from rooda.base.dirs import shipped
 from rooda.errors import Interrupted
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history, reflex_effects

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from rooda.base import clock, files, folders
+from rooda.base import clock, files
 from rooda.base import json as base_json
 from rooda.base.dirs import make_home
-from rooda.base.loads import Json, loads
+from rooda.base.json import Json, loads
 from rooda.loops.reflex import history as reflex_history
 from rooda.loops.reflex.reflex_names import is_alias
 from rooda.loops.reflex.reflex_sections import hashes
@@ -191,7 +191,7 @@ class Alone:
 
 
 def write_json(path: str, value: Json) -> None:
-    folders.make_way(path)
+    files.make_way(path)
     files.replace(path, _json(value))
 
 

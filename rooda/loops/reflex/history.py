@@ -6,7 +6,7 @@ An event's payload holds everything that it changed, except the artifact's text:
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Standing, follows
 from rooda.loops.reflex.state import (
     CRITIQUE,

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.loops.reflex import files
 from rooda.loops.reflex.places import meant, none_active, without_history

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex import contract, scoring
 from rooda.loops.reflex import prompts as inputs
 from rooda.loops.reflex.asking import asked, json_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.git.retention import POINTER
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place

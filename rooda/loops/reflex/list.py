@@ -4,8 +4,8 @@ import json
 
 import click
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.loops.reflex import files
 from rooda.loops.reflex.files import Place

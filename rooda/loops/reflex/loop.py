@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Interrupted
 from rooda.loops.kernel import Run

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import launch
 from rooda.loops.options import Asked

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex.events import ReflexBlock
 from rooda.loops.reflex.scoring import hundredths
 from rooda.loops.reflex.state import State

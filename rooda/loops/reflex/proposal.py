@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import click
 
-from rooda.base.visible import visible
+from rooda.base.text import visible
 from rooda.errors import Undecided, UsageProblem
 from rooda.loops.reflex.drafting import Drafted, parsed
 from rooda.loops.reflex.rules import LEVELS, Criteria

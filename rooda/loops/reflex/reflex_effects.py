@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rooda.base import files, folders
+from rooda.base import files
 from rooda.processes import regex as patterns
 from rooda.run.records import Command, Ran
 
@@ -33,7 +33,7 @@ class Guarded:
         """Put it back; True if that was necessary."""
         if self.intact():
             return False
-        folders.make_way(self.path)
+        files.make_way(self.path)
         if self.bytes is None:
             files.remove(self.path)
         else:

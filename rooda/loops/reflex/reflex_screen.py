@@ -3,7 +3,7 @@
 import sys
 
 from rooda.base import clock
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.views.live import Live
 from rooda.views.screen import Look, Screen
 

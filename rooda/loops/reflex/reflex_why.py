@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex.view import one_line
 from rooda.views.why import Maker, Reason, Seen, limits, stopped
 

@@ -2,7 +2,7 @@
 
 import click
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import RoodaError, Undecided
 from rooda.loops import launch, options
 from rooda.loops.options import Asked

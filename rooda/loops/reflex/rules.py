@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 WEIGHTS = {"fail": 2, "warn": 1, "info": 0}  # severity: weight where none is given
 LEVELS = ("A", "B")

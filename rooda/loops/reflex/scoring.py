@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from rooda.base.loads import Json
+from rooda.base.json import Json
 
 STALE, STALLED = Fraction("0.02"), 2  # a smaller gain counts as none; so many of them end the loop
 COMPLETED, STOPPED, FAILED = "completed", "stopped", "failed"

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rooda.base import json
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.loops.reflex.rules import LEVELS, active, is_number
 from rooda.loops.reflex.scoring import COMPLETED, FAILED, STATUS_OF, STOPPED, SWITCH
 

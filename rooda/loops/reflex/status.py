@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.base import files
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.errors import OK
 from rooda.loops.group import items, place_of_tab
 from rooda.loops.reflex import files as reflex_files

@@ -7,8 +7,8 @@ name tells whether it counts, so that an interrupted phase is repeated with the 
 import os
 from typing import Any
 
-from rooda.base import clock, files, folders
-from rooda.base.loads import Json
+from rooda.base import clock, files
+from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history as reflex_history
@@ -87,7 +87,7 @@ class ReflexStore:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
-            folders.make_way(place.artifact)
+            files.make_way(place.artifact)
             files.rename(waiting, place.artifact, settled=False)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
@@ -148,7 +148,7 @@ def tidy(place: Place, state: State | None) -> None:
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
         if name == mark:
-            folders.make_way(place.artifact)
+            files.make_way(place.artifact)
             files.rename(path, place.artifact)
         else:
             files.remove(path)
@@ -181,11 +181,11 @@ def removed(place: Place) -> list[str]:
             return []
         tidy(place, None)
         for path in (place.artifact, place.run, place.history):
-            folders.make_way(path)
+            files.make_way(path)
             files.remove(path)
         left = sorted(os.listdir(place.folder))
         if not left:
-            folders.prune(place.folder)
+            files.prune(place.folder)
     return left
 
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import Cause
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import scoring

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.base.loads import Json
+from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex.files import Place

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from rooda.base.loads import Json
-from rooda.base.visible import visible
+from rooda.base.json import Json
+from rooda.base.text import visible
 from rooda.views.lines import Line, warning
 
 LONGEST = 300  # characters of a plan, of a fix
