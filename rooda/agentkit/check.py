@@ -10,7 +10,7 @@ from rooda.agents.reader import PROGRAMS, of_program
 from rooda.base import clock, files
 from rooda.base.json import Json
 from rooda.errors import RoodaError
-from rooda.processes import ending, ourselves, supervise, table
+from rooda.processes import detach, ending, supervise, table
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Done, Spec, Tick
 from rooda.run import folder, journal
@@ -55,7 +55,7 @@ class Bench:
                 ending.signal_all((pids.pop(),), signal.SIGTERM)
 
         spec = Spec(
-            argv=[*ourselves.command(), "-C", self.work, "check", "-n", "1"],
+            argv=[*detach.command(), "-C", self.work, "check", "-n", "1"],
             cwd=self.work,
             env=self._environment(),
             output=os.path.join(self._folder, "rooda.out"),
@@ -70,7 +70,7 @@ class Bench:
         """Start the server; how the CLI is pointed at it."""
         script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
         files.write(script, json.dumps(scenario).encode())
-        argv = [*ourselves.command("rooda.modelserver"), script, "--for", self._name, "--told", told]
+        argv = [*detach.command("rooda.modelserver"), script, "--for", self._name, "--told", told]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
         self.server = supervise.begin(Spec(argv, self._folder, self._environment(), output))

@@ -13,7 +13,7 @@ from rooda.agents.patience import free_at
 from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
 from rooda.base.json import Json
-from rooda.processes import identity
+from rooda.processes import table
 
 
 def reset_in(text: str) -> float | None:
@@ -32,13 +32,13 @@ class Limit(NamedTuple):
 
     def free_at(self) -> float:
         """When the account may be used again, by the clock as it is now; 0: at once."""
-        waited = clock.uptime() - self.uptime if self.boot == identity.boot() else None
+        waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
         return free_at(self.until, self.noted, clock.now(), waited)
 
 
 def limit(until: float) -> Limit:
     """One that was met just now."""
-    return Limit(until, clock.now(), clock.uptime(), identity.boot())
+    return Limit(until, clock.now(), clock.uptime(), table.boot())
 
 
 def account(agent: Agent) -> str:

@@ -12,7 +12,7 @@ from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError
 from rooda.loops import registry
 from rooda.loops.overview import name_of
 from rooda.loops.registry import Loop
-from rooda.processes import capture, lock, ourselves
+from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER
 from rooda.processes.signals import Haste
 from rooda.run import history, orders, origin, workspaces
@@ -86,7 +86,7 @@ def _goes_on(each: CutOff, haste: Haste) -> int:
         raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
     env = {key: value for key, value in os.environ.items() if key not in MANAGER}
-    done = capture.capture([*ourselves.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    done = capture.capture([*detach.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
     if done.code == OK:
         click.echo(f"Resumed {who}")

@@ -11,7 +11,7 @@ from rooda.cli import service_text
 from rooda.cli.service_text import LABEL, Facts
 from rooda.errors import OK, RoodaError, Undecided
 from rooda.loops.group import DASH_H
-from rooda.processes import capture, ourselves
+from rooda.processes import capture, detach
 
 UNIT = "rooda.service"
 PLACES = (
@@ -95,7 +95,7 @@ def status() -> int:
 def _manager() -> Manager:
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
     log = os.path.join(_home(), "Library", "Logs", "rooda.log")
-    command = (*ourselves.command(), "resume", "--all", "--wait")
+    command = (*detach.command(), "resume", "--all", "--wait")
     settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
     facts = Facts(command, _variables(), os.path.abspath(settings), log)
     if sys.platform == "darwin":

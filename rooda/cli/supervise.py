@@ -3,7 +3,7 @@
 from rooda.base.json import Json
 from rooda.cli.resume_all import CutOff, resume_all
 from rooda.loops import registry
-from rooda.processes import guardian, identity, linux, lock, signals
+from rooda.processes import guardian, linux, lock, signals, table
 from rooda.processes.signals import Signals
 from rooda.processes.systemd import herald
 from rooda.settings.where import Where
@@ -20,7 +20,7 @@ def supervised(here: Where) -> int:
         code, going = resume_all(here)
         owners = [(each.loop.name, _owner(each)) for each in going]
         manager.say(READY=1, STATUS=f"loops: {_names(owners)}" if owners else "nothing was cut off")
-        while owners := [each for each in owners if identity.is_alive(each[1])]:
+        while owners := [each for each in owners if table.is_alive(each[1])]:
             if heard.count > told:
                 told = heard.count
                 manager.say(STOPPING=1, STATUS=f"ending {_names(owners)}")

@@ -9,7 +9,7 @@ from rooda.base.dirs import make_home
 from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.loops.options import Asked
-from rooda.processes import identity, lock, survivors
+from rooda.processes import ledger, lock, table
 from rooda.run import folder, history, orders
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
@@ -98,14 +98,14 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
 
     One that began a moment ago has not written its name into the lock yet; there may be a dead one's.
     """
-    if not lock.owner(path) or not lock.await_free(path, unless=lambda: identity.is_alive(lock.owner(path))):
+    if not lock.owner(path) or not lock.await_free(path, unless=lambda: table.is_alive(lock.owner(path))):
         return None
     return lock.take(path)
 
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
     """Nobody of an earlier run may go on beside this one."""
-    found = survivors.end(held.before, folder.is_id)
+    found = ledger.end_survivors(held.before, folder.is_id)
     if found is None:
         return
     who = ", ".join(found.commands) or "its agent"

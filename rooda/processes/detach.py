@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 
 from rooda.base import files
@@ -79,3 +80,11 @@ def reached(workspace: str) -> list[str]:
         return []
     there = shlex.quote(workspace)
     return [f"Watch it: rooda status -C {there}", f"End it: rooda stop -C {there}"]
+
+
+# rooda once more, as a process of its own.
+
+
+def command(module: str = "rooda") -> list[str]:
+    """Its first words. `-P`: the folder that it begins in is somebody's project, whose modules are none of ours."""
+    return [sys.executable, "-P", "-m", module]

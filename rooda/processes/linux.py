@@ -1,5 +1,6 @@
 """What the kernel does for a parent: orphans come to it, its death is told to its child. Linux; elsewhere nothing."""
 
+import gc
 import sys
 
 from rooda.base import files
@@ -55,3 +56,16 @@ def libc(function: str, *arguments: int) -> int | None:
         return int(getattr(ctypes.CDLL(None), function)(*arguments))
     except (ImportError, OSError, AttributeError):
         return None
+
+
+# What the loop holds while an agent works: as little as possible, for as long as that takes.
+_M_MMAP_THRESHOLD = -3
+_LARGE = 1 << 20
+
+
+def settle_memory() -> None:
+    """What is loaded now stays; what the loop makes is looked through again, and large blocks go back when freed."""
+    gc.freeze()
+    gc.enable()
+    if sys.platform.startswith("linux"):
+        libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt

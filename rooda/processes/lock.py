@@ -8,7 +8,7 @@ from typing import Any
 
 from rooda.base import clock, files
 from rooda.base.json import loads
-from rooda.processes import guardian, identity
+from rooda.processes import guardian, table
 
 TRIES = 5  # a status query holds the lock for a moment
 
@@ -129,4 +129,4 @@ def owner(path: str) -> dict[str, Any]:
 
 
 def _about_us() -> dict[str, Any]:
-    return {**identity.of(guardian.visible_pid()), "started_at": clock.rfc3339(clock.now())}
+    return {**table.identity_of(guardian.visible_pid()), "started_at": clock.rfc3339(clock.now())}

@@ -263,10 +263,10 @@ def go_on(facts: dict[str, object]) -> bool:
 
 
 def _send(facts: dict[str, object], *numbers: int) -> bool:
-    from rooda.processes import identity
+    from rooda.processes import table
 
     pid = facts.get("pid")
-    if not isinstance(pid, int) or not identity.is_alive(facts):
+    if not isinstance(pid, int) or not table.is_alive(facts):
         return False
     try:
         for number in numbers:

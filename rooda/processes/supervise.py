@@ -2,14 +2,92 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.processes import ending, guardian, table
-from rooda.processes.fence import Fence
 from rooda.processes.signals import Ears
-from rooda.processes.spawn import spawn
+
+# The limits of one process: wall time, idle time, a cap on its output, and a last word that is no exit.
+LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
+BUSY = 0.02  # share of a processor that counts as work
+LEAST = 0.05  # seconds of it; below that a short look tells nothing
+CAP_LOOK = 1.0  # seconds between looks at a capped file
+
+
+class Fence:
+    """Asked by the wait: which limit has passed, and when to ask again. Without limits it never asks to be woken."""
+
+    def __init__(
+        self,
+        output: str,
+        timeout: float,
+        idle: float,
+        cap: int,
+        exit_grace: float,
+        finished: Callable[[], bool] | None,
+    ) -> None:
+        self._output, self._idle, self._cap = output, idle, cap
+        self._finished, self._exit_grace = finished, exit_grace if finished else 0.0
+        now = clock.monotonic()
+        self._end = now + timeout if timeout else None
+        self._grown = self._worked = self._looked = now
+        self._size, self._cpu, self._dropped = 0, 0.0, 0
+        self.slept = 0.0
+
+    def due(self) -> tuple[str, float | None]:
+        """The limit that has passed, if any, and how long to wait before asking again."""
+        now = clock.monotonic()
+        if self._end is not None and now >= self._end:
+            return "timeout", None
+        looks = [look for look in (self._idle / LOOKS, self._exit_grace, self._cap and CAP_LOOK) if look]
+        if looks:
+            self._look(now)
+            if self._idle and now - max(self._grown, self._worked) >= self._idle:
+                return "idle", None
+            if self._exit_grace and now - self._grown >= self._exit_grace and self._finished and self._finished():
+                return "finished", None
+        if self._end is not None:
+            looks.append(self._end - now)
+        return "", min(looks, default=None)
+
+    def shift(self, seconds: float) -> None:
+        """Time that did not count: we were suspended."""
+        self.slept += seconds
+        self._end = None if self._end is None else self._end + seconds
+        self._grown += seconds
+        self._worked += seconds
+        self._looked += seconds
+
+    def size(self) -> int:
+        """Bytes written so far, dropped ones included."""
+        try:
+            return os.stat(self._output).st_size + self._dropped
+        except OSError:
+            return self._dropped
+
+    def _look(self, now: float) -> None:
+        """Has it written, has it computed?"""
+        size = self.size()
+        if size != self._size:
+            self._size, self._grown = size, now
+            self._drop()
+        if self._idle:
+            cpu = table.cpu_seconds(table.descendants(os.getpid(), ending.spared))  # a hook's work is not its own
+            passed = max(now - self._looked, 0.01)
+            if cpu - self._cpu > max(BUSY * passed, min(LEAST, passed / 20)):
+                self._worked = now
+            self._cpu = cpu
+        self._looked = now
+
+    def _drop(self) -> None:
+        """Over the cap the file starts anew: the end of an output says more than its beginning."""
+        if self._cap and self._size - self._dropped > self._cap:
+            self._dropped = self._size
+            files.empty(self._output)
+
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
@@ -261,3 +339,51 @@ def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
 
     ending.end_all(living, grace, signals.wait, lambda: signals.count > 1)
     return len(ended)
+
+
+# Makes a process in a session of its own: straight from the kernel where that can be had, else by `subprocess`.
+_LINUX = sys.platform.startswith("linux")
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and thus by whatever it starts
+_guarded = False  # what we were given open stays with us
+
+
+def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, output: int, errors: int) -> int:
+    """Its pid. OSError or ValueError if it can't be started."""
+    if _LINUX and os.environ.get("PATH") == env.get("PATH") and _is_here(cwd):
+        return _at_once(argv, env, (stdin, output, errors))
+    import subprocess
+
+    child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True)
+    child.returncode = 0  # for subprocess it has ended: it is buried by whoever waits for it
+    return child.pid
+
+
+def _is_here(cwd: str) -> bool:
+    try:
+        return os.getcwd() == cwd
+    except OSError:  # it has been deleted
+        return False
+
+
+def _at_once(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
+    """Without loading subprocess, and a little quicker; an `exec` that fails is told as by it."""
+    _keep_what_was_inherited()
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
+    try:
+        return os.posix_spawnp(argv[0], [*argv], env, file_actions=actions, setsid=True, setsigdef=_IGNORED)
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror, argv[0]) from None
+
+
+def _keep_what_was_inherited() -> None:
+    """Files that whoever started us had left open are no business of an agent's."""
+    global _guarded  # noqa: PLW0603 - one per process, like the process itself
+    if _guarded:
+        return
+    for name in os.listdir("/proc/self/fd"):
+        if (descriptor := int(name)) > 2:
+            try:
+                os.set_inheritable(descriptor, False)
+            except OSError:  # the one that the list was read from
+                pass
+    _guarded = True

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rooda.agents.records import Agent, Usage
 from rooda.base import clock, json
 from rooda.base.json import Json, loads
-from rooda.processes import identity
+from rooda.processes import table
 from rooda.run import folder as run_folder
 from rooda.run.journal import NAME
 from rooda.run.setup import Budget
@@ -147,7 +147,7 @@ class SessionLog(SessionState):
     def elapsed(self, alive: bool) -> float:
         """Seconds from its first event to its last; of a live one the age of its process, however the clock is set."""
         pid = self.run.rpartition("-")[2]
-        age = identity.age(int(pid)) if alive and pid.isdecimal() else None
+        age = table.age(int(pid)) if alive and pid.isdecimal() else None
         if age is not None:
             return age
         first = seconds_of(self.first.get("ts", ""))

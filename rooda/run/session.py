@@ -12,7 +12,7 @@ from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files, secrets
 from rooda.base.json import Json
 from rooda.errors import TERMINATED, Interrupted
-from rooda.processes import detach, linux, memory, supervise
+from rooda.processes import detach, linux, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
@@ -70,7 +70,7 @@ class Session:
         tick: Tick | None,
         held: Lock | None,
     ) -> None:
-        memory.settle()
+        linux.settle_memory()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
         detach.begun(folder.run, folder.ready, workspace)

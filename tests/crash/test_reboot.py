@@ -19,7 +19,7 @@ import pytest
 from kit.four import Four
 from kit.limits import limited, paid, resting
 from kit.workspace import alive, until
-from rooda.processes import identity
+from rooda.processes import table
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 OTHER_BOOT = "00000000-0000-4000-8000-000000000000"
@@ -51,7 +51,7 @@ def rebooted(four: Four, stranger: "subprocess.Popen[str]") -> int:
     """Every file that names this boot names another one, and the stranger; how many there were."""
     changed = 0
     for path in Path(four.ws.root).rglob("*"):
-        if path.suffix in (".lock", ".json") and path.is_file() and identity.boot() in path.read_text(errors="replace"):
+        if path.suffix in (".lock", ".json") and path.is_file() and table.boot() in path.read_text(errors="replace"):
             path.write_text(json.dumps(_of_another_boot(json.loads(path.read_text()), stranger.pid)))
             changed += 1
     return changed
@@ -62,7 +62,7 @@ def _of_another_boot(value: Any, pid: int) -> Any:
         return [_of_another_boot(each, pid) for each in value]
     if not isinstance(value, dict):
         return value
-    known = {"boot": OTHER_BOOT, "pid": pid, "start": identity.start_of(pid)}
+    known = {"boot": OTHER_BOOT, "pid": pid, "start": table.start_of(pid)}
     return {key: known.get(key, _of_another_boot(inner, pid)) for key, inner in value.items()}
 
 

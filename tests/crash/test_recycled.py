@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.workspace import Workspace, alive, until
-from rooda.processes import identity, survivors
+from rooda.processes import ledger as processes_ledger
+from rooda.processes import table
 from rooda.run.folder import is_id
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -37,11 +38,11 @@ def stranger() -> Iterator["subprocess.Popen[bytes]"]:
 
 def ledger(pid: object, **changed: object) -> dict[str, Any]:
     """What a run leaves that was killed while this process was its agent."""
-    start = identity.start_of(pid) if isinstance(pid, int) else None
+    start = table.start_of(pid) if isinstance(pid, int) else None
     return {
         "pid": 1,
         "start": 1,
-        "boot": changed.pop("boot", identity.boot()),
+        "boot": changed.pop("boot", table.boot()),
         "run": changed.pop("run", RUN),
         "calls": [{"pid": pid, "start": start, "command": "agent", **changed}],
     }
@@ -102,9 +103,9 @@ def test_a_number_that_leads_a_foreign_session_is_no_proof(ws: Workspace) -> Non
         "null",
         "[]",
         '"text"',
-        json.dumps({"run": RUN, "boot": identity.boot(), "calls": {}}),
-        json.dumps({"run": "\ud800", "boot": identity.boot(), "calls": []}),
-        json.dumps({"run": 5, "boot": identity.boot(), "calls": []}),
+        json.dumps({"run": RUN, "boot": table.boot(), "calls": {}}),
+        json.dumps({"run": "\ud800", "boot": table.boot(), "calls": []}),
+        json.dumps({"run": 5, "boot": table.boot(), "calls": []}),
         json.dumps({"run": [RUN], "boot": [], "calls": [[], 1, None, {"pid": True}, {"pid": -1}, {"pid": 0}, {}]}),
         json.dumps(ledger(10**30, start=1)),
         json.dumps(ledger("1", start=1)),
@@ -122,14 +123,14 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 anything = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
 pids = anything | st.sampled_from([-1, 0, 1, os.getpid(), os.getppid()])
 call = st.fixed_dictionaries({}, optional={"pid": pids, "start": anything, "command": anything})
-runs, boots = anything | st.just(OTHER), anything | st.just(identity.boot())
+runs, boots = anything | st.just(OTHER), anything | st.just(table.boot())
 
 
 @settings(max_examples=40, deadline=None)
 @given(calls=st.lists(call) | anything, run=runs, boot=boots)
 def test_a_ledger_of_any_shape_finds_nobody(calls: object, run: object, boot: object) -> None:
     """No ledger that is not a true one names anybody."""
-    assert survivors.end({"run": run, "calls": calls, "boot": boot}, is_id) is None
+    assert processes_ledger.end_survivors({"run": run, "calls": calls, "boot": boot}, is_id) is None
 
 
 def test_our_own_callers_are_spared(ws: Workspace) -> None:
@@ -143,7 +144,7 @@ def test_our_own_callers_are_spared(ws: Workspace) -> None:
         "open('.rooda/state/build.lock', 'w').write(json.dumps(facts));"
         "sys.exit(subprocess.call([sys.executable, '-m', 'rooda', 'build', '-n', '1']) + 40)"
     )
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(identity.__file__))))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(table.__file__))))
     argv, env = [sys.executable, "-c", script], ws.env | {"ROODA_RUN": here, "PYTHONPATH": root}
     ran = subprocess.run(argv, cwd=ws.path, env=env, capture_output=True, text=True)
     assert ran.returncode == 40, ran.stderr

@@ -16,7 +16,8 @@ from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect_history, status
 from rooda.loops.reflex import list as listing
 from rooda.loops.reflex.store import opened
-from rooda.processes import lock, survivors
+from rooda.processes import ledger as processes_ledger
+from rooda.processes import lock
 from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
@@ -173,7 +174,7 @@ def ledger(data: bytes) -> None:
     """A lock file with its ledger. Nobody is ended here: only what it says is understood."""
     found = lock.owner(put("build.lock", data))
     calls = found.get("calls")
-    noted = survivors._noted(calls if isinstance(calls, list) else [])
+    noted = processes_ledger._noted(calls if isinstance(calls, list) else [])
     assert all(type(pid) is int and pid > 1 for pid in noted)
     assert is_id(str(found.get("run"))) in (True, False)
 
