@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.agents import command, preflight, stuck
+from rooda.agents.command import without
 from rooda.agents.context import Ground
-from rooda.agents.environment import without
 from rooda.agents.outcome import CONTEXT
 from rooda.agents.reader import reader
 from rooda.agents.records import Call, Reply

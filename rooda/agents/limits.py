@@ -8,8 +8,7 @@ import os
 from typing import NamedTuple
 
 from rooda.agents import preflight
-from rooda.agents.backoff import reset_at
-from rooda.agents.patience import free_at
+from rooda.agents.backoff import free_at, reset_at
 from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
 from rooda.base.json import Json

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from rooda.agents import command, environment
+from rooda.agents import command
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent, Prompt
 from rooda.base import files
@@ -124,4 +124,4 @@ def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
 
 def environ(agent: Agent) -> dict[str, str]:
     """The environment that the agent will have, without rooda's marks."""
-    return {**environment.without(environment.inherited(), agent.env_deny), **agent.env}
+    return {**command.without(command.inherited(), agent.env_deny), **agent.env}

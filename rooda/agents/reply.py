@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rooda.agents import promise
-from rooda.agents.environment import inherited
+from rooda.agents.command import inherited
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
 from rooda.base import files

@@ -5,8 +5,8 @@ from math import inf
 from typing import NamedTuple
 
 from rooda.agents import limits
+from rooda.agents.backoff import until_reset
 from rooda.agents.outcome import USAGE_LIMIT
-from rooda.agents.patience import until_reset
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached

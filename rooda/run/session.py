@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooda.agents import call as agents_call
-from rooda.agents import environment
+from rooda.agents import command
 from rooda.agents.context import Ground
 from rooda.agents.outcome import USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Prompt, Reply
@@ -85,7 +85,7 @@ class Session:
         marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
         if tenant.loop == "ooda":
             marks["ROODA_PROCEDURE"] = tenant.name
-        self.ground = Ground(workspace, {**environment.inherited(), **marks}, folder, signals, tick, marked)
+        self.ground = Ground(workspace, {**command.inherited(), **marks}, folder, signals, tick, marked)
         self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
         self._journal = Journal(folder, loop=tenant.loop, **named)
         self._events = Events(self._journal, self._at_the_end)

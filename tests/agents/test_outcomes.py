@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rooda.world.agents import readers
 
 from rooda.agents import backoff, stuck, transcript
 from rooda.agents.outcome import judge
 from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
-from rooda.world.agents import readers
 
 GOLDEN = Path(__file__).parent / "golden"
 OUTPUT = {"qwen": "claude"}  # a CLI that prints another's records

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rooda.agents.backoff import backoff
 from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
-from rooda.agents.patience import backoff
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files
 from rooda.errors import Interrupted

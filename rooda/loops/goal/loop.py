@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from rooda.agents.patience import until_reset
+from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
 from rooda.loops.goal import answers
 from rooda.loops.goal.answers import Claim

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from rooda.agents.patience import until_reset
+from rooda.agents.backoff import until_reset
 from rooda.errors import Interrupted, RoodaError, Undecided
 from rooda.loops.goal import goal as prompts
 from rooda.loops.goal import goal_answer, goal_score, scoring, wording

@@ -3,8 +3,8 @@
 from functools import partial
 from typing import NamedTuple
 
+from rooda.agents.backoff import backoff
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
-from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import parse_seconds, tenths
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal

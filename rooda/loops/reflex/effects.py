@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from rooda.agents.backoff import backoff
 from rooda.agents.outcome import in_words
-from rooda.agents.patience import backoff
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.dirs import shipped
