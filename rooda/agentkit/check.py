@@ -13,7 +13,7 @@ from rooda.errors import RoodaError
 from rooda.processes import detach, ending, supervise, table
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Done, Spec, Tick
-from rooda.run import folder, journal
+from rooda.run import events, folder
 
 PATIENCE = 120.0  # seconds for one run
 READY = 15.0  # seconds for the server
@@ -110,7 +110,7 @@ class Bench:
         """The last event of this name; {} if there is none."""
         found: Json = {}
         for folder in self._runs():
-            for line in files.lines(os.path.join(folder, journal.NAME), 1 << 24, 1 << 20):
+            for line in files.lines(os.path.join(folder, events.NAME), 1 << 24, 1 << 20):
                 record = json.loads(line)
                 found = record if record["event"] == name else found
         return found

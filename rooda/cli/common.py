@@ -21,7 +21,7 @@ def loop_of(here: Where, word: str) -> str:
     """The loop that a person means: by its name, or by that of one of its runs in `.rooda/runs`."""
     name = a_name(word)
     is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
-    return folder.named(name) if is_run else name
+    return folder.loop_of(name) if is_run else name
 
 
 def kind_of(here: Where, name: str) -> str:
@@ -62,7 +62,7 @@ def say_above(workspace: str) -> None:
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*registry.known(here.workspace), *registry.resumable(here.workspace))]
     runs = _runs(here)
-    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(folder.named, runs), *runs]))
+    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(folder.loop_of, runs), *runs]))
 
 
 def _runs(here: Where) -> list[str]:
@@ -80,7 +80,7 @@ def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["
     """Offer the loops that have left something here, of any kind; runs too, once the first digit is typed."""
     here = place_of_tab(ctx)
     runs = _runs(here)
-    loops = dict.fromkeys(map(folder.named, runs), "a loop")
+    loops = dict.fromkeys(map(folder.loop_of, runs), "a loop")
     for loop in (*registry.known(here.workspace), *registry.resumable(here.workspace)):
         loops[loop.name] = _noun(loop)
     return items(sorted(loops.items()) + [(run, "a run") for run in runs if incomplete[:1].isdigit()], incomplete)

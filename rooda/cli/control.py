@@ -7,7 +7,7 @@ from rooda.cli.running import done_to, named, one_running, ordered, tab_running
 from rooda.errors import FAILED, OK
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
-from rooda.run import folder, orders
+from rooda.run import folder
 from rooda.settings.where import where
 
 PATIENCE = 100  # looks
@@ -22,7 +22,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
 
     A service that the agent talks to may not wait that long: for a long pause take `rooda stop` and `rooda resume`.
     """
-    return _signal(ctx, name, "pause", signals.suspend, orders.PAUSE, "Paused", "Go on with: rooda continue")
+    return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Go on with: rooda continue")
 
 
 @click.command("continue", short_help="Let a paused loop go on.")
@@ -37,7 +37,7 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     """Has a person ordered it to pause? Does it stand still, by that or by Ctrl+Z?"""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
-    ordered = isinstance(run, str) and orders.of(folder.folder_of(workspace, run)).get("order") == orders.PAUSE
+    ordered = isinstance(run, str) and folder.order_of(folder.folder_of(workspace, run)).get("order") == folder.PAUSE
     return ordered, table.is_stopped(pid)
 
 

@@ -10,8 +10,8 @@ from rooda.base.json import Json
 from rooda.base.text import visible_lines
 from rooda.cli.keys import keys
 from rooda.run import folder as run_folder
+from rooda.run.events import NAME
 from rooda.run.history import following
-from rooda.run.journal import NAME
 from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import CUT_OFF
@@ -31,7 +31,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 
 def say_cut_off(folder: str) -> None:
     """Of a run whose log has no end, and that nobody can go on with but a resume."""
-    name = run_folder.named(os.path.basename(folder))
+    name = run_folder.loop_of(os.path.basename(folder))
     click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
 
 

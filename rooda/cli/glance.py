@@ -3,7 +3,7 @@
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import whole
-from rooda.run import orders
+from rooda.run import folder as run_folder
 from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
@@ -35,8 +35,8 @@ def line(row: Row) -> list[str]:
 
 
 def _ordered(folder: str) -> list[str]:
-    order = orders.of(folder)
-    if order.get("order") != orders.STOP:
+    order = run_folder.order_of(folder)
+    if order.get("order") != run_folder.STOP:
         return []
     why = " ".join(order["reason"].split())
     return [f"  stopped by a person at {order['at']}{f': {why}' if why else ''}"]

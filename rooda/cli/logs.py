@@ -16,8 +16,9 @@ from rooda.cli.keys import keys
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.processes import lock
+from rooda.run import events as run_events
 from rooda.run import folder as run_folder
-from rooda.run import history, journal
+from rooda.run import history
 from rooda.settings.where import where
 from rooda.views.lines import LEVELS
 
@@ -64,8 +65,8 @@ def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: 
 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
     """The newest session of the run that made this iteration; `alone`: only this one. UsageProblem if none did."""
-    name = run_folder.named(os.path.basename(folder))
-    newest = history.SessionLog(os.path.join(folder, journal.NAME)).look()
+    name = run_folder.loop_of(os.path.basename(folder))
+    newest = history.SessionLog(os.path.join(folder, run_events.NAME)).look()
     last = 0
     for session in [newest] if alone else reversed(history.sessions(workspace, name, newest.loop)):
         if iteration in session.made:
@@ -135,4 +136,4 @@ def _transcript(output: str, path: str) -> Iterator[str]:
 
 def events(folder: str) -> list[Json]:
     """The events; a torn last line is left out."""
-    return list(history.records(os.path.join(folder, journal.NAME)))
+    return list(history.records(os.path.join(folder, run_events.NAME)))

@@ -15,8 +15,8 @@ from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER
 from rooda.processes.signals import Haste
-from rooda.run import history, orders, origin, workspaces
-from rooda.run.cut_off import cut_off
+from rooda.run import folder, history, workspaces
+from rooda.run.ended import cut_off
 from rooda.settings.where import Where
 
 PATIENCE = 120.0  # seconds in which a run must have begun
@@ -75,9 +75,9 @@ def damaged(workspace: str, kind: str) -> list[str]:
 
 def _is_cut_off(session: history.SessionLog) -> bool:
     """True if a user or a service may go on with it; a run inside another one belongs to that one."""
-    if not session.first or origin.of(session.folder).get("inside"):
+    if not session.first or folder.origin_of(session.folder).get("inside"):
         return False
-    return cut_off(session.ended, session.asked, orders.of(session.folder).get("order", ""))
+    return cut_off(session.ended, session.asked, folder.order_of(session.folder).get("order", ""))
 
 
 def _goes_on(each: CutOff, haste: Haste) -> int:

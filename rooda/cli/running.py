@@ -12,7 +12,6 @@ from rooda.loops.group import items, place_of_tab
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder
-from rooda.run import orders
 from rooda.settings.where import Where
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
         run = lock.owner(loop.lock).get("run")
         if isinstance(run, str) and run_folder.is_id(run):
             folder = run_folder.folder_of(workspace, run)
-            orders.leave(folder, word, reason) if word else orders.take_back(folder)
+            run_folder.leave_order(folder, word, reason) if word else run_folder.take_back_order(folder)
             return
         if not lock.is_held(loop.lock):
             return

@@ -7,7 +7,7 @@ from rooda.errors import FAILED, OK
 from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
-from rooda.run import orders
+from rooda.run import folder
 from rooda.settings.where import where
 
 PATIENCE = 15.0  # seconds
@@ -25,14 +25,14 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
     """
     here = where(ctx)
     loop = one_running(here, name)
-    return end(here.workspace, loop, now, orders.readable(reason).strip()) if loop else OK
+    return end(here.workspace, loop, now, folder.readable(reason).strip()) if loop else OK
 
 
 def end(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
     who = named(loop)
     over = bool(reason) and registry.tenant(loop.kind).close(workspace, loop.name, reason)
-    ordered(workspace, loop, orders.STOP, reason)
+    ordered(workspace, loop, folder.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
         click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)

@@ -14,7 +14,7 @@ from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
 from rooda.run import folder as run_folder
 from rooda.run import history
-from rooda.run.journal import NAME
+from rooda.run.events import NAME
 from rooda.settings.where import where
 from rooda.views.why import Reason, reasons
 

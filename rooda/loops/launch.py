@@ -10,7 +10,7 @@ from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.loops.options import Asked
 from rooda.processes import ledger, lock, table
-from rooda.run import folder, history, orders
+from rooda.run import folder, history
 from rooda.run.setup import Setup
 from rooda.settings.schema import LOOP
 from rooda.views.lines import warning
@@ -89,7 +89,7 @@ def warn(screen: Screen, text: str) -> None:
 def _shown(word: str) -> str:
     import shlex
 
-    line = orders.readable(" ".join(word.split()))
+    line = folder.readable(" ".join(word.split()))
     return shlex.quote(f"{line[:LONGEST_WORD]}…" if len(line) > LONGEST_WORD else line)
 
 

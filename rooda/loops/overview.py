@@ -8,8 +8,9 @@ from rooda.errors import RoodaError
 from rooda.loops import registry
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
-from rooda.run import history, orders
-from rooda.run.cut_off import INTERRUPTED, at_limit, standing
+from rooda.run import folder as run_folder
+from rooda.run import history
+from rooda.run.ended import INTERRUPTED, at_limit, standing
 from rooda.run.folder import folder_of
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
@@ -132,7 +133,7 @@ def _status(word: str, ended: Json | None, folder: str) -> str:
     """Of one that nobody runs: its files may say that it goes on, or no more than that it was interrupted."""
     if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(ended)):
         return word
-    return standing(ended, orders.of(folder).get("order") == orders.STOP)
+    return standing(ended, run_folder.order_of(folder).get("order") == run_folder.STOP)
 
 
 def _iteration(kind: str, facts: Json, now: Now) -> tuple[int | None, int | None]:

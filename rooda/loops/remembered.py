@@ -11,7 +11,7 @@ from rooda.base.secrets import HIDDEN, filled, starred
 from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import is_untyped
-from rooda.run import history, origin
+from rooda.run import folder, history
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.types import PHASE, TEXTS
@@ -92,7 +92,7 @@ def has_own(workspace: str, kind: str, name: str) -> bool:
 
 def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
     session = history.newest(workspace, name, kind, begun)
-    return origin.of(session.folder) if session else {}
+    return folder.origin_of(session.folder) if session else {}
 
 
 def _context(kind: str) -> click.Context:

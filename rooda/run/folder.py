@@ -1,8 +1,14 @@
 """The private notes of one run, `.rooda/runs/<run-id>/`; in a temporary folder if that can't be written."""
 
+import json
 import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
 
-from rooda.base import clock, dirs, files
+from rooda.base import clock, dirs, files, secrets
+from rooda.base.json import Json
+from rooda.base.secrets import MARK, referenced
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
@@ -131,7 +137,7 @@ def is_id(name: str) -> bool:
     return len(when) == 16 and bool(procedure) and pid.isdecimal() and name.isascii() and name.isprintable()
 
 
-def named(run: str) -> str:
+def loop_of(run: str) -> str:
     """The procedure, or the loop of another kind, that the run is one of."""
     return run[17:].rpartition("-")[0]
 
@@ -144,9 +150,77 @@ def latest(workspace: str, name: str | None) -> str | None:
 
 def all_of(workspace: str, name: str | None) -> list[str]:
     """Every run folder, oldest first: of a loop if one is named, that one if a run is."""
-    wanted = [run for run in _runs(workspace) if name in (None, named(run), run)]
+    wanted = [run for run in _runs(workspace) if name in (None, loop_of(run), run)]
     return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
 
 
 def _runs(workspace: str) -> list[str]:
     return files.entries(os.path.join(workspace, RUNS))
+
+
+# What a person has ordered of a run from another terminal, in the run's folder: that it stop, and why; that it pause.
+ORDER_FILE = "order"
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+STOP, PAUSE = "stop", "pause"
+
+
+def leave_order(folder: str, word: str, reason: str = "") -> bool:
+    """Before the signal that carries it out. False where it can't be written: then it is not known why."""
+    said = secrets.hidden(" ".join(readable(reason).split()), secrets.values(os.environ, (folder,)))
+    order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
+    try:
+        files.folder(folder)  # an agent may have cleaned it away
+        files.replace(os.path.join(folder, ORDER_FILE), json.dumps(order, ensure_ascii=False).encode() + b"\n")
+    except OSError:
+        return False
+    return True
+
+
+def readable(reason: str) -> str:
+    """Bytes that are no text, and controls of a terminal, become `?`."""
+    return _UNREADABLE.sub("?", reason)
+
+
+def take_back_order(folder: str) -> None:
+    try:
+        files.remove(os.path.join(folder, ORDER_FILE))
+    except OSError:
+        pass
+
+
+def order_of(folder: str) -> Json:
+    """The order that stands; {} without one. `order`, `reason` and `at` are texts."""
+    try:
+        found = json.loads(files.read_ours(os.path.join(folder, ORDER_FILE)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    whole = isinstance(found, dict) and all(isinstance(found.get(key), str) for key in ("order", "reason", "at"))
+    return found if whole else {}
+
+
+# How a session was started, in the run's folder: the words that were typed, where, and inside which other run.
+ORIGIN_FILE = "start"
+
+
+def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str], task: str) -> None:
+    """In the place of keys the names of their variables. `kept`: what an earlier start had typed, and still holds."""
+    every = (sys.argv[1:], kept, (task,))
+    words, before, (work,) = ([referenced(word, environ, workspace) for word in each] for each in every)
+    facts = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
+    facts["task"] = work
+    folder.write(ORIGIN_FILE, json.dumps(facts).encode() + b"\n")
+
+
+def origin_of(folder: str) -> Json:
+    """{} where it is not known."""
+    try:
+        found = json.loads(files.read_ours(os.path.join(folder, ORIGIN_FILE)))
+        return {
+            "words": [str(word) for word in found["words"]],
+            "kept": [str(word) for word in found.get("kept", ())],
+            "folder": str(found["folder"]).replace(MARK, ""),
+            "inside": str(found["inside"]),
+            "task": str(found.get("task", "")),
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}

@@ -10,7 +10,7 @@ from rooda.base import clock, json
 from rooda.base.json import Json, loads
 from rooda.processes import table
 from rooda.run import folder as run_folder
-from rooda.run.journal import NAME
+from rooda.run.events import NAME
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, Used, total
 
@@ -197,7 +197,7 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
     begun: dict[tuple[str, str], str] = {}
     for folder in run_folder.all_of(workspace, name):
         session = SessionLog(os.path.join(folder, NAME)).look()
-        loop = str(session.opening.get("loop", "")), run_folder.named(session.run)
+        loop = str(session.opening.get("loop", "")), run_folder.loop_of(session.run)
         if session.opening.get("event") == "run.started":
             begun[loop] = session.run
         for call in session.used(prices):

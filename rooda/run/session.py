@@ -17,7 +17,8 @@ from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Tick
-from rooda.run import evidence, hooks, origin, workspaces
+from rooda.run import evidence, hooks, workspaces
+from rooda.run import folder as run_folder
 from rooda.run.budget import Turnstile
 from rooda.run.commands import Checker, manner_of, understood
 from rooda.run.event_records import (
@@ -33,9 +34,8 @@ from rooda.run.event_records import (
     SessionEnd,
     StateUnsaved,
 )
-from rooda.run.events import Events
+from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
-from rooda.run.journal import Journal
 from rooda.run.prompts import KeptPrompt, Measure
 from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
@@ -91,7 +91,7 @@ class Session:
         self._events = Events(self._journal, self._at_the_end)
         self.emit: Emit = self._events.emit
         self.hide(self.ground.env)
-        origin.note(folder, self.ground.env, workspace, tenant.kept, tenant.task)
+        run_folder.note_origin(folder, self.ground.env, workspace, tenant.kept, tenant.task)
         self._subscribe(show, tenant)
         self._ledger = Ledger(held, folder.run, self._warn)
         self._checker = Checker(self.ground, self._manner, self.emit)
@@ -264,11 +264,11 @@ class Session:
 
     def _at_the_end(self) -> SessionEnd:
         """How long it ran, what refused its last call, and why a person ended it from another terminal, if one did."""
-        from rooda.run import orders
+        from rooda.run import folder
 
         told: Json = {"refused": self._refused} if self._refused else {}
-        order = orders.of(self.folder.ready())
-        if order.get("order") == orders.STOP:
+        order = folder.order_of(self.folder.ready())
+        if order.get("order") == folder.STOP:
             told |= {"stopped_by": "person", "stopped_because": order["reason"]}
         return SessionEnd(ran=self._turnstile.ran(), **told)
 

@@ -8,8 +8,7 @@ from rooda.base.json import Json
 from rooda.errors import Cause
 from rooda.loops.flow.boundaries import Boundary, message, of_error, read
 from rooda.loops.flow.model import NodeState, Reading
-from rooda.run.cut_off import PAUSED, at_limit, cut_off, standing
-from rooda.run.ended import moments
+from rooda.run.ended import PAUSED, at_limit, cut_off, moments, standing
 from rooda.run.spending import cause_facts, cause_of, in_words
 from rooda.views import why
 from rooda.views.lines import lines

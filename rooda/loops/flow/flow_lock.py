@@ -14,4 +14,4 @@ def path_in(git_folder: str) -> str:
 def running_name(path: str) -> str:
     """The run that the holder of the lock works at."""
     run = lock.owner(path).get("run")
-    return folder.named(run) if isinstance(run, str) else ""
+    return folder.loop_of(run) if isinstance(run, str) else ""

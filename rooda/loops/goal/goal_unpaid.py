@@ -7,8 +7,8 @@ from rooda.agents.reply import cut_off
 from rooda.loops.goal import goal_reply
 from rooda.loops.goal.world import Told
 from rooda.run import folder
+from rooda.run.events import NAME
 from rooda.run.history import SessionLog
-from rooda.run.journal import NAME
 
 
 def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:

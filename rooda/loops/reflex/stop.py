@@ -11,7 +11,7 @@ from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.state import RUNNING, State, stopped
 from rooda.loops.reflex.summary import ended
 from rooda.processes import lock
-from rooda.run import orders
+from rooda.run import folder
 from rooda.settings.where import where
 
 
@@ -27,7 +27,7 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
         also = f" Marked running: {', '.join(running)}; name one: rooda reflex resume ALIAS" if running else ""
         click.echo(f"There is no active loop here; nothing to stop.{also}")
         return OK
-    return end(Place(workspace, alias), orders.readable(" ".join(reason)).strip())
+    return end(Place(workspace, alias), folder.readable(" ".join(reason)).strip())
 
 
 def close(place: Place, reason: str) -> State | None:
