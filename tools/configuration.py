@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from making import made
 
-from rooda.settings.hooks import HOOKS
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, variable_of
-from rooda.settings.toml_text import toml_value
+from rooda.settings.setup import HOOKS
+from rooda.settings.toml import toml_value
 from rooda.settings.types import FRAGMENT, GATE, Key
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -12,7 +12,7 @@ from making import made
 
 from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import LOOP
-from rooda.settings.toml_text import toml_value
+from rooda.settings.toml import toml_value
 from rooda.settings.types import Key
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -15,7 +15,7 @@ from rooda.loops.options import tab_agents
 from rooda.settings import layers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
-from rooda.settings.kinds import nearest
+from rooda.settings.types import nearest
 from rooda.settings.where import where
 
 _WORD = {True: "ok  ", False: "FAIL", None: "--  "}

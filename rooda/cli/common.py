@@ -10,7 +10,7 @@ from rooda.loops import registry
 from rooda.loops.group import items, place_of_tab
 from rooda.run import folder
 from rooda.settings import layers, procedures
-from rooda.settings.kinds import nearest
+from rooda.settings.types import nearest
 from rooda.settings.where import Where, a_name, above
 
 if TYPE_CHECKING:

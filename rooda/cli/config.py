@@ -33,10 +33,10 @@ def path(ctx: click.Context) -> int:
     """The files that are read, strongest first."""
     import os
 
-    from rooda.settings import sources
+    from rooda.settings import layers
 
     place = where(ctx)
-    for source in sources.find(place.workspace, place.config, os.environ):
+    for source in layers.find(place.workspace, place.config, os.environ):
         click.echo(f"{source.tier:16}  {source.path}{'' if source.exists else '  (not there)'}")
     return 0
 
@@ -45,12 +45,12 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
     from rooda.cli.keys import keys
     from rooda.errors import UsageProblem
-    from rooda.settings import layers, shown
+    from rooda.settings import layers, lookup
 
     place = where(ctx)
     found = warned(layers.load(place.workspace, place.config))
     rows = [
-        row for row in shown.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
+        row for row in lookup.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]
     hidden = keys()
     rows = [(name, _shown(secrets.without(value, hidden)), source) for name, value, source in rows]
@@ -67,7 +67,7 @@ def _shown(value: object) -> object:
 
 
 def _lines(rows: list[tuple[str, object, str]], origin: bool) -> str:
-    from rooda.settings.toml_text import toml_value
+    from rooda.settings.toml import toml_value
 
     return "\n".join(f"{key} = {toml_value(value)}{f'  # {source}' if origin else ''}" for key, value, source in rows)
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rooda.settings.schema import LOOP
-from rooda.settings.toml_text import toml_value
+from rooda.settings.toml import toml_value
 from rooda.settings.types import Key
 
 _HEAD = """\

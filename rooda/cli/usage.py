@@ -13,7 +13,7 @@ from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total
-from rooda.settings.pricing import prices
+from rooda.settings.setup import prices
 from rooda.settings.where import a_name, where
 
 _BY: dict[str, Callable[[Used], str]] = {

@@ -8,7 +8,7 @@ from rooda.git import worktrees
 from rooda.git.repository import position
 from rooda.loops import registry
 from rooda.processes import detach
-from rooda.settings import sources
+from rooda.settings import layers
 from rooda.settings.where import Where
 from rooda.views.lines import Line
 from rooda.views.screen import Screen
@@ -33,7 +33,7 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
     for text in detach.reached(own.workspace):
         _say(screen, text)
-    config = where.config or sources.workspace_file(where.workspace)
+    config = where.config or layers.workspace_file(where.workspace)
     return Where(own.workspace, config if os.path.lexists(config) else None)
 
 

@@ -9,9 +9,8 @@ import click
 from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.loops.group import items, place_of_tab
-from rooda.settings.kinds import FLAG, Kind, shown
 from rooda.settings.schema import PROCEDURE, SHARED
-from rooda.settings.types import PARAMETERS, Key, Option
+from rooda.settings.types import FLAG, PARAMETERS, Key, Kind, Option, shown
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

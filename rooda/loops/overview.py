@@ -14,7 +14,7 @@ from rooda.run.ended import INTERRUPTED, at_limit, standing
 from rooda.run.folder import folder_of
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
-from rooda.settings.pricing import prices
+from rooda.settings.setup import prices
 from rooda.settings.where import Where
 from rooda.views.status_table import Row, unreadable
 

@@ -1,15 +1,15 @@
 """Which agent a procedure is run with, and its model."""
 
+import os
+import shlex
 from typing import Any
 
 from rooda.agents.records import EXIT_GRACE, Agent
 from rooda.errors import ConfigProblem, RoodaError, UsageProblem
-from rooda.settings.kinds import COMMAND, nearest
-from rooda.settings.layers import Settings
+from rooda.settings.layers import FLAG, Settings
 from rooda.settings.lookup import Found, Lookup
-from rooda.settings.programs import located
-from rooda.settings.restrictions import restricted
-from rooda.settings.sources import FLAG
+from rooda.settings.toml import Path
+from rooda.settings.types import COMMAND, nearest
 
 
 def agent_of(look: Lookup) -> Agent | None:
@@ -33,7 +33,7 @@ def priced(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
     """With the prices in force, and so are those it may switch to, if any of them tells tokens; `raw`: if none does."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
-    from rooda.settings.prices import prices_of
+    from rooda.settings.setup import prices_of
 
     table = prices_of(settings)
     return agent._replace(prices=table, fallback=tuple(each._replace(prices=table) for each in agent.fallback))
@@ -139,3 +139,66 @@ def _model(look: Lookup, agent: Agent) -> str:
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""
     return model_word(look.settings, word) if word else ""
+
+
+# Where the program of a command lies that a settings file names by a relative path.
+
+
+def located(settings: Settings, path: Path, command: str) -> str:
+    """The command of the key at `path`: a path in a file is relative to that file, if there is such a program.
+
+    Otherwise it stays as it is, and the workspace decides, where it will be started.
+    """
+    folder = settings.folder(path) if os.sep in command else ""
+    if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
+        return command
+    import shlex
+
+    program, *words = shlex.split(command)
+    beside = os.path.abspath(os.path.join(folder, program))
+    if os.sep not in program or os.path.isabs(program) or not os.path.isfile(beside):
+        return command
+    return shlex.join([beside, *words])
+
+
+# What an agent may do: settings of a run that become words of the agent's command line.
+_OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
+
+
+def restricted(look: Lookup, agent: Agent) -> Agent:
+    """The agent with the restrictions that are set. One that can't be told of them is refused, not run without."""
+    table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
+    command = agent.command
+    if found := _set(look, "read_only"):
+        command = located(look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only"))
+    for setting, key in _OPTIONS.items():
+        if found := _set(look, setting):
+            command += f" {option_words(_known(found, agent, table, key), found.value)}"
+    if found := _set(look, "call_budget"):
+        _known(found, agent, table, "budget")
+        agent = agent._replace(cap=float(found.value))
+    return agent._replace(command=command)
+
+
+def _set(look: Lookup, setting: str) -> Found | None:
+    found = look.find(setting)
+    return found if found and found.value else None
+
+
+def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
+    """What the agent's table says about how this restriction is put."""
+    if key in table:
+        return str(table[key])
+    who = f"the agent {agent.name!r}" if agent.name else f"the command {agent.command!r}"
+    where = f"[agents.{agent.name}]" if agent.name else "an [agents.NAME] that describes it"
+    raise ConfigProblem(
+        f"{found.where}: {who} can't be told this; nothing was started",
+        f"Choose an agent that can, or say how in {where}: {key} = …",
+    )
+
+
+def option_words(template: str, tools: list[str]) -> str:
+    """{tools} is all of them with commas between; with {tool} the option is repeated."""
+    if "{tool}" in template:
+        return " ".join(template.replace("{tool}", shlex.quote(tool)) for tool in tools)
+    return template.replace("{tools}", shlex.quote(",".join(tools)))

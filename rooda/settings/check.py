@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-from rooda.settings.kinds import Fault, Kind, meant, shown
 from rooda.settings.loop_kinds import KINDS, TABLES
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED
 from rooda.settings.toml import Lines, Path, Tree
-from rooda.settings.types import COMMANDS, WORDS, named, table_faults
+from rooda.settings.types import COMMANDS, WORDS, Fault, Kind, meant, named, shown, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
@@ -45,7 +44,7 @@ def _table(name: str, value: Tree) -> list[Fault]:
     if name == "prices":
         return named(_PRICE, "prices").faults(value)
     if name == "hooks":
-        from rooda.settings.hooks import HOOKS
+        from rooda.settings.setup import HOOKS
 
         return table_faults(value, HOOKS)
     if name in KINDS:

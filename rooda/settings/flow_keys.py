@@ -1,7 +1,6 @@
 """The settings that only flows have."""
 
-from rooda.settings.kinds import FLAG, SECONDS, word
-from rooda.settings.types import Key
+from rooda.settings.types import FLAG, SECONDS, Key, word
 
 OWN = {
     "sensors": Key(

@@ -1,8 +1,7 @@
 """The settings that only goals have, or have another default for."""
 
-from rooda.settings.kinds import AMOUNT, FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.types import Key, Option
+from rooda.settings.types import AMOUNT, FLAG, SECONDS, Key, Option, whole, word
 
 ITERATIONS, BUDGET = 10, 25
 OWN = {

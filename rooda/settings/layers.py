@@ -5,14 +5,98 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rooda.base import files
+from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
-from rooda.settings import sources
 from rooda.settings.check import dotted, faults_of, modernised
-from rooda.settings.environment import environment
-from rooda.settings.kinds import Fault
-from rooda.settings.schema import RESERVED, flag_of, variable_of
-from rooda.settings.sources import BUILT_IN, ENVIRONMENT, FLAG, Source
+from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
+from rooda.settings.types import Fault, Kind, called, meant, shown
+
+# ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
+
+
+def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:
+    """The tree that the variables make, what is wrong with them, and warnings. An empty variable is not set."""
+    loop: Tree = {}
+    problems: list[str] = []
+    warnings: list[str] = []
+    for variable in sorted(name for name in environ if name.startswith(VARIABLES) and environ[name].strip()):
+        key = variable.removeprefix(VARIABLES).lower() if variable.isupper() else ""
+        if key in OLDER:
+            warnings.append(f"{variable}: is now called {variable_of(OLDER[key])}")
+            key = OLDER[key]
+        if key not in LOOP:
+            warnings.append(f"{variable}: unknown variable{_known(variable, key)}")
+            continue
+        value, faults = _value(LOOP[key].kind, environ[variable])
+        problems += [f"{variable} {fault}" for fault in faults]
+        loop.setdefault(key, value)
+    return ({"loop": loop} if loop else {}), problems, warnings
+
+
+def _known(variable: str, key: str) -> str:
+    if other := called(key, LOOP):
+        return f"; did you mean {variable_of(other)!r}?"
+    return meant(variable, [variable_of(name) for name in LOOP])
+
+
+def _value(kind: Kind, text: str) -> tuple[Any, list[str]]:
+    try:
+        value = kind.read(text)
+    except (ValueError, OverflowError):
+        return None, [f"{kind.expected}, got {shown(text)}"]
+    return value, [fault.text for fault in kind.faults(value)]
+
+
+# Which settings files there are, strongest first.
+FILE = "rooda.toml"
+ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"
+
+
+class Source(NamedTuple):
+    tier: str
+    path: str
+
+    @property
+    def exists(self) -> bool:
+        return os.path.lexists(self.path)
+
+
+def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list[Source]:
+    """Every file that is read or would be, were it there."""
+    near = Source(WORKSPACE, os.path.abspath(config) if config else workspace_file(workspace))
+    if config and not near.exists:
+        raise ConfigProblem(f"--config {config}: there is no such file")
+    own = Source(USER, user_file(environ))
+    written = [near] if near.path == own.path else [near, own]
+    return written + [Source(BUILT_IN, shipped("config", name)) for name in (FILE, "procedures.toml")]
+
+
+def workspace_file(workspace: str) -> str:
+    """The nearest rooda.toml from the workspace up to its repository's root; else where it would be."""
+    candidates = [os.path.join(folder, FILE) for folder in upward(workspace)]
+    return next((path for path in candidates if os.path.lexists(path)), candidates[0])
+
+
+def upward(workspace: str) -> list[str]:
+    """The folders from the workspace up to its repository's root; the workspace alone where there is none."""
+    folder = os.path.abspath(workspace)
+    folders = [folder]
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return folders[:1]
+        folder = parent
+        folders.append(folder)
+    return folders
+
+
+def user_file(environ: Mapping[str, str]) -> str:
+    if environ.get("ROODA_CONFIG_HOME"):
+        return os.path.join(os.path.abspath(environ["ROODA_CONFIG_HOME"]), FILE)
+    home = environ.get("HOME") or os.path.expanduser("~")
+    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(os.path.abspath(folder), "rooda", FILE)
 
 
 class Layer(NamedTuple):
@@ -108,7 +192,7 @@ def load(workspace: str, config: str | None = None, environ: Mapping[str, str] |
     workspace = os.path.abspath(workspace)
     tree, problems, warnings = environment(environ)
     layers = [Layer(ENVIRONMENT, "", tree)]
-    for source in sources.find(workspace, config, environ):
+    for source in find(workspace, config, environ):
         layer, faults, notes = _read(source)
         layers += [layer] if layer else []
         problems += faults
@@ -120,7 +204,7 @@ def load(workspace: str, config: str | None = None, environ: Mapping[str, str] |
 
 def refuse_reserved(workspace: str, config: str | None = None) -> None:
     """ConfigProblem where a procedure bears the name of a command. All other faults wait for who needs the settings."""
-    found = sources.find(os.path.abspath(workspace), config, os.environ)
+    found = find(os.path.abspath(workspace), config, os.environ)
     if any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN):
         load(workspace, config)
 
@@ -151,9 +235,9 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
         line = data.count(b"\n", 0, problem.start) + 1
         return None, [f"{source.path}:{line}: is not UTF-8 text (byte 0x{data[problem.start]:02x})"], []
     except ValueError as problem:
-        from rooda.settings import toml_faults
+        from rooda.settings import toml
 
-        return None, [f"{source.path}{toml_faults.sentence(problem, data)}"], []
+        return None, [f"{source.path}{toml.sentence(problem, data)}"], []
     notices, faults = modernised(tree, lines), faults_of(tree)
     for fault in faults:
         if fault.warning:

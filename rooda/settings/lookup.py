@@ -1,10 +1,12 @@
 """One procedure's settings by precedence: what a person wrote beats what ships, the closer beats the general."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rooda.settings.check import dotted
 from rooda.settings.layers import Layer, Settings, flag_layer, merge
+from rooda.settings.loop_kinds import TABLES
+from rooda.settings.schema import LOOP
 from rooda.settings.toml import Path
 
 
@@ -80,3 +82,29 @@ def _lookup(settings: Settings, name: str, own: tuple[str, ...], flags: Mapping[
         for path in (own, ("loop",)):
             places += [Place(layer.table(*path), layer, path) for layer in layers]
     return Lookup(settings, name, tuple(place for place in places if place.table))
+
+
+# Every setting with its value and where it came from, for people.
+
+
+def origins(settings: Settings) -> list[tuple[str, Any, str]]:
+    """(dotted key, value, origin) of all that is set, table by table."""
+    rows = []
+    for name in TABLES:
+        for path, value in _leaves((name,), settings.table(name)):
+            rows.append((dotted(path), value, settings.origin(path)))
+    return rows
+
+
+def decided(settings: Settings, name: str, flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+    """(key, value, origin) of the settings one run of a procedure goes by."""
+    look = lookup(settings, name, flags)
+    return [(key, found.value, found.origin) for key in LOOP if (found := look.find(key))]
+
+
+def _leaves(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves((*path, key), value)
+        else:
+            yield (*path, key), value

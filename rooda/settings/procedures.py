@@ -3,8 +3,8 @@
 from typing import Any
 
 from rooda.errors import UsageProblem
-from rooda.settings.kinds import nearest
 from rooda.settings.layers import Settings
+from rooda.settings.types import nearest
 
 
 def names(settings: Settings) -> list[str]:

@@ -1,8 +1,7 @@
 """The settings that only reflex loops have, or have another default for."""
 
-from rooda.settings.kinds import FLAG, SECONDS, whole, word
 from rooda.settings.schema import LOOP
-from rooda.settings.types import WORDS, Key, Option
+from rooda.settings.types import FLAG, SECONDS, WORDS, Key, Option, whole, word
 
 OWN = {
     "max_iterations": Key(

@@ -5,8 +5,28 @@ the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configurati
 """
 
 from rooda.agents.reader import OUTPUTS
-from rooda.settings.kinds import AMOUNT, ANY_TEXT, COMMAND, DURATION, FLAG, NAMES, OPTION, SECONDS, TEXT, whole, word
-from rooda.settings.types import AGENT_ENV, ALL, GATES, PARAMETERS, PHASE, PROCEDURES, TEXTS, Key, Option
+from rooda.settings.types import (
+    AGENT_ENV,
+    ALL,
+    AMOUNT,
+    ANY_TEXT,
+    COMMAND,
+    DURATION,
+    FLAG,
+    GATES,
+    NAMES,
+    OPTION,
+    PARAMETERS,
+    PHASE,
+    PROCEDURES,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    Key,
+    Option,
+    whole,
+    word,
+)
 
 LOOP = {
     "default_iterations": Key(

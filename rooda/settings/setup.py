@@ -1,15 +1,23 @@
 """From settings to what a loop of any kind is run with."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
+from rooda.agents import prices as agents_prices
+from rooda.agents.prices import Price, Prices
 from rooda.agents.records import Bounds
-from rooda.run.setup import Budget, Setup
+from rooda.base import files
+from rooda.base.dirs import shipped
+from rooda.errors import ConfigProblem, RoodaError
+from rooda.run.setup import Budget, Hook, Setup
 from rooda.settings.agents import agent_of, priced
-from rooda.settings.hooks import hooks
-from rooda.settings.layers import Settings
+from rooda.settings.check import dotted
+from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
-from rooda.settings.schema import LOOP
+from rooda.settings.schema import LOOP, PRICE
+from rooda.settings.types import COMMAND, SECONDS, Fault, Key, Kind, shown, simple, table_faults
+from rooda.settings.where import Where
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -39,3 +47,92 @@ def filled(record: R, look: Lookup) -> R:
             fields[field] = type(getattr(record, field))(row.converted(found.value))
     made: R = record._replace(**fields)  # type: ignore[attr-defined]
     return made
+
+
+# What calls cost that nobody lived to write down: the prices of the workspace that they were made in.
+
+
+@cache
+def prices(here: Where) -> Prices:
+    """{} if the settings can't be read: what was used is told all the same."""
+    from rooda.settings import layers
+
+    pass  # moved
+
+    try:
+        return prices_of(layers.load(here.workspace, here.config))
+    except RoodaError:
+        return {}
+
+
+# [hooks]: what is done when a run comes to a certain point.
+_URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith("http"))
+HOOK = {
+    "command": Key(COMMAND, "a shell command that gets the event on stdin"),
+    "url": Key(_URL, "an address that the event is posted to"),
+    "timeout": Key(SECONDS, "seconds after which it is ended; 10 when left out"),
+}
+
+
+def _faults(value: Any) -> list[Fault]:
+    if isinstance(value, str):
+        return COMMAND.faults(value)
+    if not isinstance(value, dict):
+        return [Fault((), f"must be a command, or a table with command or url, got {shown(value)}")]
+    faults = table_faults(value, HOOK)
+    if ("command" in value) == ("url" in value):
+        faults.append(Fault((), "must have exactly one of command and url"))
+    return faults
+
+
+_KIND = Kind("must be a command, or a table with command or url", _faults)
+HOOKS = {
+    "done": Key(_KIND, "the run ended as asked"),
+    "failed": Key(_KIND, "the run ended with a failure: too many in a row, or one that would only repeat"),
+    "paused": Key(_KIND, "the run ended short of its goal and can go on (exit 4)"),
+    "stopped": Key(_KIND, "a signal ended the run"),
+    "stuck": Key(_KIND, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
+    "limit": Key(_KIND, "the run waits for the usage limit of an account, or ended at one"),
+    "budget": Key(_KIND, "the run ended at a limit of money, tokens or time"),
+    "needs_person": Key(_KIND, "a question waits on the terminal, or the run ended and only a person can go on"),
+}
+
+
+def hooks(settings: Settings) -> dict[str, Hook]:
+    return {moment: _hook(value) for moment, value in settings.table("hooks").items()}
+
+
+def _hook(value: Any) -> Hook:
+    table = {"command": value} if isinstance(value, str) else value
+    return Hook(table.get("command", ""), table.get("url", ""), float(table.get("timeout", 10)))
+
+
+# The prices in force: those that ship, and what a person says of them.
+
+
+def prices_of(settings: Settings) -> Prices:
+    """Read when a run needs it: nothing else waits for this file. A person's name beats every shipped one it fits."""
+    written = settings.table("prices")
+    table = {
+        name: price
+        for name, price in _shipped().items()
+        if name in written or not any(agents_prices.fits(each, agents_prices.forms_of(name)) for each in written)
+    }
+    return {name: _price(settings, name, each) for name, each in merge(table, written).items()}
+
+
+def _shipped() -> dict[str, Any]:
+    import tomllib
+
+    table: dict[str, Any] = tomllib.loads(files.text(shipped("config", "prices.toml")))["prices"]
+    return table
+
+
+def _price(settings: Settings, name: str, table: dict[str, Any]) -> Price:
+    for key in ("input", "output"):
+        if key not in table:
+            where = settings.place(("prices", name))
+            hint = f"The keys of a price are {', '.join(PRICE)}, in dollars per million tokens."
+            raise ConfigProblem(f"{where}: {dotted(('prices', name))}: the key {key!r} is missing", hint)
+    fresh = float(table["input"])
+    return Price(fresh, float(table["output"]), float(table.get("cached", fresh)), float(table.get("written", fresh)))

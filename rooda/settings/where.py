@@ -55,7 +55,7 @@ def above(workspace: str) -> str:
     import shlex
 
     from rooda.run import folder as run_folder
-    from rooda.settings.sources import upward
+    from rooda.settings.layers import upward
 
     used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, run_folder.RUNS))]
     here = not used or used[0] == os.path.abspath(workspace)

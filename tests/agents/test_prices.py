@@ -13,8 +13,8 @@ from rooda.agents.prices import Price, cost, price_of
 from rooda.agents.records import Usage
 from rooda.errors import ConfigProblem
 from rooda.settings import layers
-from rooda.settings.prices import prices_of
 from rooda.settings.schema import PRICE
+from rooda.settings.setup import prices_of
 from rooda.settings.types import table_faults
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,8 +23,8 @@ from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
 from rooda.settings import detect, procedures
 from rooda.settings.layers import load
-from rooda.settings.shown import decided, origins
-from rooda.settings.toml_text import toml_value
+from rooda.settings.lookup import decided, origins
+from rooda.settings.toml import toml_value
 from rooda.views.lines import LEVELS, lines
 from rooda.views.why import reasons
 from tests.fuzz.fuzz_room import put, room, text

@@ -22,8 +22,8 @@ from rooda.loops.goal import goal_score, wish
 from rooda.loops.reflex import reflex_names
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
-from rooda.settings.kinds import COMMAND, DURATION
 from rooda.settings.schema import AGENT
+from rooda.settings.types import COMMAND, DURATION
 from rooda.views.agent_output import Tail
 from tests.fuzz.fuzz_room import put, room, seen, text
 

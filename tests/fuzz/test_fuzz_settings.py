@@ -17,7 +17,7 @@ from rooda.run import gates_md
 from rooda.run.records import Gate
 from rooda.settings import procedures
 from rooda.settings.layers import load
-from rooda.settings.shown import decided, origins
+from rooda.settings.lookup import decided, origins
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 GOOD = """\

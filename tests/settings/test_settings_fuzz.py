@@ -10,8 +10,8 @@ from rooda.errors import RoodaError
 from rooda.loops.procedure import resolve
 from rooda.settings import procedures
 from rooda.settings.layers import load
-from rooda.settings.shown import origins
-from rooda.settings.toml_text import toml_value
+from rooda.settings.lookup import origins
+from rooda.settings.toml import toml_value
 
 SAMPLE = b"""\
 [loop]

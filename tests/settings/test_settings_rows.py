@@ -14,10 +14,10 @@ from kit.tiers import OWN as MINE
 from kit.tiers import Tiers
 from rooda.loops import options, registry, remembered
 from rooda.loops.procedure import resolve
-from rooda.settings.environment import environment
+from rooda.settings.layers import environment
 from rooda.settings.loop_kinds import KINDS, OWN
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of
-from rooda.settings.toml_text import toml_value
+from rooda.settings.toml import toml_value
 from rooda.settings.types import ALL, GATES, PARAMETERS, Key
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem
 from rooda.loops.procedure import resolve
-from rooda.settings import procedures, shown
+from rooda.settings import lookup, procedures
 
 CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
     ("default_iterations", "max_iterations", 1, "2", 3, 4, 0),
@@ -159,13 +159,13 @@ class TestOrigins:
         tiers.write("[loop]\n\ntoken_budget = 5\n", OWN)
         tiers.user("[loop]\nkill_grace = 1\n")
         tiers.environ["ROODA_LOOP_MODEL"] = "opus"
-        rows = {key: (value, origin) for key, value, origin in shown.origins(tiers.load())}
+        rows = {key: (value, origin) for key, value, origin in lookup.origins(tiers.load())}
         assert rows["loop.token_budget"] == (5, f"workspace config ({tiers.workspace_file}:3)")
         assert rows["loop.kill_grace"] == (1, f"user config ({tiers.user_file}:2)")
         assert rows["loop.model"] == ("opus", "environment (ROODA_LOOP_MODEL)")
         assert rows["loop.failure_threshold"] == (3, "built-in")
         assert rows["procedures.mine.act"] == ("ACT", f"workspace config ({tiers.workspace_file}:9)")
-        decided = shown.decided(tiers.load(), "mine", {"default_iterations": 4})
+        decided = lookup.decided(tiers.load(), "mine", {"default_iterations": 4})
         assert ("default_iterations", 4, "flag (--max-iterations)") in decided
 
     def test_tables_of_other_loops_are_kept(self, tiers: Tiers) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
-from rooda.settings.agents import model_word
+from rooda.settings.agents import model_word, option_words
 from rooda.settings.lookup import Lookup
-from rooda.settings.restrictions import option_words
 
 DENIED = ("Bash",)
 

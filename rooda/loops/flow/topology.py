@@ -11,7 +11,7 @@ from rooda.loops.flow import yaml
 from rooda.loops.flow.flow_labels import FLOW_FILE
 from rooda.loops.flow.flow_loops import loop_faults
 from rooda.loops.flow.model import COMPOSITE, DIRECT, LOOP, Node, Sensor
-from rooda.settings.kinds import meant, shown
+from rooda.settings.types import meant, shown
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")

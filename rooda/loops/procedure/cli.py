@@ -40,8 +40,8 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
 
 def _unknown(name: str, found: "Settings") -> UsageProblem:
     from rooda.settings import agents, procedures
-    from rooda.settings.kinds import nearest
     from rooda.settings.schema import COMMANDS
+    from rooda.settings.types import nearest
 
     near = nearest(name, [*procedures.names(found), *COMMANDS])
     near = f"build --agent {name}" if name in agents.agents(found) else near

@@ -11,7 +11,7 @@ from rooda.loops.options import Asked
 from rooda.loops.procedure import effects
 from rooda.loops.procedure.model import Procedure
 from rooda.run import tokens
-from rooda.settings import agents, layers, shown
+from rooda.settings import agents, layers, lookup
 from rooda.settings.where import Where
 
 
@@ -37,6 +37,6 @@ def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: As
         click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
     preflight.fits(setup.agent, text)  # refused like a start, but seen
     if asked.verbose:
-        for key, value, origin in shown.decided(found, procedure.name, asked.flags):
+        for key, value, origin in lookup.decided(found, procedure.name, asked.flags):
             click.echo(f"{key}: {value} (from: {origin})", err=True)
     return OK

@@ -7,12 +7,11 @@ from rooda.errors import UsageProblem
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.settings import context_of, phases_of, shipped_whole
 from rooda.run.records import Gate
-from rooda.settings.layers import Settings
+from rooda.settings.layers import BUILT_IN, Settings
 from rooda.settings.lookup import Lookup, lookup
 from rooda.settings.procedures import own, require, summary
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.setup import filled, setup_of
-from rooda.settings.sources import BUILT_IN
 
 
 def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
 from rooda.loops.procedure.model import PHASES, Context, Fragment, Phase
+from rooda.settings.layers import BUILT_IN, FLAG
 from rooda.settings.lookup import Found, Lookup
 from rooda.settings.schema import flag_of
-from rooda.settings.sources import BUILT_IN, FLAG
 
 PREFIX = "builtin:"
 _TEXT_FILES = (".md", ".txt", ".markdown", ".prompt")

@@ -10,9 +10,9 @@ from rooda.loops.options import Asked
 from rooda.loops.reflex.reflex_screen import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
+from rooda.settings.layers import BUILT_IN
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.sources import BUILT_IN
 from rooda.settings.where import Where, warned
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
