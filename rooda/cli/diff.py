@@ -11,7 +11,7 @@ from rooda.git import work_tree
 from rooda.git.repository import Repo
 from rooda.git.retention import Turn
 from rooda.settings.where import where
-from rooda.views.window import is_terminal
+from rooda.views.live import is_terminal
 
 
 @click.command(short_help="What an iteration changed in the work tree.")

@@ -19,7 +19,7 @@ from rooda.processes import table
 from rooda.run import tokens
 from rooda.settings import layers
 from rooda.settings.where import Where, where
-from rooda.views.window import is_terminal
+from rooda.views.live import is_terminal
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes

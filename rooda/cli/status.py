@@ -18,9 +18,8 @@ from rooda.loops.overview import Board
 from rooda.processes.signals import Signals
 from rooda.run import workspaces
 from rooda.settings.where import Where, where
-from rooda.views.repaint import Repaint
+from rooda.views.live import Repaint, is_terminal
 from rooda.views.status_table import Row, table
-from rooda.views.window import is_terminal
 
 PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal

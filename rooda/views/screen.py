@@ -6,15 +6,13 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
-from rooda.base import secrets
+from rooda.base import clock, secrets
 from rooda.base.json import Json
 from rooda.base.text import visible_lines
 from rooda.processes.supervise import Tick
 from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, Line, lines
-from rooda.views.live import Live
-from rooda.views.stamp import Stamp
-from rooda.views.window import is_terminal
+from rooda.views.live import Live, is_terminal
 
 _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
 
@@ -126,3 +124,27 @@ def silence(stream: TextIO) -> None:
         os.close(null)
     except (OSError, ValueError):
         pass
+
+
+# The stamp in front of a line.
+
+
+class Stamp:
+    """`log_timestamp_format`: time, time-ms, relative, iso or none."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._began = clock.monotonic()
+
+    def __call__(self) -> str:
+        """The stamp with its trailing blank, now."""
+        now = clock.now()
+        if self._form == "none":
+            return ""
+        if self._form == "relative":
+            return f"[+{clock.monotonic() - self._began:.3f}s] "
+        if self._form == "iso":
+            return f"[{clock.rfc3339_milli(now)}] "
+        local = clock.local(now)
+        time = f"{local.tm_hour:02d}:{local.tm_min:02d}:{local.tm_sec:02d}"
+        return f"[{time}.{int(now % 1 * 1000):03d}] " if self._form == "time-ms" else f"[{time}] "

@@ -6,9 +6,8 @@ from typing import TextIO
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import cut, padded, whole
-from rooda.views.live import Live
+from rooda.views.live import Live, size
 from rooda.views.screen import Look, Screen
-from rooda.views.window import size
 
 
 class FlowLive(Live):
