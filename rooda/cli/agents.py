@@ -10,8 +10,7 @@ from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.base.text import visible
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.loops.group import DASH_H
-from rooda.loops.options import tab_agents
+from rooda.loops.options import DASH_H, tab_agents
 from rooda.settings import layers
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names

@@ -10,7 +10,7 @@ import click
 
 from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
 from rooda.errors import UsageProblem
-from rooda.loops.group import DASH_H, items
+from rooda.loops.options import DASH_H, items
 from rooda.settings.where import Where
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import click
 
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
-from rooda.loops.group import items, place_of_tab
+from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
 from rooda.settings import layers, procedures
 from rooda.settings.types import nearest

@@ -8,7 +8,7 @@ from rooda.base import clock
 from rooda.cli.common import kind_of, loop_of, require_known, say_above
 from rooda.errors import Undecided
 from rooda.loops import registry
-from rooda.loops.group import items, place_of_tab
+from rooda.loops.options import items, place_of_tab
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals
 from rooda.run import folder as run_folder

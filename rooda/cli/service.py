@@ -10,7 +10,7 @@ from rooda.base import files
 from rooda.cli import service_text
 from rooda.cli.service_text import LABEL, Facts
 from rooda.errors import OK, RoodaError, Undecided
-from rooda.loops.group import DASH_H
+from rooda.loops.options import DASH_H
 from rooda.processes import capture, detach
 
 UNIT = "rooda.service"

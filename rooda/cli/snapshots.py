@@ -14,7 +14,7 @@ from rooda.git import snapshots as world
 from rooda.git.repository import GitProblem, Repo, around
 from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
-from rooda.loops.group import items, place_of_tab
+from rooda.loops.options import items, place_of_tab
 from rooda.settings.where import Where, a_name, where
 
 if TYPE_CHECKING:

@@ -1,9 +1,32 @@
 """A loop is straight code over `step`, `carry` and `child`; the store behind it is the public format."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from rooda.loops.store import Scope, Store
+# What the kernel asks of a public format. One module in `stores/` answers for each.
+Scope = tuple[str, ...]  # () is the loop itself; ("child", …) what runs inside it
+
+
+class Saved(NamedTuple):
+    """What the public files say: the carried state, and the steps of the open turn that are done."""
+
+    state: Any = None  # None: nothing carried yet
+    done: Mapping[str, Any] = {}
+
+
+class Store(Protocol):
+    """Law: `load` after `carry(s)` gives `s` back; after `end(n, v)` it has `v` under `n` if the format keeps steps."""
+
+    def load(self, scope: Scope) -> Saved: ...
+
+    def begin(self, scope: Scope, name: str) -> None: ...
+
+    def end(self, scope: Scope, name: str, value: Any) -> Any:
+        """Record a finished step; gives back what a later load would."""
+
+    def carry(self, scope: Scope, state: Any) -> Any:
+        """Close the turn with this state; gives back what a later load would."""
+
 
 State = TypeVar("State")
 Value = TypeVar("Value")

@@ -1,6 +1,6 @@
 """The options of a run, said once: for `rooda P`, `rooda run P` and `rooda resume P`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,9 +8,9 @@ import click
 
 from rooda.base.json import Json
 from rooda.errors import UsageProblem
-from rooda.loops.group import items, place_of_tab
 from rooda.settings.schema import PROCEDURE, SHARED
 from rooda.settings.types import FLAG, PARAMETERS, Key, Kind, Option, shown
+from rooda.settings.where import Where, relocated, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -192,3 +192,26 @@ def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
             raise UsageProblem(f"--param {pair!r} is not of the form NAME=VALUE.")
         found[name] = value
     return found
+
+
+# What the groups of commands have in common.
+DASH_H = {"help_option_names": ["-h", "--help"]}  # the settings of every command that has commands, or words, below it
+
+
+class InOrder(click.Group):
+    """Its commands are listed in the order of their use, not by their letters."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def place_of_tab(ctx: click.Context) -> Where:
+    """Return where a command line that is still being typed would work."""
+    return relocated(where(ctx), ctx.params)
+
+
+def items(offered: Iterable[tuple[str, str]], incomplete: str) -> "list[CompletionItem]":
+    """Return the names that begin with what was typed, each with what it is, for TAB."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name, help=about) for name, about in dict(offered).items() if name.startswith(incomplete)]

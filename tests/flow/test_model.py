@@ -17,8 +17,7 @@ from rooda.loops.flow.flow_labels import chain, label
 from rooda.loops.flow.flow_position import STEP_OF, Found, position
 from rooda.loops.flow.loop import node
 from rooda.loops.flow.model import Action, Decision, FlowWorld, Job, Node, NodeFailed, Reading, Sensor
-from rooda.loops.kernel import Run
-from rooda.loops.store import Saved, Scope
+from rooda.loops.kernel import Run, Saved, Scope
 
 
 class Script(NamedTuple):

@@ -9,8 +9,7 @@ from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
 from rooda.loops.goal.state import Brief, GoalState
 from rooda.loops.goal.world import Finding, GoalWorld, Hurt, Print, Question, Told
-from rooda.loops.kernel import Run
-from rooda.loops.store import Saved, Scope
+from rooda.loops.kernel import Run, Saved, Scope
 from rooda.run.records import Ending
 
 CRITERIA = (Criterion("a", "execution output", "check a"), Criterion("b", "execution output", "check b"))

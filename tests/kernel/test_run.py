@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rooda.base import json
-from rooda.loops.kernel import Run, StepReused
-from rooda.loops.store import Saved, Scope
+from rooda.loops.kernel import Run, Saved, Scope, StepReused
 
 
 class MemoryStore:

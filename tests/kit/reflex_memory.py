@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rooda.loops.kernel import Run
+from rooda.loops.kernel import Run, Saved, Scope
 from rooda.loops.reflex import history, loop
 from rooda.loops.reflex.history import Artifact
 from rooda.loops.reflex.state import PLAN, RUNNING, State
 from rooda.loops.reflex.world import Answer, Beside, How, Query, Ran, World
-from rooda.loops.store import Saved, Scope
 
 from .reflex_reference import Script
 

@@ -7,12 +7,11 @@ import pytest
 
 from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
-from rooda.loops.kernel import Run
+from rooda.loops.kernel import Run, Saved, Scope
 from rooda.loops.procedure import loop
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.world import World
-from rooda.loops.store import Saved, Scope
 from rooda.run.records import Ending, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 

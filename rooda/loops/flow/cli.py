@@ -53,7 +53,7 @@ def _run(
 
 def _apart(here: Ready, under: Ground, task: str) -> int:
     """A new run in a worktree; whatever is open here is not asked about."""
-    from rooda.loops import apart
+    from rooda.loops import launch
 
     if commits.committed(under.repo, "HEAD", FLOW_FILE) is None:
         what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
@@ -63,7 +63,7 @@ def _apart(here: Ready, under: Ground, task: str) -> int:
         moved = here._replace(repo=flow_repository.found(there.workspace), topology=topology.load(there.workspace))
         return _begin(moved, task, False, locked(moved.repo, here.screen))
 
-    return apart.inside(under.where, "flow", "flow", under.screen, work)
+    return launch.inside(under.where, "flow", "flow", under.screen, work)
 
 
 def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:

@@ -6,7 +6,7 @@ from rooda.loops.flow.inspect import status
 from rooda.loops.flow.log import log
 from rooda.loops.flow.resume import resume
 from rooda.loops.flow.setup import setup
-from rooda.loops.group import DASH_H, InOrder
+from rooda.loops.options import DASH_H, InOrder
 
 HELP = """A hierarchy of control loops on git.
 

@@ -18,7 +18,7 @@ from rooda.loops.flow.flow_labels import artifacts, run_folder
 from rooda.loops.flow.model import ERROR, RUNNING
 from rooda.loops.flow.runs import Known
 from rooda.loops.flow.yaml import front_matter
-from rooda.loops.group import items, place_of_tab
+from rooda.loops.options import items, place_of_tab
 from rooda.settings.where import where
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rooda.loops.flow.flow_results import Ended, body
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.loop import executed
 from rooda.loops.flow.model import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
-from rooda.loops.store import Saved, Scope
+from rooda.loops.kernel import Saved, Scope
 
 WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}
 OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))

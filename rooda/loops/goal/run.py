@@ -30,9 +30,9 @@ def act(where: Where, typed: Json) -> int:
     made = ready(where, typed)
     wanted = wish(made, where, typed)
     if made.asked.worktree:
-        from rooda.loops import apart
+        from rooda.loops import launch
 
-        return apart.inside(where, NAME, NAME, made.screen, lambda there: _begun(made, there, typed, wanted))
+        return launch.inside(where, NAME, NAME, made.screen, lambda there: _begun(made, there, typed, wanted))
     return _begun(made, where, typed, wanted)
 
 

@@ -14,7 +14,7 @@ from rooda.loops.goal.files import Place, ready, tidy
 from rooda.loops.goal.goal_seal import Seal
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
 from rooda.loops.goal.world import Print
-from rooda.loops.store import Saved, Scope
+from rooda.loops.kernel import Saved, Scope
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.run.spending import Spent, since
 

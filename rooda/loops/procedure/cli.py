@@ -8,7 +8,7 @@ import click
 from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.loops import options
-from rooda.loops.group import DASH_H, items
+from rooda.loops.options import DASH_H, items
 from rooda.settings.where import Where, warned
 from rooda.settings.where import where as place_of
 

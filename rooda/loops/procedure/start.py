@@ -70,12 +70,12 @@ def _waits(place: Place) -> bool:
 
 
 def _apart(procedure: Procedure, screen: Screen, where: Where, asked: Asked) -> int:
-    from rooda.loops import apart
+    from rooda.loops import launch
 
     def work(there: Where) -> int:
         return go(procedure, there, screen, locked(Place(there.workspace, procedure.name), screen), None, asked)
 
-    return apart.inside(where, "ooda", procedure.name, screen, work)
+    return launch.inside(where, "ooda", procedure.name, screen, work)
 
 
 def resume(name: str, where: Where, typed: Json) -> int:

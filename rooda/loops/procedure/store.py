@@ -10,8 +10,8 @@ from rooda.base import json as base_json
 from rooda.base.dirs import make_home
 from rooda.base.text import parse_seconds
 from rooda.errors import StateDamaged
+from rooda.loops.kernel import Saved, Scope
 from rooda.loops.procedure.loop import COMPLETED, RUNNING, STATUSES, OodaState
-from rooda.loops.store import Saved, Scope
 from rooda.run.event_records import Emit, StateSaved, StateUnsaved
 
 _json = json.JSONEncoder().encode

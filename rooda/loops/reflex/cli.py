@@ -43,9 +43,9 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json)
     if asked.worktree:
-        from rooda.loops import apart
+        from rooda.loops import launch
 
-        return apart.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
+        return launch.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
     return start(proposal, here, asked, made)
 
 

@@ -1,6 +1,6 @@
 """The words behind `rooda reflex`."""
 
-from rooda.loops.group import DASH_H, InOrder
+from rooda.loops.options import DASH_H, InOrder
 from rooda.loops.reflex.cli import new
 from rooda.loops.reflex.inspect import diff
 from rooda.loops.reflex.inspect_history import history

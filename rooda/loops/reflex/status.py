@@ -9,7 +9,7 @@ from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import visible
 from rooda.errors import OK
-from rooda.loops.group import items, place_of_tab
+from rooda.loops.options import items, place_of_tab
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.places import meant

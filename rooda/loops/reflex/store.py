@@ -10,11 +10,11 @@ from typing import Any
 from rooda.base import clock, files
 from rooda.base.json import Json
 from rooda.errors import Undecided
+from rooda.loops.kernel import Saved, Scope
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history as reflex_history
 from rooda.loops.reflex.files import Alone, Place
 from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded
-from rooda.loops.store import Saved, Scope
 from rooda.processes import lock
 
 
