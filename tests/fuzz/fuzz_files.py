@@ -11,7 +11,7 @@ from rooda.errors import USAGE, RoodaError
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import goal_seal, store, table
 from rooda.loops.goal.check import answer
-from rooda.loops.procedure import loop, resolve
+from rooda.loops.procedure import loop, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect_history, status
 from rooda.loops.reflex import list as listing
@@ -39,7 +39,7 @@ def settings_file(data: bytes) -> None:
             assert origin and "\n" not in toml_value(value)
         names = procedures.names(found)
         for name in [each for each in names if found.origin(("procedures", each)) != "built-in"][:5] or ["build"]:
-            procedure = resolve.procedure(found, name, {})
+            procedure = settings.procedure(found, name, {})
             assert len(procedure.phases) == 4
             for key, value, _ in decided(found, name, {}):
                 assert key and "\n" not in toml_value(value)
@@ -54,7 +54,7 @@ def environment(data: bytes) -> None:
     environ = {f"ROODA_LOOP_{key}": value for key, equals, value in pairs if equals}
     try:
         found = load(room(), environ={"HOME": room(), **environ})
-        resolve.procedure(found, "build", {})
+        settings.procedure(found, "build", {})
     except RoodaError as problem:
         assert problem.code == USAGE and "ROODA_LOOP_" in str(problem), str(problem)
 

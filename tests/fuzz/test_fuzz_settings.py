@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
-from rooda.loops.procedure import resolve
+from rooda.loops.procedure import settings as procedure_settings
 from rooda.loops.procedure.model import PHASES
 from rooda.run import gates_md
 from rooda.run.records import Gate
@@ -83,7 +83,7 @@ def test_settings_are_understood_or_refused(folder: str, data: bytes) -> None:
     try:
         found = load(folder, None, {"HOME": folder})
         for name in (*procedures.names(found)[:3], "build"):
-            procedure = resolve.procedure(found, name, {})
+            procedure = procedure_settings.procedure(found, name, {})
             assert [phase.name for phase in procedure.phases] == list(PHASES)
             decided(found, name, {})
         origins(found)

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from rooda.base.dirs import shipped
-from rooda.loops.procedure.assemble import assemble
 from rooda.loops.procedure.model import PHASES
+from rooda.loops.procedure.prompts import assemble
 from rooda.run.placeholders import substitute
 
 BUILTIN = "builtin:"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
-from rooda.loops.procedure import resolve
+from rooda.loops.procedure import settings
 from rooda.loops.procedure.model import Procedure
 from rooda.settings.layers import Settings, load
 
@@ -48,12 +48,12 @@ class Tiers:
         return load(str(self.workspace), config, self.environ)
 
     def procedure(self, name: str, **flags: Any) -> Procedure:
-        return resolve.procedure(self.load(), name, flags)
+        return settings.procedure(self.load(), name, flags)
 
     def fault(self, name: str = "", **flags: Any) -> RoodaError:
         """The error of loading, or of asking for the procedure."""
         with pytest.raises(RoodaError) as caught:
-            resolve.procedure(self.load(), name, flags) if name else self.load()
+            settings.procedure(self.load(), name, flags) if name else self.load()
         assert caught.value.code == 2
         return caught.value
 

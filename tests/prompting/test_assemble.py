@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.loops.procedure.assemble import assemble, from_file
 from rooda.loops.procedure.model import PHASES
+from rooda.loops.procedure.prompts import assemble, from_file
 
 FOUR = {"observe": ["OBS"], "orient": ["ORI"], "decide": ["DEC"], "act": ["ACT"]}
 PLAIN = "# OODA Loop Iteration\n\n## OBSERVE\nOBS\n\n## ORIENT\nORI\n\n## DECIDE\nDEC\n\n## ACT\nACT\n"

@@ -8,9 +8,9 @@ import pytest
 from kit.shipped_prompts import procedures, prompt
 from rooda.agents import promise
 from rooda.base import files
-from rooda.loops.procedure import resolve
-from rooda.loops.procedure.assemble import assemble
+from rooda.loops.procedure import settings as procedure_settings
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
+from rooda.loops.procedure.prompts import assemble
 from rooda.run.placeholders import substitute
 from rooda.settings.layers import load
 from tests.prompts.test_builtin_procedures import user_page
@@ -18,7 +18,7 @@ from tests.prompts.test_builtin_procedures import user_page
 
 def resolved(workspace: Path, name: str) -> Procedure:
     settings = load(str(workspace), environ={"HOME": str(workspace / "home")})
-    return resolve.procedure(settings, name, {})
+    return procedure_settings.procedure(settings, name, {})
 
 
 def content(fragment: Fragment) -> str:

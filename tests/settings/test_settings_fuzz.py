@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.errors import RoodaError
-from rooda.loops.procedure import resolve
+from rooda.loops.procedure import settings as procedure_settings
 from rooda.settings import procedures
 from rooda.settings.layers import load
 from rooda.settings.lookup import origins
@@ -129,7 +129,7 @@ def read(data: bytes) -> None:
             assert origin and "\n" not in toml_value(value)
         for name in procedures.names(found):
             if found.origin(("procedures", name)) != "built-in":
-                resolve.procedure(found, name, {})
+                procedure_settings.procedure(found, name, {})
 
 
 @settings(max_examples=150, deadline=None)
@@ -153,6 +153,6 @@ def test_any_variable_gives_settings_or_a_sentence(text: str, key: str) -> None:
     """Nothing but a RoodaError comes out of a strange environment."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            resolve.procedure(load(folder, environ={"HOME": folder, f"ROODA_LOOP_{key}": text}), "build", {})
+            procedure_settings.procedure(load(folder, environ={"HOME": folder, f"ROODA_LOOP_{key}": text}), "build", {})
         except RoodaError as problem:
             assert problem.what.startswith(f"ROODA_LOOP_{key}")

@@ -13,7 +13,7 @@ import pytest
 from kit.tiers import OWN as MINE
 from kit.tiers import Tiers
 from rooda.loops import options, registry, remembered
-from rooda.loops.procedure import resolve
+from rooda.loops.procedure import settings
 from rooda.settings.layers import environment
 from rooda.settings.loop_kinds import KINDS, OWN
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of
@@ -135,4 +135,4 @@ def test_a_setting_without_a_field_arrives_by_its_name(tiers: Tiers, monkeypatch
     assert tiers.procedure("mine").setup.value("nap", float) == 0.0
     tiers.write('[loop]\nnap = "2m"\n', MINE)
     assert tiers.procedure("mine").setup.value("nap", float) == 120.0
-    assert resolve.procedure(tiers.load(), "mine", {"nap": 7}).setup.value("nap", int) == 7
+    assert settings.procedure(tiers.load(), "mine", {"nap": 7}).setup.value("nap", int) == 7

@@ -7,7 +7,7 @@ import pytest
 
 from kit.tiers import OWN, Tiers
 from rooda.errors import ConfigProblem
-from rooda.loops.procedure import resolve
+from rooda.loops.procedure import settings
 from rooda.settings import lookup, procedures
 
 CASES = [  # key, place in the procedure; flag, environment, workspace, user; built-in
@@ -139,7 +139,7 @@ class TestFiles:
         tiers.write("[loop]\ndefault_iterations = 1\nfailure_threshold = 8\n")
         tiers.user("[loop]\nfailure_threshold = 7\n")
         other = tiers.file("other.toml", "[loop]\ndefault_iterations = 2\n")
-        build = resolve.procedure(tiers.load(other), "build", {})
+        build = settings.procedure(tiers.load(other), "build", {})
         assert (build.max_iterations, build.failure_threshold) == (2, 7)
         with pytest.raises(ConfigProblem, match=r"no\.toml: there is no such file"):
             tiers.load(str(tiers.workspace / "no.toml"))

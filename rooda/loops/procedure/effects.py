@@ -3,18 +3,22 @@
 import errno
 import os
 import stat
+from functools import partial
 
+from rooda.agents.records import Prompt
 from rooda.base import clock, files
 from rooda.errors import PromptProblem
-from rooda.loops.procedure.assemble import assemble, from_file
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
-from rooda.loops.procedure.prompts import preamble
+from rooda.loops.procedure.prompts import assemble, from_file, preamble
+from rooda.loops.procedure.world import World
 from rooda.run.placeholders import substitute
+from rooda.run.prompts import Measure
+from rooda.run.session import Session
 
 TICK = 0.1  # seconds; file systems' clocks are finer
 
 
-def text(procedure: Procedure, iteration: int) -> str:
+def prompt_text(procedure: Procedure, iteration: int) -> str:
     """The prompt as the files are now. `iteration` counts from 1."""
     sections = {
         phase.name: [_fragment(fragment, phase, procedure) for fragment in phase.fragments]
@@ -24,7 +28,7 @@ def text(procedure: Procedure, iteration: int) -> str:
     return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "")
 
 
-def marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
+def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
     """What changes whenever one of the files could have. Empty if that can't be told: a file is gone, or was touched
     so lately that the clock of the file system might not show the next touch."""
     paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
@@ -71,3 +75,39 @@ def ordinary(path: str) -> str:
         return files.to_text(files.read_open(descriptor))
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file", path)
+
+
+# The World of a procedure: what its loop may cause, bound to one session.
+
+
+class Composer:
+    """The prompt of each iteration. Its files are looked at every time, and read again if one may have changed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._marks: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, procedure: Procedure, iteration: int) -> Prompt:
+        marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble tells the iteration
+        same, self._marks = bool(marks) and marks == self._marks, marks
+        measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
+        text = partial(prompt_text, procedure, iteration + 1)
+        try:
+            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+        except OSError as problem:
+            where = problem.filename or self._session.folder.ready()
+            raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
+
+
+def world_of(session: Session, procedure: Procedure) -> World:
+    return World(
+        now=lambda: clock.rfc3339(clock.now()),
+        elapsed=session.elapsed,
+        signalled=session.signalled,
+        enough=session.enough,
+        emit=session.emit,
+        compose=Composer(session),
+        ask=session.ask,
+        check=session.check,
+        rest=session.rest,
+    )

@@ -107,13 +107,14 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
 
 
 def setup(settings: "Settings", name: str) -> "Setup":
-    from rooda.loops.procedure import resolve
+    from rooda.loops.procedure import settings as procedure_settings
 
-    return resolve.procedure(settings, name, {}).setup
+    return procedure_settings.procedure(settings, name, {}).setup
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
     """What the agent of NAME would read first."""
-    from rooda.loops.procedure import effects, resolve
+    from rooda.loops.procedure import effects
+    from rooda.loops.procedure import settings as procedure_settings
 
-    return effects.text(resolve.procedure(settings, name, {}), 1)
+    return effects.prompt_text(procedure_settings.procedure(settings, name, {}), 1)

@@ -1,16 +1,16 @@
 """The opt-in opening of a prompt: where in the loop the agent is, and how it can end it."""
 
-from rooda.loops.procedure.model import Procedure
+from collections.abc import Iterable, Mapping, Sequence
+
+from rooda.loops.procedure.model import PHASES, Procedure
 
 ROLE = """\
 Your Role: one turn of an unattended loop. Nobody reads along or answers questions, and the next turn
 remembers nothing of this one: what it must know has to be in files when you finish."""
-
 SIGNALS = """\
 Success Signaling: once nothing is left to do, put <promise>SUCCESS</promise> on a line of its own in your final
 message. If you cannot go on without a person, put <promise>FAILURE</promise> there instead, and say why on the
 lines after it. Otherwise write neither: the loop then starts the next turn."""
-
 NO_SIGNALS = "Success Signaling: none. The loop goes by your exit status and its own checks."
 
 
@@ -27,3 +27,30 @@ def preamble(procedure: Procedure, iteration: int) -> str:
             SIGNALS if procedure.promise_signals else NO_SIGNALS,
         )
     )
+
+
+# From the pieces of a procedure to one prompt. Nothing is added, reordered or normalised.
+TITLE = "# OODA Loop Iteration"
+
+
+def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "") -> str:
+    """The prompt: preamble if any, title, context if any, then the four phases."""
+    parts = [_stripped(preamble)] if preamble else []
+    parts.append(TITLE)
+    if context:
+        parts.append(f"## CONTEXT\n{_joined(context)}")
+    parts += [f"## {name.upper()}\n{_joined(sections.get(name, ()))}" for name in PHASES]
+    return "\n\n".join(parts) + "\n"
+
+
+def from_file(shown: str, text: str) -> str:
+    """A context that was read from a file says which one."""
+    return f"Source: {shown}\n\n{text}"
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n".join(map(_stripped, texts))
+
+
+def _stripped(text: str) -> str:
+    return text.rstrip("\r\n")

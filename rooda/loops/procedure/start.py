@@ -9,13 +9,12 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.loops import launch, options
 from rooda.loops.kernel import Run
 from rooda.loops.options import Asked
-from rooda.loops.procedure import effects, loop, rules
+from rooda.loops.procedure import effects, loop, rules, settings
 from rooda.loops.procedure import store as procedure_store
+from rooda.loops.procedure.effects import world_of
 from rooda.loops.procedure.events import RunResumed, RunStarted
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
-from rooda.loops.procedure.prepare import prepared
-from rooda.loops.procedure.procedure_world import world_of
 from rooda.loops.procedure.store import Place
 from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_own, taken_over
@@ -27,7 +26,7 @@ from rooda.run.records import Gate
 from rooda.run.session import Session, Tenant
 from rooda.settings import agents, layers
 from rooda.settings.agents import priced
-from rooda.settings.where import Where
+from rooda.settings.where import Where, warned
 from rooda.views.lines import Line
 from rooda.views.screen import Screen
 
@@ -104,7 +103,7 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: A
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = launch.checked(agent, where.workspace, effects.text(procedure, 1))
+    program = launch.checked(agent, where.workspace, effects.prompt_text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
@@ -230,3 +229,14 @@ def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaS
         return loop.fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
     return loop.reopened(state._replace(procedure_name=procedure.name), *limits)
+
+
+# What every run and dry-run begins with: the settings in force, and the procedure that they make.
+
+
+def prepared(
+    name: str, where: Where, asked: Asked, found: "layers.Settings | None" = None
+) -> tuple["layers.Settings", Procedure]:
+    """`found`: the settings of `where`, if they are loaded already."""
+    found = warned(found or layers.load(where.workspace, where.config))
+    return found, settings.procedure(found, name, asked.flags)
