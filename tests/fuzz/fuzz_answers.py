@@ -27,7 +27,7 @@ from rooda.loops.goal import (
 from rooda.loops.goal import (
     plan as goal_plan,
 )
-from rooda.loops.reflex import contract, drafting, reflex_sections, rules
+from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
 from rooda.processes.regex import search
@@ -208,10 +208,10 @@ def reflex_draft(data: bytes) -> None:
 def sections(data: bytes) -> None:
     """The parts of an artifact: none of its lines is lost."""
     said = text(data)
-    found = reflex_sections.sections(said)
+    found = rules.sections(said)
     assert all(line in "".join(found.values()) for line in said.split("\n")[:50] if line.strip())
-    before = reflex_sections.hashes(said, files.sha256)
-    assert reflex_sections.changed(before, before) == []
+    before = rules.hashes(said, files.sha256)
+    assert rules.changed(before, before) == []
 
 
 def promises(data: bytes) -> None:

@@ -13,8 +13,8 @@ from rooda.loops.goal import goal_seal, store, table
 from rooda.loops.goal.check import answer
 from rooda.loops.procedure import loop, settings
 from rooda.loops.procedure import store as procedure_store
-from rooda.loops.reflex import files, inspect_history, status
-from rooda.loops.reflex import list as listing
+from rooda.loops.reflex import files, inspect, status
+from rooda.loops.reflex import status as listing
 from rooda.loops.reflex.store import opened
 from rooda.processes import ledger as processes_ledger
 from rooda.processes import lock
@@ -92,7 +92,7 @@ def _reflex(run: bytes, events: bytes) -> None:
     json.dumps(status.facts_of(place), ensure_ascii=False)
     assert status.lines(status.facts_of(place)) and listing._line(listing._row(place), 9)
     found = files.look(place)
-    assert all(map(inspect_history.line, found.history))
+    assert all(map(inspect.line, found.history))
     if found.state is not None:
         opened(place, found)
         again = files.read_state(place)

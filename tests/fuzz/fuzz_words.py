@@ -19,7 +19,7 @@ from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.loops.flow import commits, flow_labels, repository
 from rooda.loops.goal import goal_score, wish
-from rooda.loops.reflex import reflex_names
+from rooda.loops.reflex import rules
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
 from rooda.settings.schema import AGENT
@@ -131,7 +131,7 @@ def command_line(data: bytes) -> None:
 def names(data: bytes) -> None:
     """From a task to the names that files and branches get."""
     said = seen(data)
-    assert reflex_names.is_alias(reflex_names.alias_of(said))
+    assert rules.is_alias(rules.alias_of(said))
     slug = flow_labels.slug(said)
     assert slug and len(slug) <= flow_labels.LONGEST_SLUG and slug == flow_labels.slug(slug)
     flow_labels.own_iteration("1", said)

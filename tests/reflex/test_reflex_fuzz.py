@@ -13,11 +13,10 @@ from kit.reflex_memory import Memory
 from kit.reflex_reference import Rule, Script
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.inspect_history import line
-from rooda.loops.reflex.list import _line, _row
+from rooda.loops.reflex.inspect import line, versions
 from rooda.loops.reflex.state import State, encoded
+from rooda.loops.reflex.status import _line, _row
 from rooda.loops.reflex.store import opened, tidy_all
-from rooda.loops.reflex.versions import versions
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),

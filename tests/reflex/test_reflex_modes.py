@@ -11,7 +11,7 @@ from kit.reflex import ALIAS, Kit, words
 from kit.reflex_scenarios import by_iteration, play, script
 from kit.workspace import until
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.stop import end
+from rooda.loops.reflex.manage import end
 
 MODES = ("new", "resume", "status", "stop", "list", "history", "clean")
 

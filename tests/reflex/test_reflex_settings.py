@@ -7,8 +7,7 @@ import pytest
 from kit.reflex import FAKE, PLAN, Kit
 from rooda.demo.reflex import answer
 from rooda.loops.reflex.contract import LENIENT, Breach, one_object
-from rooda.loops.reflex.reflex_names import alias_of, is_alias
-from rooda.loops.reflex.reflex_sections import changed, sections
+from rooda.loops.reflex.rules import alias_of, changed, is_alias, sections
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,26 @@ from typing import Any, NamedTuple
 
 import click
 
+from rooda.agents.outcome import in_words
+from rooda.agents.records import Call
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json, loads
-from rooda.errors import RoodaError, UsageProblem
+from rooda.base.text import visible
+from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import halves, no_twins
-from rooda.loops.reflex.rules import Criteria
+from rooda.loops.reflex.prepare import Ready
+from rooda.loops.reflex.rules import LEVELS, Criteria
+from rooda.loops.reflex.scoring import written
+from rooda.processes.signals import Signals
 from rooda.run import questions
+from rooda.run.placeholders import substitute
+from rooda.run.prompts import Measure
+from rooda.run.session import Session, Tenant
+from rooda.run.setup import Setup
 from rooda.settings.toml import parse
+from rooda.settings.where import Where
 
 _DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")
@@ -110,4 +121,162 @@ def from_agent(answer: str) -> Drafted:
         raise RoodaError(
             f"The agent's draft can't be used: {problem}",
             "Try again, or use --template or --rules.",
+        ) from None
+
+
+# `--draft`: one agent call that proposes rules for a task.
+
+
+def draft(task: str, here: Where, made: Ready) -> Drafted:
+    setup, agent = made.setup, made.agent
+    text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
+    with Signals() as signals:
+        tenant = Tenant("reflex", "draft", Setup(agent, bounds=setup.bounds, further=setup.further))
+        session = Session(here.workspace, tenant, signals, made.screen.show, made.screen.tick(), None)
+        try:
+            prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
+            reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, apart=True))
+            if reply.ended == "interrupted":
+                raise Interrupted(session.signalled())
+        finally:
+            made.screen.close()
+            session.close()
+    if not reply.ok:
+        why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
+        raise RoodaError(why, "Use --template or --rules instead.")
+    return from_agent(reply.said.text)
+
+
+# What a person confirms before the first iteration: the criteria, and the number of iterations.
+LONGEST = 100  # digits of a limit that is typed; there are too many for a number
+YES, EDIT = ("y", "yes"), ("e", "edit")
+
+
+class Proposal(NamedTuple):
+    """Everything that a new loop will be."""
+
+    task: str
+    ideal: str
+    alias: str
+    criteria: Criteria
+    origin: str
+    max_iterations: int
+
+
+class Given(NamedTuple):
+    """Confirmations that were typed as options."""
+
+    criteria: bool = False
+    max_iterations: int | None = None
+
+
+def confirmed(proposal: Proposal, given: Given, aside: bool) -> Proposal:
+    """The proposal as the person confirms it, both parts of it; Undecided for anything else than two yeses."""
+    while True:
+        show(proposal, aside)
+        if not given.criteria:
+            answer = _asked("Use these success criteria, rules and thresholds? [y/N, e = edit] ", aside)
+            if answer in EDIT:
+                proposal = edited(proposal)
+                continue
+            if answer not in YES:
+                raise _unconfirmed("success criteria were")
+        wanted = _iterations(proposal, given, aside)
+        if wanted == proposal.max_iterations:
+            return proposal
+        proposal = proposal._replace(max_iterations=wanted)
+
+
+def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
+    """The number in force if it was confirmed or named, another if the person named that."""
+    number = proposal.max_iterations
+    if given.max_iterations is not None:
+        if given.max_iterations == number:
+            return number
+        raise Undecided(
+            f"--confirm-max-iterations {given.max_iterations} does not confirm the number in force, {number}.",
+            f"Nothing was started. Set the number with --max-iterations {given.max_iterations}.",
+        )
+    answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", aside)
+    if answer in YES:
+        return number
+    if answer in EDIT:
+        answer = _asked("Another number: ", aside)
+    if answer and answer.isascii() and answer.isdecimal() and len(answer) <= LONGEST and int(answer):
+        return int(answer)
+    raise _unconfirmed("maximum number of iterations was")
+
+
+def _asked(question: str, aside: bool) -> str | None:
+    click.echo(question, nl=False, err=aside)
+    answer = questions.typed_answer("")
+    if not questions.at_terminal():
+        click.echo(answer or "", err=aside)
+    return None if answer is None else answer.strip().lower()
+
+
+def _unconfirmed(what: str) -> Undecided:
+    return Undecided(
+        f"The {what} not confirmed. Nothing was started.",
+        "Answer y to both questions, or confirm with --confirm-criteria and --confirm-max-iterations N.",
+    )
+
+
+def show(proposal: Proposal, aside: bool) -> None:
+    rules = proposal.criteria.rules
+    width = max(len(rule.id) for rule in rules)
+    rows = [
+        f"Task: {' '.join(proposal.task.split())}",
+        f"Loop: {proposal.alias}",
+        f"Ideal result: {' '.join(proposal.ideal.split())}",
+        f"Success criteria: {proposal.criteria.name} ({proposal.origin})",
+    ]
+    for level in LEVELS:
+        rows.append(f"  Phase {level}, threshold {written(proposal.criteria.thresholds[level])}")
+        for rule in rules:
+            if rule.phase == level:
+                weight = f"{rule.severity}, phase {rule.phase}, weight {written(rule.weight)}"
+                rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
+                rows.append(f"      check: {' '.join(rule.check.split())}")
+    rows.append(f"Maximum iterations: {proposal.max_iterations}")
+    click.echo("\n".join(map(visible, rows)), err=aside)
+
+
+def edited(proposal: Proposal) -> Proposal:
+    """The draft in the person's editor."""
+    import os
+
+    import tomli_w
+
+    if not (questions.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        raise Undecided("There is no editor here. Nothing was started.", "Write the rules to a file: --rules FILE")
+    criteria = proposal.criteria
+    draft = {
+        "ideal_result": proposal.ideal,
+        "name": criteria.name,
+        "thresholds": dict(criteria.thresholds),
+        "rules": [rule._asdict() for rule in criteria.rules],
+    }
+    head = "# The success criteria of this loop. Save and leave the editor; you will be asked again.\n"
+    text = _edit(head + tomli_w.dumps(draft))
+    while text is not None:
+        try:
+            found: Drafted = parsed(text, "the edited draft", toml=True)
+        except UsageProblem as problem:
+            click.echo(f"WARNING: {problem}", err=True)
+            if not questions.at_terminal() or not click.confirm("Edit it again?", err=True):
+                raise
+            text = _edit(text)
+            continue
+        return proposal._replace(criteria=found.criteria, ideal=found.ideal or proposal.ideal, origin="edited")
+    return proposal
+
+
+def _edit(text: str) -> str | None:
+    try:
+        return click.edit(text, extension=".toml", require_save=False)
+    except click.ClickException as problem:
+        raise Undecided(
+            f"{problem.format_message()}. Nothing was started.",
+            "Name another editor in the variable EDITOR, or write the rules to a file: --rules FILE",
         ) from None

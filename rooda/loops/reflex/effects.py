@@ -1,32 +1,172 @@
 """The World of a reflex loop: what it may cause, bound to one session and one loop's files."""
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import click
 
 from rooda.agents.backoff import backoff
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.dirs import shipped
+from rooda.base.text import visible
 from rooda.errors import Interrupted
 from rooda.loops.reflex import files as reflex_files
-from rooda.loops.reflex import history, reflex_effects
-from rooda.loops.reflex import reflex as prompting
-from rooda.loops.reflex.commands import Commands
+from rooda.loops.reflex import history
+from rooda.loops.reflex import prompts as prompting
 from rooda.loops.reflex.events import ReflexChecks, ReflexPhase, ReflexRestored
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.prepare import Ready
-from rooda.loops.reflex.reflex_effects import Guarded
-from rooda.loops.reflex.reflex_sections import changed, hashes
+from rooda.loops.reflex.rules import changed, hashes
 from rooda.loops.reflex.state import WRITERS, State
 from rooda.loops.reflex.store import ReflexStore
 from rooda.loops.reflex.world import Answer, Beside, Query, Ran, World
-from rooda.run import records
+from rooda.processes import regex as patterns
+from rooda.processes.signals import Signals
+from rooda.run import questions, records
 from rooda.run.event_records import QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command
+from rooda.run.records import Ran as records_Ran
 from rooda.run.session import NOT_ASKED, Session
+from rooda.settings.lookup import Lookup
 from rooda.views.lines import Line
+
+# Shell commands that an agent wrote as checks: run, ask the person, or leave their rules to an agent's judgement.
+RUN, ASK, SKIP = "run", "ask", "skip"
+
+
+def way_of(look: Lookup) -> str:
+    """What was said; else a terminal is asked, and where nobody is nothing is run."""
+    said = look.find("exec_checks")
+    if said is None:
+        return ASK if questions.at_terminal() else SKIP
+    return SKIP if said.value == ASK and not questions.at_terminal() else str(said.value)
+
+
+class Commands:
+    """Remembers what was allowed in this session."""
+
+    def __init__(self, way: str, signals: Signals) -> None:
+        self._way, self._signals = way, signals
+        self._allowed: set[str] = set()
+
+    def decide(self, commands: Sequence[str]) -> str:
+        """run or skip."""
+        if not self.asks(commands):
+            return RUN if self._way == ASK else self._way
+        if not self._asked(commands):
+            return SKIP
+        self._allowed.update(commands)
+        return RUN
+
+    def asks(self, commands: Sequence[str]) -> bool:
+        """Will a person be asked?"""
+        return self._way == ASK and not set(commands) <= self._allowed
+
+    def _asked(self, commands: Sequence[str]) -> bool:
+        rows = "\n".join(f"  $ {visible(line)}" for command in commands for line in command.split("\n"))
+        click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
+        answer = questions.typed_answer("Run them? [y/N] ", self._signals)
+        return answer is not None and answer.strip().lower() in ("y", "yes")
+
+
+# What evaluating an artifact does to the world: its bytes are guarded, checks are run, patterns are searched.
+search = patterns.search
+CAP = 1_048_576  # bytes kept of a check's output
+SAID = 300  # characters of it that are told
+PART = 12  # bytes of the artifact that nothing else says by chance
+_BEFORE = re.compile(rb"(?:[^\s:]*:)?(?:\d+[:-])*[ \t<>+|-]*")  # what grep and diff put before a line
+
+
+class Guarded:
+    """The artifact while others work: whoever changes it, it is as it was."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.bytes = files.ours_if_there(path)
+
+    def intact(self) -> bool:
+        try:
+            return files.ours_if_there(self.path) == self.bytes and not os.path.isdir(self.path)
+        except OSError:
+            return False
+
+    def restored(self) -> bool:
+        """Put it back; True if that was necessary."""
+        if self.intact():
+            return False
+        files.make_way(self.path)
+        if self.bytes is None:
+            files.remove(self.path)
+        else:
+            files.folder(os.path.dirname(self.path))
+            files.replace(self.path, self.bytes)
+        return True
+
+
+class Outcome(NamedTuple):
+    """What one command came to."""
+
+    holds: bool
+    details: str
+
+
+Runner = Callable[[Sequence[Command], bool], list[records_Ran]]  # commands, at once or one after the other
+
+
+def execute(commands: Sequence[Command], path: str, run: Runner, at_once: bool) -> list[Outcome]:
+    """Exit code 0 holds. If the artifact was changed, all are run again alone, to find out by whom."""
+    guard = Guarded(path)
+    ran = run(commands, at_once)
+    touched = [False] * len(ran)
+    if guard.restored():
+        ran, touched = [], []
+        for command in commands:
+            ran += run((command,), False)
+            touched.append(guard.restored())
+    text = guard.bytes or b""
+    return [
+        _outcome(command, each, changed, text) for command, each, changed in zip(commands, ran, touched, strict=True)
+    ]
+
+
+def _outcome(command: Command, ran: records_Ran, changed: bool, artifact: bytes) -> Outcome:
+    if changed:
+        return Outcome(False, "the command changed the artifact; it was put back")
+    if ran.ended == "timeout":
+        return Outcome(False, f"timed out after {command.timeout:g} s")
+    if ran.code == 0:
+        return Outcome(True, "exit 0")
+    said = _last_words(ran.output, artifact)
+    return Outcome(False, f"exit {ran.code}: {said}" if said else f"exit {ran.code}")
+
+
+def _last_words(path: str, artifact: bytes) -> str:
+    """The end of a check's output on one line; the artifact's own words stay in the artifact."""
+    try:
+        lines = files.tail(path, 4096).splitlines()
+    except OSError:
+        return ""
+    known = {line.strip() for line in artifact.splitlines()}
+    long = sorted((line for line in known if len(line) >= PART), key=len, reverse=True)
+    own = [_own(line.strip(), artifact, known, long) for line in lines]
+    text = " ".join(b" ".join(own).decode("utf-8", "replace").split())
+    return text if len(text) <= SAID else "…" + text[-SAID:]
+
+
+def _own(line: bytes, artifact: bytes, known: set[bytes], long: Sequence[bytes]) -> bytes:
+    """What a check says itself in this line: nothing if it only shows a line of the artifact, or a part of one."""
+    shown = line[_BEFORE.match(line).end() :]  # type: ignore[union-attr]  # it matches nothing, too
+    if any(each in known or (len(each) >= PART and each in artifact) for each in (line, shown)):
+        return b""
+    for each in long:
+        line = line.replace(each, "…".encode())
+    return line
+
 
 WORDS = {
     "timeout": "the agent took longer than {limit} s",
@@ -63,7 +203,7 @@ class Effects:
             digest=self.digest,
             runnable=self.runnable,
             execute=self.execute,
-            search=lambda pattern, text: reflex_effects.search(pattern, text, self._check_timeout),
+            search=lambda pattern, text: search(pattern, text, self._check_timeout),
             changed=self.changed,
             show=self.show,
             told=self._session.clean,
@@ -168,12 +308,12 @@ class Effects:
     def execute(self, state: State, commands: Sequence[str]) -> list[Ran]:
         return self._executed(state.phase, state.iteration, commands, self._session.run)
 
-    def _executed(self, level: str, iteration: int, commands: Sequence[str], run: reflex_effects.Runner) -> list[Ran]:
+    def _executed(self, level: str, iteration: int, commands: Sequence[str], run: Runner) -> list[Ran]:
         made = [
             Command(text, f"check-{level.lower()}-{place}", self._check_timeout, iteration)
             for place, text in enumerate(commands, 1)
         ]
-        found = reflex_effects.execute(made, self._place.artifact, run, not self._sequential)
+        found = execute(made, self._place.artifact, run, not self._sequential)
         self._end_if_signalled()
         return [Ran(each.holds, self._session.clean(each.details)) for each in found]
 

@@ -9,9 +9,9 @@ from rooda.base import clock, files
 from rooda.base import json as base_json
 from rooda.base.dirs import make_home
 from rooda.base.json import Json, loads
+from rooda.errors import RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import history as reflex_history
-from rooda.loops.reflex.reflex_names import is_alias
-from rooda.loops.reflex.reflex_sections import hashes
+from rooda.loops.reflex.rules import hashes, is_alias
 from rooda.loops.reflex.state import RUNNING, State, decoded
 from rooda.processes import lock
 
@@ -227,3 +227,52 @@ def append(place: Place, run_id: str, events: list[reflex_history.Event], when: 
         files.sync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# Which loop a command means.
+FRESH = "Start a new loop with: rooda reflex new TASK"
+
+
+def named(workspace: str, alias: str) -> Place:
+    """The loop of this name; UsageProblem for what can't be one, since it is part of a path, or isn't there."""
+    if not is_alias(alias):
+        raise UsageProblem(f"{alias!r} is not the name of a loop.", "See the names with: rooda reflex list")
+    if alias not in aliases(workspace):
+        raise UsageProblem(f"There is no loop '{alias}' here.", "See the names with: rooda reflex list")
+    return Place(workspace, alias)
+
+
+def meant(workspace: str, alias: str | None) -> Place | None:
+    """The named loop, else the active one."""
+    if alias is not None:
+        return named(workspace, alias)
+    found = active(workspace)
+    return Place(workspace, found) if found else None
+
+
+def none_active(workspace: str) -> Undecided:
+    marked = running(workspace)
+    if marked:
+        rows = "\n".join(f"  rooda reflex resume {alias}" for alias in marked)
+        return Undecided("No active loop is named, and several are marked running; name one.", rows)
+    over = "Those that are over: rooda reflex list. " if aliases(workspace) else ""
+    return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
+
+
+def without_history(place: Place, found: Found) -> RoodaError:
+    """A loop that is marked running stands in the way of a new one until it is stopped."""
+    stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
+    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", f"{stop}{FRESH}")
+
+
+def newest(workspace: str) -> Place | None:
+    """The active loop, else the one that was worked on last."""
+    if place := meant(workspace, None):
+        return place
+    states = [(_touched(Place(workspace, alias)), alias) for alias in aliases(workspace)]
+    return Place(workspace, max(states)[1]) if states else None
+
+
+def _touched(place: Place) -> str:
+    state = look(place).state
+    return state.updated_at if state else ""

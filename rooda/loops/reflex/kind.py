@@ -7,7 +7,7 @@ from rooda.base.json import Json
 from rooda.git.retention import POINTER
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.reflex_names import is_alias
+from rooda.loops.reflex.rules import is_alias
 
 if TYPE_CHECKING:
     import click
@@ -46,7 +46,7 @@ def options() -> "list[click.Parameter]":
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.loops.reflex.resume import go_on
+    from rooda.loops.reflex.cli import go_on
 
     assert is_alias(name)
     return go_on(Place(where.workspace, name), where, typed)
@@ -57,9 +57,9 @@ def is_name(name: str) -> bool:
 
 
 def close(workspace: str, name: str, reason: str) -> bool:
-    from rooda.loops.reflex import stop
+    from rooda.loops.reflex import manage
 
-    stop.close(Place(workspace, name), reason)
+    manage.close(Place(workspace, name), reason)
     return True
 
 

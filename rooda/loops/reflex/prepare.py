@@ -7,7 +7,7 @@ from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import launch
 from rooda.loops.options import Asked
-from rooda.loops.reflex.reflex_screen import ReflexScreen
+from rooda.loops.reflex.view import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
 from rooda.settings.layers import BUILT_IN

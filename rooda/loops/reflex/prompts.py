@@ -8,6 +8,7 @@ from rooda.base.json import Json
 from rooda.loops.reflex.events import ReflexBlock
 from rooda.loops.reflex.scoring import hundredths
 from rooda.loops.reflex.state import State
+from rooda.run.placeholders import substitute
 
 NOTHING = "none"
 SHOWN = 5  # issues in a compact critique
@@ -91,3 +92,16 @@ def block(before: State, after: State, artifact: str, changed: list[str] | None)
         artifact=artifact,
         fixes=fixes,
     )
+
+
+# A phase's prompt: the preamble of every phase, then its template with what the contract gives it.
+PREAMBLE = """\
+You are executing phase {{phase}} for run {{run_id}}, iteration {{iteration}}, phase level {{level}}.
+Return only the required output format.
+Do not add explanations or commentary outside the specified format.
+
+"""
+
+
+def text(phase: str, template: str, values: Mapping[str, str]) -> str:
+    return substitute(PREAMBLE + template, {**values, "phase": phase}, f"builtin:reflex/{phase.lower()}.md")

@@ -1,7 +1,8 @@
 """The rules that an artifact must meet: what a rule is, which are active, and what is wrong with a draft of them."""
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base.json import Json
@@ -136,3 +137,80 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
 def active(rules: Sequence[Json], level: str) -> list[Json]:
     """The stored rules that count at this level."""
     return [rule for rule in rules if rule["phase"] in ACTIVE[level]]
+
+
+# The name of a loop: an alias that is a folder's name too.
+LONGEST, SHORTEST = 48, 3  # of one made from a task; a number may follow
+MOST = 64  # characters of any
+_ALIAS = re.compile(rf"(?=.{{3,{MOST}}}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def is_alias(name: str) -> bool:
+    return bool(_ALIAS.fullmatch(name))
+
+
+def alias_of(task: str) -> str:
+    """A short name made from the task's first words."""
+    plain = unicodedata.normalize("NFKD", task.casefold()).encode("ascii", "ignore").decode()
+    words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))
+    name = words[0][:LONGEST] if words else "task"
+    for word in words[1:]:
+        if len(name) + 1 + len(word) > LONGEST:
+            break
+        name += f"-{word}"
+    return name if len(name) >= SHORTEST else f"task-{name}"
+
+
+def numbered(name: str, number: int) -> str:
+    """The name with a number behind it, from the second on; cut so far that both together are a name."""
+    if number < 2:
+        return name
+    end = f"-{number}"
+    return name[: MOST - len(end)].rstrip("-") + end
+
+
+# What changed between two artifacts, told by their headings.
+TOP = "(beginning)"
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t](.*)$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def sections(text: str) -> dict[str, str]:
+    """Heading to the text below it. Headings that occur twice are numbered; code blocks have none."""
+    found: dict[str, list[str]] = {}
+    numbers: dict[str, int] = {}
+    name, fence = TOP, ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+        heading = None if fence or mark else _HEADING.match(line)
+        if heading:
+            name = _unused(heading[1].rstrip(" \t").rstrip("#").strip(" \t") or TOP, found, numbers)
+        found.setdefault(name, []).append(line)
+    if not "".join(found.get(TOP, ["-"])).strip():
+        del found[TOP]
+    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
+
+
+def _unused(name: str, taken: Mapping[str, list[str]], numbers: dict[str, int]) -> str:
+    """`numbers` are those that were given last."""
+    each = name
+    while each in taken:
+        numbers[name] = numbers.get(name, 1) + 1
+        each = f"{name} ({numbers[name]})"
+    return each
+
+
+def hashes(text: str, digest: Callable[[bytes], str]) -> dict[str, str]:
+    """Heading to the first 8 characters of its section's hash."""
+    found = sections(text).items()
+    return {name: digest(body.rstrip().encode("utf-8", "surrogateescape"))[:8] for name, body in found}
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Sections added or modified, in order; then the removed ones with a minus."""
+    new = [name for name, mark in after.items() if before.get(name) != mark]
+    return new + [f"-{name}" for name in before if name not in after]

@@ -7,16 +7,14 @@ from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.loops.kernel import Run
 from rooda.loops.options import Asked
 from rooda.loops.reflex import files
-from rooda.loops.reflex.commands import Commands, way_of
-from rooda.loops.reflex.effects import Effects, show_artifact
+from rooda.loops.reflex.effects import CAP, Commands, Effects, show_artifact, way_of
 from rooda.loops.reflex.events import RunResumed, RunStarted
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.loop import EXIT_CODES, reflex
 from rooda.loops.reflex.prepare import Ready
-from rooda.loops.reflex.reflex_effects import CAP
 from rooda.loops.reflex.state import State
+from rooda.loops.reflex.status import Left, ended
 from rooda.loops.reflex.store import ReflexStore
-from rooda.loops.reflex.summary import Left, ended
 from rooda.loops.reflex.world import How
 from rooda.processes import lock
 from rooda.processes.signals import Signals

@@ -1,10 +1,15 @@
 """Events of a reflex loop to the lines that people read. Pure: facts in, text out."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 
+from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import visible
 from rooda.views.lines import Line, warning
+from rooda.views.live import Live
+from rooda.views.screen import Look, Screen
+from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 LONGEST = 300  # characters of a plan, of a fix
 
@@ -122,7 +127,7 @@ def _info(rows: list[str]) -> list[Line]:
     return [Line("info", row) for row in rows]
 
 
-MAKERS: dict[str, Callable[[Json], list[Line]]] = {
+LINES: dict[str, Callable[[Json], list[Line]]] = {
     "run.started": _started,
     "run.resumed": _resumed,
     "run.ended": _ended,
@@ -132,4 +137,115 @@ MAKERS: dict[str, Callable[[Json], list[Line]]] = {
     "reflex.breach": _breach,
     "reflex.checks": _checks,
     "reflex.restored": _restored,
+}
+
+
+# The screen of a reflex loop: the same lines, and a live status that tells phases, tokens and cost.
+
+
+class ReflexLive(Live):
+    """Which phases are at work, for how long, and what the loop has used in this session."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdout)
+        self._tokens, self._cost, self._unknown = 0, 0.0, False
+
+    def note(self, record: Json) -> None:
+        event = record["event"]
+        if event == "reflex.phase":
+            self._where = f"Iteration {record['display']} · phase {record['level']} · {' ‖ '.join(record['steps'])}"
+            self._since, self._detail = clock.monotonic(), self._used()
+        elif event == "agent.ended":
+            self._add(record)
+        elif event == "reflex.checks":
+            self._where = f"Iteration {record['display']} · checks"
+            self._since = clock.monotonic()
+        elif event == "run.ended":
+            self._where = ""
+
+    def _add(self, record: Json) -> None:
+        if usage := record.get("usage"):
+            self._tokens += usage["input"] + usage["output"]
+        if (cost := record.get("cost")) is not None:
+            self._cost += cost
+        else:
+            self._unknown = True
+        self._detail = self._used()
+
+    def _used(self) -> str:
+        parts = [f"{self._tokens:,} tokens"] if self._tokens else []
+        if self._cost:
+            parts.append(f"${self._cost:.2f}" + ("+" if self._unknown else ""))
+        return " · ".join(parts)
+
+
+class ReflexScreen(Screen):
+    """A screen with the live status above."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        if self._live:
+            self._live = ReflexLive()
+
+
+# Why a reflex loop went on, paused or ended: its own makers for `rooda why`. Pure.
+
+
+def _began(record: Json, seen: Seen) -> Iterator[Reason]:
+    before = f"{record['iterations']} were completed before"
+    where = f"iteration {record['number']}, phase {record['level']}, {record['step']}"
+    limit = "one iteration" if record["max_iterations"] == 1 else f"{record['max_iterations']} iterations"
+    yield Reason(record["ts"], 0, "began", f"at most {limit}; {before}; at {where}")
+
+
+def _broke(record: Json, seen: Seen) -> Iterator[Reason]:
+    what = "the second time, so the loop ends" if record["last"] else "the phase is asked once more"
+    rule = f"{record['step']} broke its contract: {one_line(record['error'])}; {what}"
+    yield Reason(record["ts"], record["display"], "failed", rule, *seen.transcript(record["step"].lower()))
+
+
+def _checked(record: Json, seen: Seen) -> Iterator[Reason]:
+    count = len(record["commands"])
+    how = "run" if record["way"] == "run" else "not run, an agent judges their rules"
+    rule = f"{count} {'command' if count == 1 else 'commands'} of checks: {how} (exec_checks)"
+    yield Reason(record["ts"], record["display"], "went on", rule, *seen.transcript("prepare"))
+
+
+def _judged(record: Json, seen: Seen) -> Iterator[Reason]:
+    """One evaluation: the score, and the rules that kept it from passing."""
+    open_ = [*record["failed"], *record["warnings"]]
+    rule = f"phase {record['level']}: score {record['score']}"
+    rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"
+    judge = seen.turn.get("evaluate", {}) or seen.latest.get("evaluate", {})
+    evidence = judge.get("transcript") or record["artifact"]
+    decision = "passed" if record["passed"] else "failed"
+    yield Reason(record["ts"], record["number"], decision, rule, evidence, open_[0] if open_ else "")
+
+
+def _went_on(record: Json, seen: Seen) -> Iterator[Reason]:
+    if record["switched"]:
+        number = int(seen.turn["reflex.block"]["number"])
+        yield Reason(record["ts"], number, "went on", "phase A passed, phase B begins", *seen.transcript("evaluate"))
+
+
+def _why_ended(record: Json, seen: Seen) -> Iterator[Reason]:
+    word = "Paused" if record["status"] == "running" else f"{record['status']}, {one_line(record['stop_reason'])}"
+    text = f"{word}: {one_line(record['note'])}" if record["note"] else word
+    rule = limits(record) if record["reason"] == "limit" else ""
+    text = "; ".join(filter(None, (text, stopped(record), rule)))
+    if record["elsewhere"]:
+        text += "; another command ended it"
+    judged = record["status"] != "running" and "reflex.block" in seen.turn
+    call = seen.transcript("evaluate") if judged else seen.transcript() if record["status"] == "failed" else ("", "")
+    yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *call)
+
+
+REASONS: dict[str, Maker] = {
+    "run.started": _began,
+    "run.resumed": _began,
+    "reflex.breach": _broke,
+    "reflex.checks": _checked,
+    "reflex.block": _judged,
+    "reflex.boundary": _went_on,
+    "run.ended": _why_ended,
 }
