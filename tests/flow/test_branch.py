@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kit.flow import Flow
-from rooda.loops.flow.flow_labels import next_run_id, numbered, slug
+from rooda.loops.flow.model import next_run_id, numbered, slug
 
 Ran = Callable[[str], Any]
 

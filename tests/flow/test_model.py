@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from kit.flow import Flow, Level
 from kit.workspace import Workspace
 from rooda.errors import Interrupted
-from rooda.loops.flow.boundaries import Boundary
-from rooda.loops.flow.flow_labels import chain, label
-from rooda.loops.flow.flow_position import STEP_OF, Found, position
+from rooda.loops.flow.boundaries import STEP_OF, Boundary, Found, position
 from rooda.loops.flow.loop import node
-from rooda.loops.flow.model import Action, Decision, FlowWorld, Job, Node, NodeFailed, Reading, Sensor
+from rooda.loops.flow.model import Action, Decision, FlowWorld, Job, Node, NodeFailed, Reading, Sensor, chain, label
 from rooda.loops.kernel import Run, Saved, Scope
 
 

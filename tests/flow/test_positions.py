@@ -2,9 +2,8 @@
 
 import pytest
 
-from rooda.loops.flow.boundaries import Boundary
+from rooda.loops.flow.boundaries import Boundary, Found, Position, position
 from rooda.loops.flow.contract import Broken, action, decision, reading, section, unfenced
-from rooda.loops.flow.flow_position import Found, Position, position
 from rooda.loops.flow.model import Decision, NodeState, Reading
 from rooda.loops.flow.yaml import front_matter, lenient, quoted, read, scalar
 

@@ -5,7 +5,7 @@ import json
 from rooda.agents import outcome, prices, promise
 from rooda.base import files
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops.flow import boundaries, flow_native, topology, yaml
+from rooda.loops.flow import boundaries, effects, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
@@ -73,7 +73,7 @@ def front_matter(data: bytes) -> None:
             assert len(str(problem)) < 10_000, len(str(problem))
     flow_contract.unfenced(said)
     yaml.lenient(said)
-    flow_native.command_of(said)
+    effects.command_of(said)
     keys, body = yaml.front_matter(said)
     assert said.endswith(body)
     again = {str(key): value for key, value in read_state(said).items() if isinstance(value, str | bool)}

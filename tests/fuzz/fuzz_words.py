@@ -17,7 +17,7 @@ from rooda.errors import PromptProblem, UsageProblem
 from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
-from rooda.loops.flow import commits, flow_labels, repository
+from rooda.loops.flow import commits, model, repository
 from rooda.loops.goal import goal_score, wish
 from rooda.loops.reflex import rules
 from rooda.processes.capture import Captured
@@ -132,10 +132,10 @@ def names(data: bytes) -> None:
     """From a task to the names that files and branches get."""
     said = seen(data)
     assert rules.is_alias(rules.alias_of(said))
-    slug = flow_labels.slug(said)
-    assert slug and len(slug) <= flow_labels.LONGEST_SLUG and slug == flow_labels.slug(slug)
-    flow_labels.own_iteration("1", said)
-    flow_labels.next_run_id("20260301", said.split("\n"))
+    slug = model.slug(said)
+    assert slug and len(slug) <= model.LONGEST_SLUG and slug == model.slug(slug)
+    model.own_iteration("1", said)
+    model.next_run_id("20260301", said.split("\n"))
 
 
 def typed_scores(data: bytes) -> None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.loops.flow import contract
 from rooda.loops.flow.contract import Broken
-from rooda.loops.flow.flow_labels import artifacts, run_folder, sensor_file
-from rooda.loops.flow.model import Node, Reading
+from rooda.loops.flow.model import Node, Reading, artifacts, run_folder, sensor_file
 from rooda.loops.flow.yaml import front_matter, quoted, scalar
 
 ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (

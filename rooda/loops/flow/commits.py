@@ -9,8 +9,7 @@ from rooda.git.repository import PATIENCE, Repo
 from rooda.git.work_tree import adding
 from rooda.loops.flow import boundaries
 from rooda.loops.flow.boundaries import Boundary
-from rooda.loops.flow.flow_labels import RUNS, run_folder
-from rooda.loops.flow.model import NodeFailed
+from rooda.loops.flow.model import RUNS, NodeFailed, run_folder
 from rooda.loops.flow.repository import marks, unstage
 from rooda.processes.capture import Captured
 

@@ -1,23 +1,26 @@
 """The world of a flow: what each step of its loop does, bound to one session."""
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.dirs import shipped
+from rooda.errors import Interrupted
 from rooda.loops.flow import artifacts as flow_artifacts
-from rooda.loops.flow import contract, flow_native, prompts
-from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, Files
+from rooda.loops.flow import contract, prompts
+from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, Files, header, put
 from rooda.loops.flow.calls import Calls, Request
 from rooda.loops.flow.contract import Broken
-from rooda.loops.flow.flow_labels import artifacts, label, sensor_file
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.model import (
     ERROR,
+    FAIL,
     LOOP,
+    PASS,
     PENDING,
     STATUSES,
     Action,
@@ -27,9 +30,13 @@ from rooda.loops.flow.model import (
     Node,
     NodeFailed,
     Reading,
+    artifacts,
+    label,
+    sensor_file,
 )
 from rooda.loops.flow.prompts import Told
 from rooda.loops.flow.yaml import lenient
+from rooda.run.records import Command, Ran
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
@@ -96,7 +103,7 @@ def measured(bench: Bench, job: Job, number: int) -> tuple[Reading, ...]:
     outputs = [place.of_node(node.path, sensor_file(sensor.name)) for sensor in node.sensors]
     if bench.ways.native:
         told = bench.told(node)
-        work = partial(flow_native.measure, bench.session, told, place.project, number, bench.ways.sensor_timeout)
+        work = partial(measure, bench.session, told, place.project, number, bench.ways.sensor_timeout)
         bench.calls.guarded(f"sensors of {node.path}", outputs, False, work)
         tag = label(job.parent_label, number)
         bench.calls.keep("sensor", node.path, tag, f"{number:04d}-sensor-{tag}", outputs)
@@ -228,3 +235,46 @@ def result(place: Files, job: Job) -> Action:
     if status == ERROR:
         raise NodeFailed(f"{job.node.id} ended with an error")
     return Action(f"{job.node.id}: {status} after {rounds} iterations")
+
+
+# Sensors measured by rooda itself: the command of each agent file is run, exit 0 is a pass.
+KEPT = 16_384  # bytes of output that go into a sensor's file
+
+
+def command_of(text: str) -> str:
+    """`command:` of the front matter, else the block behind "Run the following command:"; nothing if there is none."""
+    if said := lenient(text).get("command"):
+        return str(said).strip()
+    found = re.search(r"run the following command:?\**[ \t]*\n\s*\n?((?:(?: {4}|\t)[^\n]*\n?)+)", text, re.I)
+    if found:
+        return "\n".join(row.strip() for row in found[1].splitlines()).strip()
+    fenced = re.search(r"run the following command:?\**[ \t]*\n\s*(`{3,})\w*\n(.*?)\n[ \t]*+\1", text, re.I | re.DOTALL)
+    return fenced[2].strip() if fenced else ""
+
+
+def measure(session: Session, told: Sequence[Told], project: str, number: int, timeout: float) -> None:
+    """One after the other, in the flow's order."""
+    for place, each in enumerate(told, 1):
+        command = command_of(each.text)
+        if not command:
+            raise NodeFailed(f"the sensor {each.name} names no command for rooda to run")
+        ran = session.run((Command(command, f"sensor-{place}-{each.name}", timeout, number),))[0]
+        if ran.ended == "interrupted":
+            raise Interrupted(session.signalled())
+        put(os.path.join(project, each.output), session.clean(report(each.name, command, ran)))
+
+
+def report(name: str, command: str, ran: Ran) -> str:
+    """The sensor's file, as an agent would write it."""
+    try:
+        output = files.tail(ran.output, KEPT).decode("utf-8", "replace")
+    except OSError:
+        output = ""
+    how = "" if ran.ended == "exit" else f" ({ran.ended})"
+    left_out = f"(the last {KEPT} of {ran.size} bytes)\n\n" if ran.size > KEPT else ""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", output + command)), default=0))
+    return (
+        header({"sensor": name, "status": PASS if ran.code == 0 and ran.ended == "exit" else FAIL})
+        + f"# Sensor Output: {name}\n\n## Command\n\n{fence}sh\n{command}\n{fence}\n\nExit code: {ran.code}{how}\n\n"
+        + f"## Output\n\n{left_out}{fence}\n{output.rstrip()}\n{fence}\n"
+    )

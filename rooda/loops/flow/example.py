@@ -10,8 +10,8 @@ from rooda.demo.agent import PROGRAM, TESTS
 from rooda.demo.project import SOMEBODY, SUBJECT, taken
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.git import command
-from rooda.loops.flow import setup_text
-from rooda.loops.flow.setup_text import Plan, Probe
+from rooda.loops.flow import setup
+from rooda.loops.flow.setup import Plan, Probe
 
 SETTINGS = """\
 [flow]
@@ -36,7 +36,7 @@ def scaffold(folder: str) -> int:
         (".gitignore", "__pycache__/\n"),
     )
     try:
-        for name, text in (*own, *setup_text.files_of(PLAN)):
+        for name, text in (*own, *setup.files_of(PLAN)):
             path = os.path.join(folder, name)
             files.folder(os.path.dirname(path))
             files.create(path, files.to_bytes(text))

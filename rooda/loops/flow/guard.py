@@ -8,14 +8,11 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.git import command, work_tree
 from rooda.git.repository import Position, Repo, position
-from rooda.loops.flow import flow_gitfiles, guard_git, guard_nested, put_back, repository
-from rooda.loops.flow.flow_entry import Entry, entry, put
-from rooda.loops.flow.flow_gitfiles import Kept
-from rooda.loops.flow.flow_labels import FLOW_FILE, agent_files, run_folder
-from rooda.loops.flow.guard_git import Refs
+from rooda.loops.flow import guard_git, guard_nested, put_back, repository
+from rooda.loops.flow.guard_git import KeptFiles, Refs
 from rooda.loops.flow.guard_nested import Inner
-from rooda.loops.flow.model import Breach, Node, NodeFailed, listed
-from rooda.loops.flow.put_back import differing
+from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
+from rooda.loops.flow.put_back import Entry, differing, entry, put
 
 SCRATCH = "rooda/index"  # inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
@@ -57,16 +54,18 @@ class Guard:
         if not self._tree:
             self._tree = self._snapshot()
         refs = self._refs.keep(self._head.branch)
-        return Before(self._head, self._tree, self._entries(), flow_gitfiles.keep(self._repo), refs, self.inner.keep())
+        return Before(
+            self._head, self._tree, self._entries(), guard_git.keep_files(self._repo), refs, self.inner.keep()
+        )
 
     def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
-        meddled = flow_gitfiles.put_back(self._repo, before.git)
+        meddled = guard_git.put_back(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._real_folders()
         moved, left = self._put_head_back(before.head)
         more = self._refs.put_back(before.refs, before.head.branch)
-        flow_gitfiles.put_index_back(self._repo, before.git)
+        guard_git.put_index_back(self._repo, before.git)
         more += self.inner.put_back(before.inner, may_edit)
         bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
@@ -211,6 +210,6 @@ class Before(NamedTuple):
     head: Position
     tree: str
     kept: dict[str, Entry]
-    git: Kept
+    git: KeptFiles
     refs: guard_git.Kept
     inner: dict[str, guard_nested.State]

@@ -13,16 +13,18 @@ from rooda.git.repository import Repo
 from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import commits, contract, kind, repository
 from rooda.loops.flow import runs as flow_runs
+from rooda.loops.flow import topology as flow_topology
 from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, Files
-from rooda.loops.flow.flow_labels import artifacts, run_folder
-from rooda.loops.flow.model import ERROR, RUNNING
+from rooda.loops.flow.commits import Logged
+from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, artifacts, chain, run_folder
 from rooda.loops.flow.runs import Known
 from rooda.loops.flow.yaml import front_matter
 from rooda.loops.options import items, place_of_tab
-from rooda.settings.where import where
+from rooda.settings.where import Where, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
 
 NONE = "No flow has run here."
 LAST = 20  # commits
@@ -161,3 +163,137 @@ def _word(facts: Json) -> str:
         return f"running (pid {facts['pid']})"
     open_still = facts["status"] == RUNNING
     return str(facts.get("standing", "running (interrupted)") if open_still else facts["status"])
+
+
+# `rooda flow check`: the topology as a tree, or everything that is wrong with it. Starts nothing.
+
+
+@click.command(short_help="The topology as a tree, or all that is wrong with it.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def check(ctx: click.Context, as_json: bool) -> int:
+    """Read .ai-loop/flow.yaml and the agent files it names; show the tree, or every fault with its line and node."""
+    here = where(ctx)
+    topology = flow_topology.load(here.workspace)
+    warnings = [*topology.warnings, *_of_agent(here, topology.root)]
+    if as_json:
+        import json
+
+        nodes = [_facts(node) for node in chain(topology.root)]
+        click.echo(json.dumps({"flow": nodes, "warnings": warnings}, indent=2, ensure_ascii=False))
+        return OK
+    for row in tree(topology.root):
+        click.echo(row)
+    for text in warnings:
+        click.echo(f"WARNING: {text}", err=True)
+    return OK
+
+
+def tree(root: Node) -> list[str]:
+    """A row per node, and what belongs to it below."""
+    rows = []
+    for node in chain(root):
+        margin = "  " * node.depth
+        cycles = f"{node.max_iterations - 1} full {'cycle' if node.max_iterations == 2 else 'cycles'}"
+        rows.append(f"{margin}{node.id}  (max_iterations {node.max_iterations}: {cycles})")
+        sensors = ", ".join(sensor.name for sensor in node.sensors) or "none"
+        rows += [
+            f"{margin}  sensors: {sensors}",
+            f"{margin}  controller: {node.controller}",
+            f"{margin}  {_actuator(node)}",
+        ]
+    return rows
+
+
+def _actuator(node: Node) -> str:
+    if node.strategy == DIRECT:
+        return f"actuator: {node.agent}"
+    if node.strategy == COMPOSITE and node.child:
+        return f"actuator: the loop {node.child.id} below"
+    keys = dict(node.loop)
+    return f"actuator: a loop of the kind {keys.get('loop')} ({keys.get('procedure', 'build')})"
+
+
+def _facts(node: Node) -> Json:
+    return {
+        "id": node.id,
+        "path": node.path,
+        "level": node.depth,
+        "controller": node.controller,
+        "strategy": node.strategy,
+        "agent": node.agent or None,
+        "sensors": [sensor._asdict() for sensor in node.sensors],
+        "max_iterations": node.max_iterations,
+    }
+
+
+def _of_agent(here: Where, root: Node) -> list[str]:
+    """What can't be had with the agent that is configured; nothing where none is."""
+    from rooda.base import files
+    from rooda.loops.flow import agents
+    from rooda.loops.flow.yaml import lenient
+    from rooda.settings import layers
+    from rooda.settings.setup import setup
+
+    found = layers.load(here.workspace, here.config)
+    made, look = setup(found, "flow", {})
+    if made.agent is None:
+        return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
+    words: dict[str, Any] = {"haiku": 1, "sonnet": 1}
+    for node in chain(root):
+        words[str(lenient(files.text(f"{here.workspace}/{node.controller}")).get("model") or "opus")] = 1
+    return agents.warnings(look, made.agent, list(words))
+
+
+# `rooda flow log [RUN]`: the commits of a run as a tree.
+
+
+@click.command(short_help="The commits of a run as a tree.")
+@click.argument("name", required=False, metavar="[RUN]", shell_complete=tab_runs)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
+    """Every boundary of RUN, oldest first: inner nodes stand below the iteration of their parent."""
+    repo, run = asked_for(ctx, name)
+    if run is None:
+        click.echo("[]" if as_json else NONE)
+        return OK
+    logged = commits.history(repo, run.root, run.id, run.tip)
+    if as_json:
+        import json
+
+        click.echo(
+            json.dumps([facts for each in logged if (facts := _boundary_facts(each))], indent=2, ensure_ascii=False)
+        )
+        return OK
+    click.echo(f"{run.id} on {run.branch}: {run.status}")
+    for each in logged:
+        if each.boundary:
+            click.echo(visible(_row(each)))
+    return OK
+
+
+def _boundary_facts(logged: Logged) -> Json:
+    found = logged.boundary
+    if found is None:
+        return {}
+    return {
+        "commit": logged.commit,
+        "node_path": found.path,
+        "level": found.path.count("/"),
+        "iteration": found.label,
+        "status": found.state.status,
+        "target_met": found.state.status == "complete",
+        "sensors": {reading.sensor: reading.status for reading in found.state.readings},
+        "summary": found.state.summary,
+        "action": found.state.action,
+    }
+
+
+def _row(logged: Logged) -> str:
+    facts = _boundary_facts(logged)
+    name = facts["node_path"].rpartition("/")[2]
+    sensors = ", ".join(f"{each}: {status}" for each, status in facts["sensors"].items())
+    end = "" if facts["status"] == "running" else f"  [{facts['status']}]"
+    where = "  " * (1 + facts["level"])
+    return f"{where}{name} {facts['iteration']} — {facts['summary']}{end}" + (f"  ({sensors})" if sensors else "")

@@ -7,7 +7,7 @@ from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.git.repository import Repo
 from rooda.loops.flow import repository
-from rooda.loops.flow.flow_lock import path_in, running_name
+from rooda.loops.flow.repository import lock_path, running_name
 from rooda.processes import lock
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def locks(workspace: str) -> dict[str, str]:
     """One lock for the work tree: it bears the name of the run that holds it."""
     repo = _repo(workspace)
-    path = path_in(repo.folder) if repo else ""
+    path = lock_path(repo.folder) if repo else ""
     name = running_name(path) if path and lock.is_held(path) else ""
     return {name: path} if name else {}
 
 
 def lock_of(workspace: str, name: str) -> str:
-    return path_in(repository.found(workspace).folder)
+    return lock_path(repository.found(workspace).folder)
 
 
 def resumable(workspace: str) -> list[str]:
@@ -65,14 +65,14 @@ def options() -> "list[click.Parameter]":
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.loops.flow.resume import resumed
+    from rooda.loops.flow.cli import resumed
 
     return resumed(name, where, typed)
 
 
 def pid_of(repo: Repo, run: str) -> int | None:
     """Who works at this run now."""
-    path = path_in(repo.folder)
+    path = lock_path(repo.folder)
     if not lock.is_held(path) or running_name(path) != run:
         return None
     pid = lock.owner(path).get("pid")
@@ -96,7 +96,7 @@ def _repo(workspace: str) -> Repo | None:
 
 
 def is_name(name: str) -> bool:
-    from rooda.loops.flow.flow_labels import RUN_ID
+    from rooda.loops.flow.model import RUN_ID
 
     return RUN_ID.fullmatch(name) is not None
 

@@ -7,7 +7,6 @@ from typing import TypeVar
 from rooda.errors import Interrupted
 from rooda.loops.flow.boundaries import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line
 from rooda.loops.flow.events import NodeBoundary, NodeEnded, NodeEntered
-from rooda.loops.flow.flow_labels import label
 from rooda.loops.flow.model import (
     COMPLETE,
     DIRECT,
@@ -22,6 +21,7 @@ from rooda.loops.flow.model import (
     Job,
     NodeFailed,
     NodeState,
+    label,
 )
 from rooda.loops.kernel import Run
 from rooda.run.event_records import Problem

@@ -4,8 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.loops.flow.flow_labels import artifacts, sensor_file
-from rooda.loops.flow.model import Node
+from rooda.loops.flow.contract import all_pass, section
+from rooda.loops.flow.model import (
+    COMPLETE,
+    ERROR,
+    FAIL,
+    LIMIT,
+    NOT_ENTERED,
+    PENDING,
+    Node,
+    NodeState,
+    Reading,
+    artifacts,
+    sensor_file,
+)
 from rooda.loops.flow.yaml import lenient
 
 TARGET = "status is `pass` (the command exits with 0)"
@@ -73,3 +85,90 @@ def sensors_section(told: Sequence[Told]) -> str:
 
 def output_of(folder: str, name: str) -> str:
     return f"{folder}/{sensor_file(name)}"
+
+
+# The text of a node's `result-output.md`: made from its artifacts, always the same from the same. Pure.
+LAST_LINES = 5
+LONGEST = 4_000  # characters of a controller's section
+
+
+class Ended(NamedTuple):
+    """A node at its end."""
+
+    id: str
+    max_iterations: int
+    executed: int
+    state: NodeState
+    first: Sequence[Reading]  # at its entry
+    last_action: str
+    controller: str  # its last output, empty without one
+    outputs: Mapping[str, str]  # sensor to its file's text
+
+
+def body(ended: Ended) -> str:
+    return (
+        f"\n# Result: {ended.id}\n\n"
+        f"## Summary\n\n{_summary(ended)}\n\n"
+        f"## Metrics Delta\n\n{_metrics(ended)}\n\n"
+        f"## Key Observations for Parent Controller\n\n{_observations(ended)}\n"
+    )
+
+
+def _summary(ended: Ended) -> str:
+    rounds = f"{ended.executed} {'iteration' if ended.executed == 1 else 'iterations'}"
+    if ended.state.status == COMPLETE:
+        parts = [f"The target was met after {rounds}."]
+    elif ended.state.status == LIMIT:
+        parts = [f"Stopped at the limit of {ended.max_iterations} iterations, after {rounds}; the target was not met."]
+        if all_pass(ended.state.readings):
+            parts.append("All sensors pass at the limit, but no controller judged that any more.")
+    else:
+        parts = [f"Ended with an error after {rounds}: {ended.state.error}."]
+    gap = _cut(section(ended.controller, "gap analysis"))
+    return "\n\n".join(parts + ([f"The controller's last gap analysis:\n\n{_quote(gap)}"] if gap else []))
+
+
+def _metrics(ended: Ended) -> str:
+    if not ended.state.readings:
+        return "This node has no sensors." if not ended.first else "Nothing was measured."
+    first = {reading.sensor: reading.status for reading in ended.first}
+    rows = [f"| {each.sensor} | {first.get(each.sensor, 'pending')} | {each.status} |" for each in ended.state.readings]
+    return "\n".join(["| sensor | initial | final |", "|---|---|---|", *rows])
+
+
+def _observations(ended: Ended) -> str:
+    done = f"- Done: {ended.last_action or _nothing(ended)}"
+    failing = [each.sensor for each in ended.state.readings if each.status == FAIL]
+    rows = [done, f"- Remains: {_remains(ended, failing)}"]
+    for name in failing:
+        said = [row for row in section(ended.outputs.get(name, ""), "output").splitlines() if row.strip("`~ ")]
+        if said:
+            rows.append(f"- Last lines of {name}:\n\n{_quote(chr(10).join(said[-LAST_LINES:]))}\n")
+    if notes := _cut(section(ended.controller, "stagnation")):
+        rows.append(f"- Stagnation, as the controller noted it:\n\n{_quote(notes)}\n")
+    if ended.state.status == ERROR:
+        rows.append(f"- Went wrong: {ended.state.error}")
+    return "\n".join(rows)
+
+
+def _nothing(ended: Ended) -> str:
+    tried = ended.state.status == ERROR and ended.executed
+    return "no action was finished; one that failed may have left changes." if tried else "nothing was changed."
+
+
+def _remains(ended: Ended, failing: Sequence[str]) -> str:
+    if ended.state.status == COMPLETE:
+        return "nothing, by the controller's judgement" + (f"; still failing: {', '.join(failing)}" if failing else "")
+    if failing:
+        return f"failing sensors: {', '.join(failing)}"
+    if unknown := [each.sensor for each in ended.state.readings if each.status == PENDING]:
+        return f"the target; not measured: {', '.join(unknown)}"
+    return "the target; no sensor fails" if ended.state.iteration > NOT_ENTERED + 1 else "everything"
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {row}".rstrip() for row in text.splitlines())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST].rpartition("\n")[0] + "\n…"

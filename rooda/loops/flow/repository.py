@@ -1,13 +1,16 @@
 """The git repository that a flow works on: can it begin there, where does it stand, on which branch."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import Undecided, UsageProblem
 from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, around, position
-from rooda.loops.flow.flow_labels import PREFIX
+from rooda.loops.flow.model import PREFIX, RUN_ID, run_folder
+from rooda.processes import lock
+from rooda.run import folder
 
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
@@ -163,3 +166,68 @@ def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
     for name in left:
         files.remove(name)
     return left
+
+
+# What an open run has not committed, kept in git's folder while another run has the work tree.
+
+
+class Aside(NamedTuple):
+    """One run's files, below `root` as they lay below the project."""
+
+    run: str
+    tip: str
+    root: str
+
+    @property
+    def files(self) -> str:
+        return os.path.join(self.root, run_folder(self.run))
+
+
+def all_aside(repo: Repo) -> Iterator[Aside]:
+    top = _top(repo)
+    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
+        run, _, tip = name.partition("-")
+        found = Aside(run, tip, os.path.join(top, name))
+        if RUN_ID.fullmatch(run) and os.path.isdir(found.files):
+            yield found
+
+
+def put_aside(repo: Repo, run: str, branch: str) -> None:
+    """In one step; the work tree has the files as they were committed then, or none."""
+    tip = tip_of(repo, branch)
+    aside = Aside(run, tip, os.path.join(_top(repo), f"{run}-{tip}"))
+    files.remove_tree(aside.files)
+    files.folder(os.path.dirname(aside.files))
+    files.rename(os.path.join(repo.workspace, run_folder(run)), aside.files)
+    repo.ask("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
+
+
+def bring_back(repo: Repo, aside: Aside) -> None:
+    """On the run's branch. Cut off anywhere, it is done again."""
+    place = os.path.join(repo.workspace, run_folder(aside.run))
+    files.remove_tree(place)
+    files.folder(os.path.dirname(place))
+    files.rename(aside.files, place)
+    files.remove_tree(aside.root)
+
+
+def tip_of(repo: Repo, branch: str) -> str:
+    return files.to_text(repo.ask("rev-parse", "-q", "--verify", f"refs/heads/{branch}").out).strip()
+
+
+def _top(repo: Repo) -> str:
+    return os.path.join(repo.common, "rooda", "aside")
+
+
+# The lock of the flow that works in a work tree, and whose it is.
+
+
+def lock_path(git_folder: str) -> str:
+    """Inside the work tree's git folder: one flow moves its branch."""
+    return os.path.join(git_folder, "rooda", "locks", "flow.lock")
+
+
+def running_name(path: str) -> str:
+    """The run that the holder of the lock works at."""
+    run = lock.owner(path).get("run")
+    return folder.loop_of(run) if isinstance(run, str) else ""

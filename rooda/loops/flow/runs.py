@@ -8,13 +8,24 @@ from rooda.base import clock, files
 from rooda.errors import UsageProblem
 from rooda.git.repository import Repo, position
 from rooda.loops.flow import artifacts as flow_artifacts
-from rooda.loops.flow import commits, flow_aside, repository
+from rooda.loops.flow import commits, repository
 from rooda.loops.flow.artifacts import STATE, STEP, Files
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import Logged
-from rooda.loops.flow.flow_aside import Aside
-from rooda.loops.flow.flow_labels import RUN_ID, RUNS, artifacts, chain, next_run_id, run_folder
-from rooda.loops.flow.model import ERROR, LIMIT, RUNNING, STATUSES, Node
+from rooda.loops.flow.model import (
+    ERROR,
+    LIMIT,
+    RUN_ID,
+    RUNNING,
+    RUNS,
+    STATUSES,
+    Node,
+    artifacts,
+    chain,
+    next_run_id,
+    run_folder,
+)
+from rooda.loops.flow.repository import Aside
 
 KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
 
@@ -58,9 +69,9 @@ def known(repo: Repo) -> list[Known]:
             if name not in found and (state := _of_commit(repo, tip, name)).get("branch") == branch:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
-    for aside in flow_aside.all_of(repo):
+    for aside in repository.all_aside(repo):
         state = _checked(flow_artifacts.text(Files(aside.root, aside.run).state))
-        if state and flow_aside.tip_of(repo, str(state["branch"])) == aside.tip:
+        if state and repository.tip_of(repo, str(state["branch"])) == aside.tip:
             found[aside.run] = Known(aside.run, state, False, aside)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
@@ -118,13 +129,13 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     """A new branch and a new run on it, with its folders; gives its run-state."""
     runs, branches = known(repo), repository.branches(repo)
     for other in in_the_way(runs, branches):
-        flow_aside.put(repo, other.id, other.branch)
+        repository.put_aside(repo, other.id, other.branch)
     repository.back_from(repo, {run.branch for run in runs})
     base = position(repo)
     branches = repository.branches(repo)
     tips = [repository.head_of(branch) for branch in branches]
     names = {*_folders(repo), *(name for tip in tips for name in commits.runs_at(repo, tip))}
-    names |= {aside.run for aside in flow_aside.all_of(repo)}
+    names |= {aside.run for aside in repository.all_aside(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed

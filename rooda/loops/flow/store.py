@@ -7,15 +7,27 @@ from rooda.base import files
 from rooda.git.repository import Repo
 from rooda.loops.flow import artifacts, commits, effects
 from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
-from rooda.loops.flow.boundaries import ACTION, Boundary, message, one_line
+from rooda.loops.flow.boundaries import ACTION, COMMIT, STEP_OF, Boundary, Found, message, one_line, position
 from rooda.loops.flow.commits import Boundaries
 from rooda.loops.flow.contract import Broken
-from rooda.loops.flow.flow_labels import chain, label, own_iteration, run_folder, sensor_file
-from rooda.loops.flow.flow_position import COMMIT, STEP_OF, Found, position
-from rooda.loops.flow.flow_results import Ended, body
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.loop import executed
-from rooda.loops.flow.model import COMPLETE, ERROR, REASON_OF, RUNNING, Job, Node, NodeFailed, NodeState
+from rooda.loops.flow.model import (
+    COMPLETE,
+    ERROR,
+    REASON_OF,
+    RUNNING,
+    Job,
+    Node,
+    NodeFailed,
+    NodeState,
+    chain,
+    label,
+    own_iteration,
+    run_folder,
+    sensor_file,
+)
+from rooda.loops.flow.prompts import Ended, body
 from rooda.loops.kernel import Saved, Scope
 
 WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": ACTUATOR, "SENSORS": "sensors"}

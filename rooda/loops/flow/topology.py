@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.errors import ConfigProblem
 from rooda.loops.flow import yaml
-from rooda.loops.flow.flow_labels import FLOW_FILE
-from rooda.loops.flow.flow_loops import loop_faults
-from rooda.loops.flow.model import COMPOSITE, DIRECT, LOOP, Node, Sensor
+from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor
 from rooda.settings.types import meant, shown
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -19,7 +17,6 @@ DEEPEST = 60  # nodes below one another
 NODE_KEYS = ("id", "type", "controller", "actuator", "sensors", "termination")
 ACTUATOR_KEYS = {DIRECT: ("strategy", "agent"), COMPOSITE: ("strategy", "child")}
 FIRST = "Run `rooda flow setup` first."
-
 Path = tuple[str | int, ...]
 
 
@@ -219,3 +216,26 @@ def _kind(value: Any) -> str:
     return (
         {"a table": "a map", "an array": "a list"}.get(said := shown(value), said) if value is not None else "nothing"
     )
+
+
+# A flow's actuator that is another kind of loop: `actuator: {strategy: loop, loop: ooda, …}`.
+KEYS: dict[str, dict[str, type]] = {
+    "ooda": {"procedure": str, "max_iterations": int},
+    "reflex": {"rules": str, "template": str, "max_iterations": int},
+    "goal": {"max_iterations": int},
+}
+COMMON = ("strategy", "loop")
+
+
+def loop_faults(value: dict[str, Any]) -> list[str]:
+    """What is wrong with it, as the rest of a sentence that begins with the node."""
+    kind = value.get("loop")
+    if not isinstance(kind, str) or kind not in KEYS:
+        return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]
+    faults = [f"unknown key actuator.{key}" for key in value if key not in COMMON and key not in KEYS[kind]]
+    if kind == "reflex" and ("rules" in value) == ("template" in value):
+        faults.append("actuator must have exactly one of rules and template")
+    for key, wanted in KEYS[kind].items():
+        if key in value and (type(value[key]) is not wanted or not value[key]):
+            faults.append(f"actuator.{key} must be {'a name' if wanted is str else 'a whole number >= 1'}")
+    return faults

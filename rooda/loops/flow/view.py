@@ -1,9 +1,18 @@
 """Why a flow went on, ended or stopped, node by node: its own makers for `rooda why`. Pure."""
 
+import re
+import shlex
+import sys
 from collections.abc import Iterator
+from typing import TextIO
 
+from rooda.base import clock
 from rooda.base.json import Json
-from rooda.loops.flow.flow_lines import MAKERS as LINES
+from rooda.base.text import cut, padded, whole
+from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
+from rooda.views.lines import Line, error, warning
+from rooda.views.live import Live, size
+from rooda.views.screen import Look, Screen
 from rooda.views.why import Maker, Reason, Seen, limits, stopped
 
 MET = "target-met"
@@ -65,7 +74,7 @@ def _told(record: Json, seen: Seen) -> Iterator[Reason]:
     yield Reason(record["ts"], record["display"], "told", record["text"], *seen.transcript())
 
 
-def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_ended(record: Json, seen: Seen) -> Iterator[Reason]:
     said = LINES["run.ended"](record)[0].said
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
     text = "; ".join(filter(None, (said, stopped(record), rule)))
@@ -86,12 +95,154 @@ _RULES = {
     "error": "an error of a node ends the flow",
     "signal": "a signal ends the loop; the state is kept",
 }
-MAKERS: dict[str, Maker] = {
+REASONS: dict[str, Maker] = {
     "run.started": _began,
     "run.resumed": _began,
     "node.entered": _entered,
     "node.boundary": _turned,
     "node.ended": _done,
     "problem": _told,
-    "run.ended": _ended,
+    "run.ended": _why_ended,
 }
+
+
+# What a flow's events say on the screen. Pure: facts in, text out.
+DETACHED = re.compile("[0-9a-f]{40,64}")  # a base that is no branch
+
+
+def _started(record: Json) -> list[Line]:
+    nodes = " > ".join(record["nodes"])
+    return [
+        Line(
+            "info",
+            f"Starting flow {record['name']}: {nodes}, on branch {record['branch']} from {record['base_branch']}",
+        )
+    ]
+
+
+def _resumed(record: Json) -> list[Line]:
+    where = f"at {record['active']}" + (f" ({record['step']})" if record["step"] else "")
+    return [Line("info", f"Resuming flow {record['name']} {where}, on branch {record['branch']}")]
+
+
+def _boundary(record: Json) -> list[Line]:
+    """After each iteration of the root its progress; the inner ones indented before it."""
+    sensors = ", ".join(f"{name}: {status}" for name, status in record["sensors"].items())
+    said = "; ".join(part for part in (record["summary"], sensors) if part)
+    met = f"target-met {'true' if record['target_met'] else 'false'}"
+    if record["level"] == 0:
+        return [Line("info", f"Iteration {record['label']}: {met}; {said}")]
+    node = record["node"].rpartition("/")[2]
+    return [Line("info", f"{'  ' * record['level']}{node} {record['label']}: {met}; {said}")]
+
+
+def _ended(record: Json) -> list[Line]:
+    if record["status"] == RUNNING:
+        again = f"{record['note']}. State saved. Resume with: rooda flow resume {record['name']}"
+        hint = [Line("warn", record["hint"])] if record["hint"] else []
+        return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint]
+    branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
+    commits = record["commits"]
+    mine = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # merged into no branch, it would be lost again
+    first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
+    resume = f"Go on:    {first.get(record['status'], '')}rooda flow resume {record['name']}"
+    going = [Line("info", resume)] if record["status"] in first else []
+    return [
+        _end(record),
+        Line("info", f"Branch: {record['branch']}"),
+        Line("info", f"Base branch: {record['base_branch']}"),
+        Line("info", f"Commits: {commits}"),
+        Line("info", f"See it:   git diff {base}...{branch}"),
+        Line("info", f"Take it:  git checkout {mine} && git merge {branch}"),
+        Line("info", f"Or:       git rebase {base}"),
+        Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
+        *going,
+    ]
+
+
+def _end(record: Json) -> Line:
+    total = whole(record["elapsed"])
+    rounds, most = record["executed"], record["max_iterations"]
+    count = f"{rounds} {'iteration' if rounds == 1 else 'iterations'}"
+    if record["status"] == COMPLETE:
+        return Line("info", f"Flow {record['name']} complete: target met after {count} (total: {total})")
+    if record["status"] == LIMIT:
+        cycles = f"limit {most}: {most - 1} full {'cycle' if most == 2 else 'cycles'}"
+        text = f"Flow {record['name']} max-iterations-reached ({cycles}), target not met (total: {total})"
+        passing = record["sensors"] and all(status == PASS for status in record["sensors"].values())
+        return warning(text + ("; all sensors pass, but no controller judged that" if passing else ""))
+    what = record.get("error") or record["action"]  # a log of an earlier rooda has no error
+    return error(f"Flow {record['name']} ended with an error: {what} (total: {total})")
+
+
+LINES = {
+    "run.started": _started,
+    "run.resumed": _resumed,
+    "run.ended": _ended,
+    "node.boundary": _boundary,
+}
+
+
+# The screen of a flow: the same lines, and below them a live tree of the nodes.
+
+
+class FlowLive(Live):
+    """A row per node: where it is, what its sensors say, who works at it and for how long."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._nodes: dict[str, Json] = {}
+        self._busy = self._at = ""
+        self._rows = 0
+
+    def note(self, record: Json) -> None:
+        event = record["event"]
+        if event in ("run.started", "run.resumed"):
+            self._nodes = {path: {} for path in record["nodes_paths"]}
+            self._where = record["name"]
+        elif event in ("node.entered", "node.boundary"):
+            self._nodes[record["node"]] = record
+            self._at, self._busy = record["node"], ""
+        elif event == "agent.started":
+            self._busy, self._since = str(record["call"]), clock.monotonic()
+            self._at = record.get("node") or self._at
+        elif event == "agent.ended":
+            self._busy = ""
+        elif event == "run.ended":
+            self._where = ""
+
+    def draw(self) -> None:
+        self.clear()
+        if not self._where:
+            return
+        room = size(self._stream)[0] - 1
+        rows = [cut(self._row(path, facts), room) for path, facts in self._nodes.items()]
+        self._write("\n".join(rows))
+        self._rows, self._shown = len(rows), True
+
+    def clear(self) -> None:
+        if self._shown:
+            up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
+            self._write(f"\r{up}\x1b[J")
+            self._shown = False
+
+    def _row(self, path: str, facts: Json) -> str:
+        depth = path.count("/")
+        name = f"{'  ' * depth}{'└ ' if depth else ''}{path.rpartition('/')[2]}"
+        parts = [padded(name, 24)]
+        if facts:
+            parts.append(f"{facts['label']}/{facts['max_iterations']}")
+            parts.append(", ".join(f"{each}: {status}" for each, status in facts["sensors"].items()))
+            parts.append("" if facts["status"] == "running" else str(facts["status"]))
+        if path == self._at and self._busy:
+            parts.append(f"{self._busy} {whole(clock.monotonic() - self._since)}")
+        return "  ".join(part for part in parts if part)
+
+
+class FlowScreen(Screen):
+    """A screen with the live tree."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        if self._live:
+            self._live = FlowLive(sys.stdout)
