@@ -9,24 +9,8 @@ from rooda.loops.flow import boundaries, effects, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
-from rooda.loops.goal import (
-    answers,
-    criteria,
-    goal_answer,
-    goal_errors,
-    goal_expect,
-    goal_prd,
-    goal_precheck,
-    goal_ruling,
-    goal_score,
-    goal_shape_text,
-    scoring,
-    shape,
-    wording,
-)
-from rooda.loops.goal import (
-    plan as goal_plan,
-)
+from rooda.loops.goal import answers, breakers, criteria, scoring, shape, wording
+from rooda.loops.goal import plan as goal_plan
 from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
@@ -99,20 +83,20 @@ def agents_file(data: bytes) -> None:
 
 def status_block(data: bytes) -> None:
     """What an agent claims at its end; and its text without that."""
-    found = answers.read(seen(data))
+    found = answers.read_block(seen(data))
     assert not (found.exit and found.fault)
-    assert answers.read(answers.without(seen(data))).exit is False
-    goal_errors.first(seen(data)), goal_errors.normal(goal_errors.last(seen(data)))
+    assert answers.read_block(answers.without(seen(data))).exit is False
+    breakers.first(seen(data)), breakers.normal(breakers.last(seen(data)))
 
 
 def plan_reply(data: bytes) -> None:
     """A plan as an agent answers it, and as SHAPE.md; the names of its criteria come back."""
-    said = goal_answer.unwrapped(seen(data)).text
-    plan = goal_plan.read(goal_answer.found(said))
+    said = answers.unwrapped(seen(data)).text
+    plan = goal_plan.read_plan(answers.found(said))
     goal_plan.unique(plan.must_not, plan.must_not)
-    scores = goal_score.quoted(plan.scores, said) if plan.scores else goal_score.Scores()
-    written = goal_shape_text.text(plan, scores.total)
-    again = shape.read(written)
+    scores = scoring.quoted(plan.scores, said) if plan.scores else scoring.Scores()
+    written = shape.shape_text(plan, scores.total)
+    again = shape.read_shape(written)
     names = [each.name for each in plan.criteria]
     if all(name.isascii() and name.replace(" ", "").isalnum() for name in names):
         assert [each.name for each in again.criteria] == list(dict.fromkeys(names))
@@ -121,21 +105,21 @@ def plan_reply(data: bytes) -> None:
 def expectation(data: bytes) -> None:
     """A bound or a pattern in the first line, and what it is held against."""
     expect, _, output = seen(data).partition("\n")
-    if not goal_expect.fault(expect):
-        assert goal_expect.holds(expect, output, lambda *given: search(*given, 1.0) == "found") in (True, False)
+    if not criteria.fault(expect):
+        assert criteria.holds(expect, output, lambda *given: search(*given, 1.0) == "found") in (True, False)
 
 
 def shape_file(data: bytes) -> None:
-    for criterion in shape.read(text(data)).criteria:
+    for criterion in shape.read_shape(text(data)).criteria:
         assert criterion.name and criterion.kind
 
 
 def task_list(data: bytes) -> None:
     """A PRD: each of its tasks is a step once, or named as lost."""
     said = text(data)
-    plan = goal_prd.read(said)
-    assert goal_prd.is_list(said) or not plan.steps
-    assert len(plan.steps) + bool(plan.unclear) >= min(1, len(goal_prd._HEAD.findall(said)))
+    plan = goal_plan.read_tasks(said)
+    assert goal_plan.is_list(said) or not plan.steps
+    assert len(plan.steps) + bool(plan.unclear) >= min(1, len(goal_plan._HEAD.findall(said)))
 
 
 def specification(data: bytes) -> None:
@@ -144,17 +128,17 @@ def specification(data: bytes) -> None:
     scores = scoring.offline(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
     assert wording.workflow(said) in "ABC"
-    wording.floor(said), wording.skips_gates(said), goal_score.typed(said), wording.gate_weakness("A", said)
+    wording.floor(said), wording.skips_gates(said), scoring.typed(said), wording.gate_weakness("A", said)
 
 
 def precheck(data: bytes) -> None:
-    assert len(goal_precheck.read(seen(data))) <= goal_precheck.MOST
-    goal_precheck.must_nots(seen(data))
+    assert len(answers.read_precheck(seen(data))) <= answers.MOST
+    answers.must_nots(seen(data))
 
 
 def ruling(data: bytes) -> None:
     """What it names is one line each; or it is no answer."""
-    named = goal_ruling.read(seen(data), ("Never touch prod", "no"))
+    named = answers.read_ruling(seen(data), ("Never touch prod", "no"))
     assert named is None or all(each and each.isprintable() for each in named)
 
 

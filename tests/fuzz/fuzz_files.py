@@ -9,8 +9,8 @@ from rooda.cli import usage
 from rooda.cli.follow import show
 from rooda.errors import USAGE, RoodaError
 from rooda.loops.goal import files as goal_files
-from rooda.loops.goal import goal_seal, store, table
-from rooda.loops.goal.check import answer
+from rooda.loops.goal import store, table
+from rooda.loops.goal.commands import answer
 from rooda.loops.procedure import loop, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect, status
@@ -148,7 +148,7 @@ def goal_public(data: bytes) -> None:
 
 
 def seal(data: bytes) -> None:
-    found = goal_seal.Seal(put("goal.seal", data))
+    found = goal_files.Seal(put("goal.seal", data))
     assert found.proves(b"{}") in (True, False)
 
 

@@ -18,7 +18,7 @@ from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.loops.flow import commits, model, repository
-from rooda.loops.goal import goal_score, wish
+from rooda.loops.goal import run, scoring
 from rooda.loops.reflex import rules
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
@@ -140,9 +140,9 @@ def names(data: bytes) -> None:
 
 def typed_scores(data: bytes) -> None:
     """--score and --criterion."""
-    goal_score.typed(text(data))
+    scoring.typed(text(data))
     with contextlib.suppress(UsageProblem):
-        wish.criteria((text(data),), False)
+        run.criteria((text(data),), False)
 
 
 def snapshot_message(data: bytes) -> None:

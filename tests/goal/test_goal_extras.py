@@ -7,9 +7,9 @@ import pytest
 
 from kit.goal import SPEC, A, B, Goals, claim, plan
 from kit.workspace import FAKE_AI
-from rooda.loops.goal import goal_prd, goal_shape_text
+from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
-from rooda.loops.goal.goal_types import Criterion
+from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot, Plan
 
 
@@ -32,7 +32,7 @@ def test_CU_26_a_shape_that_is_written_is_read_back() -> None:
         Criterion("hope", "assumption"),
     )
     must_not = (MustNot("no deps", "! git diff --quiet (x)"), MustNot("plain words: really"))
-    shape = goal_shape.read(goal_shape_text.text(Plan(criteria=criteria, must_not=must_not), 7))
+    shape = goal_shape.read_shape(goal_shape.shape_text(Plan(criteria=criteria, must_not=must_not), 7))
     assert (shape.criteria, shape.must_not) == (criteria, must_not)
 
 
@@ -83,7 +83,7 @@ def test_CU_36_tasks_that_wait_for_ever_are_unclear(g: Goals) -> None:
     g.write("tasks.md", TASKS.replace("[]", "[T-010]"))
     ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that")
     assert ran.code == 3 and "T-010, T-002: blocked by" in ran.err and not g.calls
-    assert goal_prd.read(TASKS).criteria[-1] == Criterion("looks well", "assumption")
+    assert goal_plan.read_tasks(TASKS).criteria[-1] == Criterion("looks well", "assumption")
 
 
 def test_CU_36_a_list_of_tasks_as_people_write_it(g: Goals) -> None:
@@ -154,7 +154,7 @@ def test_evidence_of_two_criteria_never_shares_a_file(g: Goals) -> None:
 def test_C_020_the_map_may_hold_commands(form: str, value: str, wanted: tuple[str, str, str]) -> None:
     """Type and command, or the command alone, quoted or not."""
     line = form.format("answers with 200", value)
-    shape = goal_shape.read(f"criteria:\n- answers with 200\nverification:\n{line}\n")
+    shape = goal_shape.read_shape(f"criteria:\n- answers with 200\nverification:\n{line}\n")
     assert [(each.verification, each.command, each.expect) for each in shape.criteria] == [wanted]
 
 
@@ -170,7 +170,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_C_017_C_018_C_020_every_form_of_a_shape_file_says_the_same(form: str) -> None:
     """Lists in one line, in a fence or below headings; types in any spelling."""
-    shape = goal_shape.read(FORMS[form])
+    shape = goal_shape.read_shape(FORMS[form])
     assert [(each.name, each.verification) for each in shape.criteria] == [("one", "observation"), ("two, more", "")]
     assert shape.must_not == (MustNot("no three"),)
 

@@ -15,11 +15,11 @@ from kit.goal import Goals, blocks, claim, plan
 from kit.goal_reference import Case, Outcome, Turn, cases, model
 from kit.processes import until
 from kit.workspace import FAKE_AI
-from rooda.loops.goal.goal_score import Scores
-from rooda.loops.goal.goal_types import Criterion, Mark
+from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
 from rooda.loops.goal.prompts import following
+from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import Finding, Hurt, Told
 from rooda.loops.kernel import Run

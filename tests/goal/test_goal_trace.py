@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rooda.loops.goal.goal_score import Scores
-from rooda.loops.goal.goal_types import Criterion, Mark
+from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
+from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState
 from rooda.loops.goal.world import Finding, GoalWorld, Hurt, Print, Question, Told
 from rooda.loops.kernel import Run, Saved, Scope

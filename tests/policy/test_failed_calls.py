@@ -5,7 +5,7 @@ import pytest
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
 from rooda.loops.flow import calls
-from rooda.loops.goal import goal_reply
+from rooda.loops.goal import effects as goal_effects
 from rooda.loops.reflex import effects
 from rooda.views import lines
 
@@ -44,7 +44,7 @@ ON_SCREEN = {
 @pytest.mark.parametrize("reply", SENTENCES, ids=lambda reply: f"{reply.ended} {reply.exit_code}")
 def test_a_failed_call_in_the_words_of_each_loop(reply: Reply) -> None:
     """From the reply itself: goal, flow, reflex."""
-    words = (goal_reply.WORDS, calls.WORDS, effects.WORDS)
+    words = (goal_effects.WORDS, calls.WORDS, effects.WORDS)
     assert tuple(in_words(reply, each) for each in words) == SENTENCES[reply]
 
 

@@ -1,10 +1,11 @@
 """The status block that an agent prints at its end: a claim, never a fact."""
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.json import loads
+from rooda.base.json import loads, objects
 
 # Possessive, and no end looked for from each beginning: an agent may print anything.
 _BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)
@@ -27,7 +28,7 @@ class Claim(NamedTuple):
     fault: str = ""  # why there is no claim, in words
 
 
-def read(text: str) -> Claim:
+def read_block(text: str) -> Claim:
     """The last block counts; without one, or with a broken one, nothing is claimed."""
     text = text.replace("\r\n", "\n")
     found = [*_blocks(text)]
@@ -44,10 +45,10 @@ def read(text: str) -> Claim:
     return Claim(
         exit=word == "true" and not fault,
         criteria=criteria,
-        next=_line(fields.get("NEXT", "")),
-        alt=_line(fields.get("ALT", "")),
-        risk=_line(fields.get("RISK", "")),
-        confidence=_line(fields.get("CONFIDENCE", "")),
+        next=_block_line(fields.get("NEXT", "")),
+        alt=_block_line(fields.get("ALT", "")),
+        risk=_block_line(fields.get("RISK", "")),
+        confidence=_block_line(fields.get("CONFIDENCE", "")),
         root_cause=_root_cause(text),
         files=tuple(re.findall(r"[^\s,]+", fields.get("EVIDENCE", ""))),
         fault=fault,
@@ -66,10 +67,10 @@ def _criteria(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _root_cause(text: str) -> str:
     found = _CAUSE.findall(text)
-    return _line(found[-1]) if found else ""
+    return _block_line(found[-1]) if found else ""
 
 
-def _line(text: str) -> str:
+def _block_line(text: str) -> str:
     """One line of printable text, for a line of the screen."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
 
@@ -100,3 +101,151 @@ def _blocks(text: str) -> "Iterator[tuple[re.Match[str], re.Match[str]]]":
     while (begin := _BEGIN.search(text, place)) and (end := _END.search(text, begin.end())):
         yield begin, end
         place = end.end()
+
+
+# What an agent answered: out of the envelope its CLI may have put around it, and the JSON in it.
+_FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+
+
+class Answer(NamedTuple):
+    """The words themselves, and what the envelope says of their price."""
+
+    text: str
+    cost: float | None = None
+    failed: bool = False
+
+
+def unwrapped(text: str) -> Answer:
+    """A raw command may be one of the known CLIs: claude's `result`, codex's last message, gemini's `response`."""
+    words: str | None = None
+    cost: float | None = None
+    failed = False
+    for record in _records(text):
+        words = said if (said := _words(record)) is not None else words
+        cost = dollars if (dollars := _dollars(record.get("total_cost_usd"))) is not None else cost
+        failed = record["is_error"] is True if "is_error" in record else failed
+    return Answer(text if words is None else words, cost, failed)
+
+
+def _words(record: dict[str, Any]) -> str | None:
+    item = record.get("item")
+    if isinstance(item, dict) and item.get("type") == "agent_message":
+        return str(item.get("text") or "")
+    for key in ("result", "response"):
+        if isinstance(record.get(key), str) and ({"type", "total_cost_usd", "stats", "is_error"} & set(record)):
+            return str(record[key])
+    return None
+
+
+def _records(text: str) -> Iterator[dict[str, Any]]:
+    """The whole text as one object, else each line that is one."""
+    if (whole := _object(text)) is not None:
+        yield whole
+        return
+    for line in text.splitlines():
+        if line.lstrip().startswith("{") and (record := _object(line)) is not None:
+            yield record
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _dollars(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
+    return float(value) if number else None
+
+
+def found(text: str) -> dict[str, Any] | None:
+    """The one JSON object that was asked for: all of the text, its last fenced block, or its last balanced object."""
+    if (whole := _object(text)) is not None:
+        return whole
+    for block in reversed(_FENCE.findall(text)):
+        if (inside := _object(block)) is not None:
+            return inside
+    return next(reversed([*objects(text, _DECODER)]), None)
+
+
+# What an adversarial pre-check found: each misreading of the specification, as a constraint for the prompts.
+LEAST, MOST = 3, 5
+LEAST_RULES = 2  # of what must not happen
+_BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
+_AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
+_THEIRS = re.compile(r"^[ \t>*-]*+(?:spec text|misinterpretation)\b.*$", re.MULTILINE | re.IGNORECASE)
+_ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
+
+
+def read_precheck(text: str) -> tuple[str, ...]:
+    """One line for each: the amended words if there are some, else the name of the misreading."""
+    found = _of_json(text) or _of_blocks(text) or [_precheck_line(item) for item in _ITEM.findall(text)]
+    return tuple(dict.fromkeys(filter(None, found)))[:MOST]
+
+
+def must_nots(text: str) -> int:
+    """How many things it forbids; what the specification or a misreading of it forbids does not count."""
+    return len(_FORBIDS.findall(_THEIRS.sub("", text)))
+
+
+def _of_blocks(text: str) -> list[str]:
+    found = []
+    for name, body in _BLOCK.findall(text):
+        amended = _AMENDED.search(body)
+        if amended or "vulnerability" in name.lower():
+            found.append(_precheck_line(amended[1] if amended else f"Not: {name.partition(':')[2] or name}"))
+    return found
+
+
+def _of_json(text: str) -> list[str]:
+    """Any list of objects or texts in the answer."""
+    answer = found(text)
+    lists = [value for value in answer.values() if isinstance(value, list)] if answer else []
+    return [_of_item(item) for item in max(lists, key=len, default=[])]
+
+
+def _of_item(item: object) -> str:
+    if not isinstance(item, dict):
+        return _precheck_line(item) if isinstance(item, str) else ""
+    for key in ("amended", "amended_text", "amendment", "criterion", "misinterpretation", "name"):
+        if isinstance(item.get(key), str) and item[key].strip():
+            return _precheck_line(item[key])
+    return ""
+
+
+def _precheck_line(text: str) -> str:
+    return " ".join(text.split()).strip("\"'")[:500]
+
+
+# What a judge says of what must not be: which of the entries have come true. In doubt it is no answer.
+_SIGNS = " \t\r\n\"'`.,;:!*-–—“”‘’"
+LONGEST = 200  # characters of an entry in the judge's own words
+
+
+def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
+    """The entries that it names, in its own words where they are none of ours; None: an answer that is no use."""
+    answer = found(text) or {}
+    named = answer.get("violated")
+    if named is True:  # of one of them, and which it does not say
+        return tuple(entries)
+    if named is False:
+        return ()
+    named = [named] if isinstance(named, str) else named
+    if not isinstance(named, list) or not all(isinstance(each, str) and _plain(_ruling_line(each)) for each in named):
+        return None
+    known = {_plain(entry): entry for entry in entries}
+    return tuple(dict.fromkeys(known.get(_plain(each)) or _ruling_line(each) for each in named))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_SIGNS)
+
+
+def _ruling_line(text: str) -> str:
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:LONGEST]

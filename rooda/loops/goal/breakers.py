@@ -1,8 +1,12 @@
 """When a goal pauses, and with which words."""
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
-from rooda.loops.goal.goal_hook import STUCK
+from rooda.loops.goal.criteria import SHOWING, plain
 from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
 from rooda.loops.goal.world import Told
 from rooda.run.records import Ending
@@ -96,3 +100,81 @@ def forgiven(state: GoalState, kind: str) -> GoalState:
     if kind == Pause.ERROR:
         return state._replace(repeats=0, signature="", error="")
     return state
+
+
+# When is an error the same as the last one? By its line, without what changes from run to run.
+_ERROR = re.compile(
+    r"^\s*(?:(?:ERROR|Error|error|FAILED|FAIL|fatal|FATAL|panic|Traceback)\b|E   )|\b\w*(?:Error|Exception):|: error:"
+)
+_FIELD = re.compile(r"^\s*[\"']?\w+[\"']?\s*:\s*[\[{\"'\d]|^\s*[{\[]")
+_CHANGING = (
+    (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|us|ns|s|sec|seconds|minutes)\b"), "<duration>"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
+    (re.compile(r"\bpid[ =:]*\d+", re.IGNORECASE), "<pid>"),
+    (re.compile(r"(?:/var/folders|/private/tmp|/tmp|/dev/shm)/[^\s:'\")]+"), "<temporary>"),
+)
+LONGEST = 300
+
+
+def looks_like_error(line: str) -> bool:
+    return bool(_ERROR.search(line)) and not _FIELD.match(line)
+
+
+def first(text: str) -> str:
+    """The first line that looks like an error, or ""."""
+    return next((line.strip() for line in text.splitlines() if looks_like_error(line)), "")[:LONGEST]
+
+
+def last(text: str) -> str:
+    """The last line that looks like an error, else the last line that says anything."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [line for line in lines if looks_like_error(line)]
+    return (found or lines or [""])[-1][:LONGEST]
+
+
+def normal(line: str) -> str:
+    """The line without time stamps, durations, addresses, process numbers and temporary paths."""
+    for pattern, word in _CHANGING:
+        line = pattern.sub(word, line)
+    return " ".join(line.split())
+
+
+# What a stop hook says of a goal's state file: stop, or what still keeps the loop going.
+STUCK = 5
+INVALID = {"ok": True, "reason": "invalid state file"}
+
+
+def decide(state: Any) -> dict[str, Any]:
+    """Both conditions, and what comes before them, in the hook's order."""
+    if not isinstance(state, Mapping):
+        return INVALID
+    if state.get("status") in ("completed", "cancelled"):
+        return {"ok": True}
+    breaker = state.get("circuitBreaker")
+    stuck = breaker.get("stuckCount") if isinstance(breaker, Mapping) else 0
+    if isinstance(stuck, int | float) and stuck >= STUCK:
+        return {"ok": True, "reason": f"circuit breaker triggered after {STUCK} stuck iterations"}
+    status = state.get("criteriaStatus")
+    entries: Mapping[str, Any] = status if isinstance(status, Mapping) else {}
+    unmet = [name for name, entry in entries.items() if not is_met(entry)]
+    if unmet or not entries:
+        return {"ok": False, "reason": f"unmet criteria: {', '.join(unmet)}"}
+    if any(isinstance(entry, Mapping) and not is_shown(entry) for entry in entries.values()):
+        return {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"}
+    if state.get("exit_signal") is True:
+        return {"ok": True}
+    return {"ok": False, "reason": "criteria met but exit_signal not set - verify completion"}
+
+
+def is_shown(entry: Mapping[str, Any]) -> bool:
+    """Is its type one that shows something? Any other word, and none, is an assumption."""
+    word = entry.get("verification")
+    return isinstance(word, str) and plain(word) in SHOWING
+
+
+def is_met(entry: Any) -> bool:
+    """A boolean, or an object with `met`."""
+    return entry.get("met") is True if isinstance(entry, Mapping) else entry is True

@@ -4,13 +4,12 @@ from functools import reduce
 
 from rooda.base.json import Json
 from rooda.errors import Interrupted
-from rooda.loops.goal import events, goal_precheck, goal_score, wording
-from rooda.loops.goal import goal as prompts
+from rooda.loops.goal import answers, events, prompts, scoring, wording
 from rooda.loops.goal import plan as goal_plan
-from rooda.loops.goal.goal_score import COLLEAGUE, INTENT, TOOL
-from rooda.loops.goal.goal_types import ASSUMPTION, REVIEW, Mark
+from rooda.loops.goal.criteria import ASSUMPTION, REVIEW, Mark
 from rooda.loops.goal.planning import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal.rules import paid, runnable
+from rooda.loops.goal.scoring import COLLEAGUE, INTENT, TOOL
 from rooda.loops.goal.state import Brief, GoalState, money
 from rooda.loops.goal.world import GoalWorld, Question
 from rooda.loops.kernel import Run
@@ -41,7 +40,7 @@ def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
 
 def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
     """By the sum; a person may say otherwise, and --headless leaves nobody to be asked."""
-    shape = wish.shape or goal_score.shape_of(draft.scores.total)
+    shape = wish.shape or scoring.shape_of(draft.scores.total)
     if wish.headless and shape == COLLEAGUE:
         return TOOL, "headless"
     return shape, "person" if wish.shape else "score"
@@ -76,7 +75,7 @@ def intent_template(draft: Draft) -> str:
 
 
 def gap(name: str, score: int) -> str:
-    return f" ({goal_score.GAPS[name]})" if score < 2 else ""
+    return f" ({scoring.GAPS[name]})" if score < 2 else ""
 
 
 def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
@@ -168,17 +167,17 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
     }
     told = asked(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
     world.keep("precheck.md", told.text.strip() + "\n")
-    found = goal_precheck.read(told.text)
-    if len(found) < goal_precheck.LEAST:
+    found = answers.read_precheck(told.text)
+    if len(found) < answers.LEAST:
         raise NotReady(
             f"Not started: the adversarial pre-check is required here and found {len(found)} misreadings "
-            f"of at least {goal_precheck.LEAST}.",
+            f"of at least {answers.LEAST}.",
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
-    rules = len(brief.mustNot) + goal_precheck.must_nots(told.text)
-    if rules < goal_precheck.LEAST_RULES:
+    rules = len(brief.mustNot) + answers.must_nots(told.text)
+    if rules < answers.LEAST_RULES:
         raise NotReady(
-            f"Not started: work that is hard to take back needs at least {goal_precheck.LEAST_RULES} things that must "
+            f"Not started: work that is hard to take back needs at least {answers.LEAST_RULES} things that must "
             f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
             "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
         )

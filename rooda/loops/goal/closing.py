@@ -2,11 +2,10 @@
 
 from functools import partial
 
-from rooda.loops.goal import goal as prompts
-from rooda.loops.goal import goal_answer, goal_ruling, goal_score, wording
+from rooda.loops.goal import answers, prompts, scoring, wording
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.breakers import Pause
-from rooda.loops.goal.goal_types import ASSUMPTION, OBSERVATION, REVIEW, Criterion
+from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
 from rooda.loops.goal.rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.world import GoalWorld, Hurt, Question, Told
@@ -132,9 +131,9 @@ def judged(run: Run, state: GoalState, world: GoalWorld, criteria: list[Criterio
         prompt = prompts.filled(world.template, "judge", values)
         told: Told = run.step(f"JUDGE {criterion.name}", partial(world.ask, "judge", iteration, prompt))
         state = paid(state, told)
-        answer = goal_answer.found(told.text) or {}
+        answer = answers.found(told.text) or {}
         quote = answer.get("quote")
-        found = isinstance(quote, str) and bool(quote.strip()) and goal_score.plain(quote) in goal_score.plain(diff)
+        found = isinstance(quote, str) and bool(quote.strip()) and scoring.plain(quote) in scoring.plain(diff)
         met = answer.get("met") is True and found
         note = f"judge: {told.text.strip()}\n"
         path = run.step(f"KEEP {criterion.name}", partial(world.keep, f"{iteration}-{criterion.name}", note))
@@ -162,7 +161,7 @@ def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> t
     values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
     told: Told = run.step("MUSTNOT JUDGE", partial(world.ask, "judge", iteration, prompt))
-    state, named = paid(state, told), goal_ruling.read(told.text, plain)
+    state, named = paid(state, told), answers.read_ruling(told.text, plain)
     if named or (named is not None and told.ok):
         return state, named
     why = f": {told.how}" if told.how else ""

@@ -1,7 +1,11 @@
 """Names of files: which of them verify work, and how a criterion's evidence is called."""
 
+import operator
 import os
 import re
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
 from zlib import crc32
 
 _CHECKING = re.compile(
@@ -64,3 +68,104 @@ def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8")
     while len(name.encode("utf-8", "replace")) > LONGEST:
         name = name[:-1]
     return f"{name}.txt" if name == whole else f"{name}~{crc32(criterion.encode('utf-8', 'replace')):08x}.txt"
+
+
+# Does a command's output show what was expected? A bound on its last number, or a pattern.
+# As `bc` writes it (`.25`), too; a part of a version is no number, and what joins two of them (`3-9`) no sign.
+_PLAIN = r"(?:\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?:[eE][+-]?\d+)?"
+_BOUND = re.compile(rf"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?{_PLAIN})\s*[a-zA-Z%µ/]*\s*$")
+_NUMBER = re.compile(rf"(?:(?<!\w)-)?{_PLAIN}")
+_COMPARE = {
+    "<": operator.lt, "<=": operator.le, "≤": operator.le, ">": operator.gt, ">=": operator.ge, "≥": operator.ge,
+    "==": operator.eq, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def is_bound(expect: str) -> bool:
+    """A comparison with a number: then the command measures something."""
+    return bool(_BOUND.match(expect))
+
+
+def fault(expect: str) -> str:
+    """Why this can't be expected of anything; "" if it can."""
+    if is_bound(expect):
+        return ""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(expect)
+    except (re.error, RecursionError, OverflowError) as problem:
+        return f"{expect!r} is neither a comparison nor a regular expression ({problem})"
+    return ""
+
+
+def holds(expect: str, output: str, finds: Callable[[str, str], bool]) -> bool:
+    """True for no expectation at all. `finds` looks for a pattern in a text: a search may have to be ended."""
+    if not expect:
+        return True
+    bound = _BOUND.match(expect)
+    if not bound:
+        return not fault(expect) and finds(expect, output)
+    numbers = _NUMBER.findall(output)
+    return bool(numbers) and bool(_COMPARE[bound[1]](float(numbers[-1]), float(bound[2])))
+
+
+# The ways in which a criterion can be shown to hold, and what each of them is worth.
+EXECUTION, MEASUREMENT, OBSERVATION = "execution output", "measurement", "observation"
+REVIEW, ASSUMPTION = "code review", "assumption"
+KNOWN = (EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, ASSUMPTION)
+RUN = (EXECUTION, MEASUREMENT)
+SHOWING = (*RUN, OBSERVATION, REVIEW)  # whatever else is said of a criterion shows nothing
+SHIP, MONITOR, RESEARCH = "SHIP", "MONITOR", "RESEARCH"
+
+
+class Criterion(NamedTuple):
+    """One condition of success, as planned. `verification` stays in the words it was given in."""
+
+    name: str
+    verification: str
+    command: str = ""
+    expect: str = ""
+    holdout: bool = False  # verified, but never shown to the agent
+    note: str = ""  # a method that only a person can follow
+
+    @property
+    def kind(self) -> str:
+        """How it will really be shown; without any method only somebody's word is left."""
+        word = plain(self.verification)
+        return ASSUMPTION if word not in KNOWN or (word in RUN and not self.command) else word
+
+
+class Mark(NamedTuple):
+    """Where one criterion stands."""
+
+    met: bool
+    verification: str  # planned until met, then achieved
+    evidence: str = ""  # path below the workspace
+    since: int = 0  # the iteration since which it stands so
+    valid: int = 0  # an observation holds until this iteration
+    note: str = ""
+
+
+def plain(word: str) -> str:
+    """`Execution-Output`, `execution_output` and `execution output` are one word."""
+    return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
+
+
+def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibility: str) -> str:
+    """The weakest criterion decides; what can't be taken back quickly is at best to be monitored."""
+    achieved = {plain(mark.verification) if mark.met else "" for mark in marks}
+    if not criteria or not achieved <= {*SHOWING}:
+        return RESEARCH
+    return MONITOR if REVIEW in achieved or reversibility == "1" else SHIP
+
+
+def used(marks: tuple[Mark, ...]) -> list[str]:
+    """The types that really showed something, in order of first use."""
+    words = [plain(mark.verification) for mark in marks if mark.met]
+    return [word for word in dict.fromkeys(words) if word in SHOWING]
+
+
+def claimed(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...]) -> tuple[str, ...]:
+    """Names of the criteria for which there is only somebody's word."""
+    pairs = zip(criteria, marks, strict=True)
+    return tuple(each.name for each, mark in pairs if mark.met and plain(mark.verification) not in SHOWING)

@@ -5,14 +5,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.agents.records import Agent, Call
+from rooda.agents import prices
+from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
+from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files
 from rooda.base.dirs import shipped
-from rooda.loops.goal import checkpoints, fingerprints, foothold, goal_errors, goal_expect, goal_reply, wording
-from rooda.loops.goal.criteria import evidence_name
+from rooda.loops.goal import answers, breakers, checkpoints, criteria, fingerprints, wording
+from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.edit_counts import Watch, below, counted
 from rooda.loops.goal.events import CriterionVerified
-from rooda.loops.goal.goal_types import Criterion
 from rooda.loops.goal.plan import MustNot
 from rooda.loops.goal.questions import Asker
 from rooda.loops.goal.world import LOST, Finding, GoalWorld, Hurt, Question, Told
@@ -63,13 +64,13 @@ class Effects:
         self._watch.begin()
         if kind == "step":  # a judge's call comes after it, and before its files are looked at
             self._began, self._since = clock.now(), clock.monotonic()
-        hold = foothold.taken(self._ways.workspace)
+        hold = taken(self._ways.workspace)
         try:
             reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
         finally:
-            lost = not foothold.kept(hold, self._ways.workspace)
+            lost = not kept(hold, self._ways.workspace)
         edits = self._edits(reply.said.edits) if kind == "step" else {}
-        told = goal_reply.told(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        told = call_facts(agent, reply, prompt.size, self._ways.cost_per_call, edits)
         if lost:
             told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
         clean = self._session.clean
@@ -99,13 +100,13 @@ class Effects:
 
     def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
         output = _tail(ran.output, OUTPUT)
-        met = ran.ended == "exit" and ran.code == 0 and goal_expect.holds(criterion.expect, output, finds)
+        met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, finds)
         code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self._session.clean(output)
         head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
         head += [f"expected: {criterion.expect}"] if criterion.expect else []
         text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
         path = self.keep(f"{iteration}-{criterion.name}", text)
-        line = "" if met else "timeout" if code == "timeout" else goal_errors.first(output)
+        line = "" if met else "timeout" if code == "timeout" else breakers.first(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
         self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
@@ -239,3 +240,82 @@ def _tail(path: str, limit: int) -> str:
         return files.to_text(files.tail(path, limit))
     except OSError:
         return ""
+
+
+# Is a folder still the one that it was? One made in its place may get its number, unless somebody holds it open.
+
+
+def taken(path: str) -> int:
+    """Hold it open."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def kept(folder: int, path: str) -> bool:
+    """Let it go. Has it still this name?"""
+    try:
+        return os.path.samestat(os.fstat(folder), os.stat(path))
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+
+
+# What a call of a goal came to: its words, its price, its error, and the files it wrote.
+TAIL = 65_536
+WORDS = {
+    "timeout": "timeout {limit}s",
+    "idle": "timeout {limit}s",
+    "not-started": "not started",
+    "": "{named}exit {code}",
+}
+
+
+def call_facts(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
+    """All of it from the reply and its transcript."""
+    said = reply.said.text
+    answer = answers.unwrapped(said) if reply.output == "text" else answers.Answer(said)
+    cost = _cost(agent, reply, answer, prompt_size, per_call)
+    ok = reply.ok and not answer.failed
+    return Told(
+        text=answer.text,
+        ok=ok,
+        ended=reply.ended,
+        how="" if ok else in_words(reply, WORDS) or f"exit {reply.exit_code}",
+        error="" if ok else _error(reply, answer.text),
+        cost=cost.dollars,
+        estimated=cost.source == "estimated",
+        seconds=reply.seconds,
+        limited=reply.outcome == USAGE_LIMIT,
+        reset_at=reply.reset_at,
+        fatal=_fatal(reply),
+        edits=edits,
+        edits_seen=reply.said.edits is None,
+    )
+
+
+def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_call: float) -> prices.Cost:
+    if reply.ended == "not-started":
+        return prices.Cost(0.0, "reported")
+    known = answer.cost if reply.cost is None else reply.cost
+    return prices.assumed(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
+
+
+def _error(reply: Reply, text: str) -> str:
+    """The CLI's own sentence, else the last error line of stderr, else of what it printed."""
+    if reply.note or reply.message:
+        return breakers.last(reply.note or reply.message)
+    errors = _reply_tail(reply.transcript.removesuffix(".out") + ".err")
+    return breakers.last(errors) or breakers.last(answers.without(text))
+
+
+def _reply_tail(path: str) -> str:
+    try:
+        return files.tail(path, TAIL).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _fatal(reply: Reply) -> str:
+    if reply.ended == "not-started" and not reply.retryable:
+        return f"the AI command can't be run: {reply.note}"
+    return f"{reply.outcome}: {' '.join(reply.message.split())}" if reply.outcome in FATAL else ""

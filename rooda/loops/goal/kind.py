@@ -94,7 +94,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
     """`rooda resume goal`; its option --max-iterations says how many more."""
     from rooda.loops.goal import resume as goal_resume
 
-    return goal_resume.act(where, {**typed, "iterations": typed.get("max_iterations")})
+    return goal_resume.continue_(where, {**typed, "iterations": typed.get("max_iterations")})
 
 
 def is_name(name: str) -> bool:

@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
-from rooda.loops.goal import answers
+from rooda.loops.goal import answers, wording
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.breakers import Pause, breaker, signalled, why_stop
-from rooda.loops.goal.closing import conclude, forbidden, judged, observed, unshown
-from rooda.loops.goal.goal_gates import asked, offered
-from rooda.loops.goal.goal_types import REVIEW, Criterion
+from rooda.loops.goal.breakers import OFFERED, Pause, breaker, forgiven, raised, signalled, why_stop
+from rooda.loops.goal.closing import YES, conclude, forbidden, judged, observed, unshown
+from rooda.loops.goal.criteria import REVIEW, Criterion
 from rooda.loops.goal.prompts import closing, feedback, g2, iteration_ended, opening, step_prompt
 from rooda.loops.goal.rules import (
     accepted,
@@ -26,8 +25,8 @@ from rooda.loops.goal.rules import (
     stuck_count,
     with_step,
 )
-from rooda.loops.goal.state import COMPLETED, FAILED, PAUSED, GoalState, step_class
-from rooda.loops.goal.world import LOST, Finding, GoalWorld, Told
+from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, PAUSED, GoalState, money, step_class
+from rooda.loops.goal.world import LOST, Finding, GoalWorld, Question, Told
 from rooda.loops.kernel import Run
 from rooda.run.records import Ending
 
@@ -120,7 +119,7 @@ def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[Goa
 
 def claimed(told: Told) -> Claim:
     """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
-    claim = answers.read(told.text)
+    claim = answers.read_block(told.text)
     return claim if told.ok else claim._replace(exit=False, criteria=())
 
 
@@ -178,3 +177,57 @@ def followed(after: GoalState, trial: Trial) -> GoalState:
     if found := breaker(after, trial.told):
         return after._replace(pause=found[0], reason=found[1])
     return after._replace(gate="G2" if after.gated and not after.denied else "")
+
+
+# Where a person is asked before the loop goes on, and what the answer means.
+AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
+WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
+
+
+def asked(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+    """A question that waits. Everything but a yes pauses."""
+    if state.gate == "close":
+        closed = conclude(run, state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
+        return state if world.signalled() else run.carry(closed)
+    if not state.gated:
+        return state._replace(gate="")
+    answer = run.step(f"ASK {state.gate}", partial(world.question, question(state)))
+    if world.signalled():
+        return state
+    opened = run.carry(state._replace(gate=""))
+    if answer is not None and wording.skips_gates(answer):
+        return opened._replace(gates_off=True)
+    if answer is not None and answer.strip().lower() in YES:
+        return opened
+    return opened._replace(pause=state.gate, reason=f"gate {state.gate}")
+
+
+def question(state: GoalState) -> Question:
+    if state.gate == "G1":
+        numbered = tuple(f"{place}. {name}" for place, name in enumerate(state.steps, 1))
+        return Question("G1", "Proceed?", (f"G1: Decomposed into {len(state.steps)} steps:", *numbered))
+    return Question("G2", state.asks)
+
+
+def offered(run: Run, state: GoalState, ending: Ending, world: GoalWorld) -> GoalState | None:
+    """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
+    if ending.kind not in OFFERED or not world.attended():
+        return None
+    further = raised(state, ending.kind)
+    if further is None:
+        return None
+    state = run.carry(state._replace(status=PAUSED, pause=ending.kind, reason=ending.note, updated_at=world.now()))
+    more = {Pause.BUDGET: f"Add {money(state.brief.allowance)} and continue?"}
+    more |= {Pause.LIMIT: f"Continue for {state.brief.iterations} more?"}
+    ask = Question("more", more.get(ending.kind, "Continue?"), (f"[LOOP] ⏸ {ending.note}",), "[y/N]")
+    answer = run.step("MORE", partial(world.question, ask))
+    if world.signalled() or answer is None or answer.strip().lower() not in ("y", "yes"):
+        return None
+    return reopened(further._replace(pause=ending.kind))
+
+
+def reopened(state: GoalState) -> GoalState:
+    """A goal that goes on: what waited waits again, the breaker that fired begins anew, everything else stays."""
+    gate = WAITING.get(state.pause, state.gate)
+    opened = forgiven(state, state.pause)
+    return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

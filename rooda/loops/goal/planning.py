@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import Interrupted, RoodaError, Undecided
-from rooda.loops.goal import goal as prompts
-from rooda.loops.goal import goal_answer, goal_score, scoring, wording
+from rooda.loops.goal import answers, prompts, scoring, wording
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
-from rooda.loops.goal.goal_score import Scores
-from rooda.loops.goal.goal_types import Criterion
+from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import Plan, Step
+from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.shape import Shape
 from rooda.loops.goal.world import GoalWorld, Told
 from rooda.run.event_records import Problem
@@ -66,7 +65,7 @@ class NotReady(Undecided):
 def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told, ...] = ()) -> Draft:
     """The plan, complete or refused with the list of what is unclear."""
     workflow = wish.workflow or wording.workflow(wish.spec)
-    shape = goal_shape.read(world.shape()[0])
+    shape = goal_shape.read_shape(world.shape()[0])
     complete = partial(completed, wish, workflow, shape)
     if wish.plan is not None:
         return complete(wish.plan, "file", calls, clarified)
@@ -78,7 +77,7 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
         prompt = plan_prompt(world, wish, workflow, clarified, problems)
         told = asked(world, "plan", attempt, prompt)
         calls = (*calls, told)
-        plan = goal_plan.read(goal_answer.found(told.text))
+        plan = goal_plan.read_plan(answers.found(told.text))
         problems = unclear(wish, plan, workflow, shape) + ([plan.scores_fault] if plan.scores_fault else [])
         if not problems:
             break
@@ -161,7 +160,7 @@ def completed(
         scores, by = scoring.offline(whole), "offline"
         notes += [f"Scored by the offline rubric, since {plan.scores_fault}."] if plan.scores_fault else []
     else:
-        scores = goal_score.quoted(plan.scores or Scores(), whole, trusted=by == "file")
+        scores = scoring.quoted(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
         ways = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(wish, plan, workflow) else ''}"
         raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {ways}.")

@@ -1,12 +1,16 @@
 """What a goal says of itself: to its journal and screen, and to the agent of the next call."""
 
-from rooda.loops.goal import goal as prompts
-from rooda.loops.goal import goal_types
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from rooda.loops.goal import criteria
+from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.goal.rules import needs_cause
 from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
 from rooda.loops.goal.wording import WORKFLOW_NAMES
 from rooda.loops.goal.world import GoalWorld, Told
+from rooda.run.placeholders import substitute
 from rooda.run.records import Ending
 from rooda.run.spending import cause_facts
 
@@ -80,9 +84,9 @@ def closing(state: GoalState, ending: Ending) -> RunEnded:
         done=state.done,
         remaining=len(state.steps) - state.done,
         criteria={each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)},
-        claimed=list(goal_types.claimed(brief.criteria, state.marks)),
-        verdict=goal_types.verdict(brief.criteria, state.marks, brief.reversibility),
-        verified=goal_types.used(state.marks),
+        claimed=list(criteria.claimed(brief.criteria, state.marks)),
+        verdict=criteria.verdict(brief.criteria, state.marks, brief.reversibility),
+        verified=criteria.used(state.marks),
         confidence=state.confidence,
         type=brief.reversibility,
         points=brief.points,
@@ -114,31 +118,29 @@ def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, .
 def step_prompt(state: GoalState, world: GoalWorld) -> str:
     """Only this step, and what went wrong with it the last time."""
     brief = state.brief
-    seen = prompts.shown(brief.criteria)
+    seen = shown(brief.criteria)
     own = [each for each in seen if each.name in tied(state, state.step)]
     met = {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)}
     notes = [*state.feedback, *cause(state)]
     must_not = [each.text for each in brief.mustNot]
     last = state.done + 1 >= len(state.steps)
     values = {
-        "spec": prompts.quoted(brief.spec),
-        "clarified": prompts.section(
-            "What the person added", prompts.quoted(brief.clarified) if brief.clarified else ""
-        ),
-        "amendments": prompts.section("So that it is not misread", prompts.bullets(brief.amendments)),
+        "spec": quoted(brief.spec),
+        "clarified": section("What the person added", quoted(brief.clarified) if brief.clarified else ""),
+        "amendments": section("So that it is not misread", bullets(brief.amendments)),
         "step": step_words(state, {each.name for each in seen}),
-        "tied": prompts.section("It is done when", prompts.bullets([f"{c.name}: {prompts.method(c)}" for c in own])),
-        "failing": prompts.section("What failed the last time", evidence(state, world, [c.name for c in own])),
-        "notes": prompts.section("To know", prompts.bullets(notes)),
-        "workflow": prompts.section("How to work", workflow(state, world, last)),
-        "must_not": prompts.section("What must never become true", prompts.bullets(must_not)),
-        "standing": prompts.standing(seen, met),
-        "criteria": prompts.claim_form(seen),
+        "tied": section("It is done when", bullets([f"{c.name}: {method(c)}" for c in own])),
+        "failing": section("What failed the last time", evidence(state, world, [c.name for c in own])),
+        "notes": section("To know", bullets(notes)),
+        "workflow": section("How to work", workflow(state, world, last)),
+        "must_not": section("What must never become true", bullets(must_not)),
+        "standing": standing(seen, met),
+        "criteria": claim_form(seen),
         "extra": "\nBefore the block: a line `ROOT_CAUSE: the cause, and the evidence for it`."
         if needs_cause(state)
         else "",
     }
-    return prompts.filled(world.template, "step", values)
+    return filled(world.template, "step", values)
 
 
 def step_words(state: GoalState, seen: set[str]) -> str:
@@ -169,5 +171,82 @@ def evidence(state: GoalState, world: GoalWorld, names: list[str]) -> str:
     for name in names:
         mark = state.mark(name)
         if not mark.met and mark.evidence and state.iteration:
-            found.append(f"{name}:\n\n{prompts.quoted(prompts.tail(world.tail(mark.evidence)))}")
+            found.append(f"{name}:\n\n{quoted(tail(world.tail(mark.evidence)))}")
     return "\n\n".join(found)
+
+
+# The prompts of a goal: templates filled with what this call needs to know, and no more.
+Template = Callable[[str], str]
+LONGEST_TAIL = 4000
+LONGEST_CHANGE = 100_000
+
+
+def filled(template: Template, name: str, values: Mapping[str, str]) -> str:
+    """The first line says which call it is, as ROODA_CALL does."""
+    kind = name.partition("-")[0]
+    text = substitute(template(name), values, f"goal/{name}.md").strip("\n")
+    return f"ROODA_CALL={kind}\n\n{squeezed(text)}\n"
+
+
+def squeezed(text: str) -> str:
+    """Sections that turned out empty leave one blank line, not three."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.strip() or (lines and lines[-1].strip()):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def section(title: str, body: str) -> str:
+    return f"## {title}\n\n{body.strip()}\n" if body.strip() else ""
+
+
+def bullets(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def quoted(text: str) -> str:
+    """A text that is to be read, not obeyed, with a fence that it can't close."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text.strip(chr(10))}\n{fence}"
+
+
+def change(diff: str) -> str:
+    """What a judge is shown of a change: the beginning of a long one, and how much is missing."""
+    more = unseen(diff)
+    return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
+
+
+def unseen(diff: str) -> int:
+    """How many characters of it no judge is shown."""
+    return max(0, len(diff) - LONGEST_CHANGE)
+
+
+def shown(criteria: Sequence[Criterion]) -> list[Criterion]:
+    """What an agent may know of."""
+    return [each for each in criteria if not each.holdout]
+
+
+def method(criterion: Criterion) -> str:
+    """How it will be verified."""
+    if criterion.command:
+        expect = f", and its output must show {criterion.expect}" if criterion.expect else ""
+        return f"verified by `{criterion.command}`{expect}"
+    return f"verified by {criterion.verification}{f': {criterion.note}' if criterion.note else ''}"
+
+
+def standing(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
+    """One line per criterion."""
+    return bullets([f"[{'x' if met[each.name] else ' '}] {each.name}" for each in criteria])
+
+
+def claim_form(criteria: Sequence[Criterion]) -> str:
+    """The block as this agent should print it."""
+    return json.dumps({each.name: False for each in criteria}, ensure_ascii=False)
+
+
+def tail(text: str) -> str:
+    """The end of an output, which is where errors stand."""
+    return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"

@@ -5,34 +5,37 @@ from functools import reduce
 
 import click
 
+from rooda.agents.records import Agent
+from rooda.agents.reply import cut_off
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.loops import launch
-from rooda.loops.goal import plan
+from rooda.loops.goal import effects, plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
+from rooda.loops.goal.criteria import Mark
 from rooda.loops.goal.edit_counts import written_after
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
-from rooda.loops.goal.goal_gates import reopened
-from rooda.loops.goal.goal_types import Mark
-from rooda.loops.goal.goal_unpaid import unpaid
-from rooda.loops.goal.ready import Ready, ready, within
+from rooda.loops.goal.loop import reopened
 from rooda.loops.goal.rules import paid, with_step
-from rooda.loops.goal.start import Opened, carried_out, finished
+from rooda.loops.goal.start import Opened, Ready, carried_out, finished, ready, within
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
-from rooda.loops.goal.world import GoalWorld, Question
+from rooda.loops.goal.world import GoalWorld, Question, Told
 from rooda.loops.kernel import Run
 from rooda.loops.remembered import taken_over, whole
 from rooda.processes import lock
+from rooda.run import folder
+from rooda.run.events import NAME as events_NAME
+from rooda.run.history import SessionLog
 from rooda.settings.where import Where
 
 CUT_SHORT = ("", Pause.SIGNAL)  # no cause that a person has decided about: a limit that was reached has yet to pause it
 MOST_NAMED = 20  # files that a call which died may have changed
 
 
-def act(where: Where, typed: Json) -> int:
+def continue_(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
     if state := finished(place):
         click.echo(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
@@ -114,7 +117,7 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
 def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
     """SHAPE.md as it is now: new criteria and mustNot entries join, known ones are verified as it says."""
     text, sha = world.shape()
-    shape = goal_shape.read(text)
+    shape = goal_shape.read_shape(text)
     brief = state.brief
     known = dict(zip(brief.criteria, state.marks, strict=True))
     criteria = plan.merged(brief.criteria, *shape.criteria)
@@ -149,3 +152,13 @@ def _changed_since(place: Place) -> list[str]:
         return []
     found = [os.path.relpath(path, place.workspace) for path in written_after(place.workspace, then)]
     return sorted(found)[:MOST_NAMED]
+
+
+# Calls that a crash cut off: what they cost is spent, though nobody lived to write it down.
+
+
+def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
+    """Those of the latest session that began after its state was written last, read from their transcripts."""
+    events = os.path.join(folder.latest(workspace, name) or "", events_NAME)
+    calls = SessionLog(events).look().unsaved
+    return [effects.call_facts(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]

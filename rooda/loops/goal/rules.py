@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from rooda.loops.goal import goal_errors
+from rooda.loops.goal import breakers
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.goal_types import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
+from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
 from rooda.loops.goal.state import SATISFY, GoalState, tied
 from rooda.loops.goal.world import Finding, Told
 from rooda.run.spending import add
@@ -94,11 +94,11 @@ def signature(state: GoalState, told: Told, findings: Sequence[Finding]) -> tupl
     """What makes this error the same as the last one, and its line; of checks only those of the current step."""
     if not told.ok:
         said = f"{told.how}: {told.error}" if told.error else told.how
-        return goal_errors.normal(said), said
+        return breakers.normal(said), said
     own = set(tied(state, state.step))
     failing = [each for each in findings if each.name in own and not each.met and each.error]
     lines = [each.line for each in failing]
-    return "; ".join(goal_errors.normal(each.error) for each in failing), "; ".join(lines)
+    return "; ".join(breakers.normal(each.error) for each in failing), "; ".join(lines)
 
 
 def repeated(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:

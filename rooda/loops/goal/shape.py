@@ -3,9 +3,9 @@
 import re
 from typing import NamedTuple
 
-from rooda.loops.goal import goal_expect
-from rooda.loops.goal.goal_types import EXECUTION, KNOWN, MEASUREMENT, Criterion, plain
-from rooda.loops.goal.plan import MustNot
+from rooda.loops.goal import criteria
+from rooda.loops.goal.criteria import EXECUTION, KNOWN, MEASUREMENT, Criterion, plain
+from rooda.loops.goal.plan import MustNot, Plan
 
 _SECTIONS = {
     "criteria": "criteria", "implementation criteria": "criteria", "success criteria": "criteria",
@@ -34,7 +34,7 @@ class _Item(NamedTuple):
     keys: dict[str, str]
 
 
-def read(text: str) -> Shape:
+def read_shape(text: str) -> Shape:
     """Everything that can be found; a file in another form gives nothing."""
     items, methods = _gathered(text)
     criteria = [_criterion(item, methods) for item in items["criteria"]]
@@ -64,7 +64,7 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
         elif section in items:
             _take(line, items[section])
         elif section == "verification":
-            _method(line, methods)
+            _read_method(line, methods)
     return items, methods
 
 
@@ -107,7 +107,7 @@ def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> 
     return table
 
 
-def _method(line: str, methods: dict[str, tuple[str, str]]) -> None:
+def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
     """`name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and a bullet."""
     found = _ITEM.match(line)
     text = (found[1] if found else line).strip()
@@ -126,7 +126,7 @@ def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
     command, expect = _command(method)
     kind = item.keys.get("verification", kind)
     command, expect = item.keys.get("command", command), item.keys.get("expect", expect)
-    natural = (MEASUREMENT if goal_expect.is_bound(expect) else EXECUTION) if command else ""
+    natural = (MEASUREMENT if criteria.is_bound(expect) else EXECUTION) if command else ""
     note = "" if command else method
     hidden = item.keys.get("holdout", "").lower() == "true"
     return Criterion(name, _word(kind) or natural, command, expect, hidden, note)
@@ -168,3 +168,40 @@ def _bare(text: str) -> str:
         if len(text) > 1 and text[0] == text[-1] == quote:
             return text[1:-1]
     return text
+
+
+# A plan as the text of SHAPE.md, in the form that `goal_shape.read` reads back.
+HEAD = "| Criterion | Verification Type | Command/Method |\n|---|---|---|"
+
+
+def shape_text(plan: Plan, total: int) -> str:
+    """Criteria, what must not be, how each is verified, and when it is over."""
+    rows = [f"| {_cell(each.name)} | {each.verification} | {_method_text(each)} |" for each in plan.criteria]
+    entries = [f'  - "{each.text}"' + (f" (violated_if: `{each.violated_if}`)" if each.violated_if else "")
+               for each in plan.must_not]  # fmt: skip
+    parts = [
+        ("# Shape", f"Spec Score: {total}/10"),
+        ("## Implementation Criteria", _list("criteria", list(map(_item, plan.criteria)))),
+        ("## Must-NOT Constraints", _list("mustNot", entries)),
+        ("## Verification Plan", "\n".join([HEAD, *rows])),
+        ("## Exit Gate", "All criteria met, none by assumption, no mustNot true."),
+    ]
+    return "\n\n".join(f"{title}\n\n{body}" for title, body in parts) + "\n"
+
+
+def _list(name: str, rows: list[str]) -> str:
+    return "\n".join([f"{name}:", *rows])
+
+
+def _item(criterion: Criterion) -> str:
+    """The name, and below it what the table has no place for."""
+    pattern = f"\n    expect: {criterion.expect}" if criterion.expect else ""
+    return f'  - "{criterion.name}"{pattern}' + ("\n    holdout: true" if criterion.holdout else "")
+
+
+def _method_text(criterion: Criterion) -> str:
+    return f"`{_cell(criterion.command)}`" if criterion.command else criterion.note
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

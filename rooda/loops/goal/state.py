@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from rooda.errors import Cause
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.goal_score import COLLEAGUE, Scores
-from rooda.loops.goal.goal_types import Criterion, Mark
+from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.plan import MustNot, Step
+from rooda.loops.goal.scoring import COLLEAGUE, Scores
 from rooda.loops.goal.world import Print
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent

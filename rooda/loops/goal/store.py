@@ -10,8 +10,7 @@ from rooda.base import json as base_json
 from rooda.base.json import Json
 from rooda.errors import StateDamaged
 from rooda.loops.goal.breakers import unclaimed
-from rooda.loops.goal.files import Place, ready, tidy
-from rooda.loops.goal.goal_seal import Seal
+from rooda.loops.goal.files import Place, Seal, ready, tidy
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
 from rooda.loops.goal.world import Print
 from rooda.loops.kernel import Saved, Scope

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from rooda.base.json import Json
 from rooda.base.text import columns, visible
-from rooda.loops.goal import goal_types
+from rooda.loops.goal import criteria as goal_criteria
 from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
     """Everything there is to say, for programs."""
     brief = state.brief
-    claimed = goal_types.claimed(brief.criteria, state.marks)
+    claimed = goal_criteria.claimed(brief.criteria, state.marks)
     rows = [
         {"criterion": each.name, "type": mark.verification, "met": mark.met, "evidence": mark.evidence}
         | {"since": mark.since, "command": each.command, "holdout": each.holdout, "claimed": each.name in claimed}
@@ -89,7 +89,7 @@ def summary(state: GoalState, box: Sequence[str]) -> str:
     found = facts(state, False, None)
     reason = f": {visible(state.reason)}" if state.reason else ""
     remaining = list(state.steps[state.done :])
-    claimed = goal_types.claimed(state.brief.criteria, state.marks)
+    claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     criteria = [
         f"- {_sign(each['met'] and each['criterion'] not in claimed)} {each['criterion']} ({each['type']}"
         f"{', claimed' if each['criterion'] in claimed else ''}{', ' + each['evidence'] if each['evidence'] else ''})"
@@ -118,7 +118,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 def cancelled(state: GoalState) -> list[str]:
     """The report of a cancel."""
     marks = zip(state.brief.criteria, state.marks, strict=True)
-    claimed = goal_types.claimed(state.brief.criteria, state.marks)
+    claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     return [
         "Loop cancelled.",
         f"Completed: {state.iteration} iterations, {cost_text(state.spent, state.blind)} cost",

@@ -11,11 +11,10 @@ from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import visible
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
-from rooda.loops.goal import goal_expect
-from rooda.loops.goal.criteria import evidence_name
+from rooda.loops.goal import criteria
+from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
 from rooda.loops.goal.effects import OUTPUT
 from rooda.loops.goal.files import Place
-from rooda.loops.goal.goal_types import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark
 from rooda.loops.goal.state import GoalState
 from rooda.loops.goal.store import GoalStore, unfinished
 from rooda.loops.goal.table import facts, table
@@ -72,9 +71,9 @@ def _decided(place: Place, state: GoalState, name: str, typed: Json) -> GoalStat
 def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json) -> tuple[Criterion, Mark]:
     if command := typed["command"]:
         expect = typed["expect"] or ""
-        if fault := goal_expect.fault(expect):
+        if fault := criteria.fault(expect):
             raise UsageProblem(f"--expect: {fault}.")
-        kind = MEASUREMENT if goal_expect.is_bound(expect) else EXECUTION
+        kind = MEASUREMENT if criteria.is_bound(expect) else EXECUTION
         fresh = criterion._replace(verification=kind, command=command, expect=expect)
         return fresh, Mark(False, kind)
     if typed["judge"]:
@@ -101,7 +100,7 @@ def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> i
                     return code_of_signal(signals.first)
                 output = files.to_text(files.tail(spec.output, OUTPUT))
                 met = done.ended == "exit" and done.code == 0
-                row["met"] = met and goal_expect.holds(criterion.expect, output, finds)
+                row["met"] = met and criteria.holds(criterion.expect, output, finds)
                 row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
     click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(map(visible, table(wanted))))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.loops.goal.goal_types import Criterion
+from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot
 from rooda.run.event_records import Emit
 
