@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import platform
 from collections.abc import Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooda.cli.words import OPTIONS, WORDS, help_text, version_text
-from rooda.errors import UsageProblem
+from rooda.errors import OK, UsageProblem
 from rooda.loops.options import DASH_H, items
 from rooda.settings.where import Where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
 
 _CONFIG = "Use FILE, not the rooda.toml found."
 PLACELESS = ("tokens", "completion", "version")  # these do not care where they are
@@ -131,3 +133,13 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
 def app(directory: str | None, config: str | None) -> None:
     """Where the command works is decided when its word is found."""
+
+
+# `rooda version`: what is installed.
+
+
+@click.command(short_help="The version of rooda and of what it stands on.")
+def version() -> int:
+    """The version of rooda, of Python and of the system, for a report of a problem."""
+    click.echo(version_text() + f"Python {platform.python_version()}\n{platform.system()} {platform.release()}")
+    return OK

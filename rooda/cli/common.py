@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooda.base import secrets
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
 from rooda.settings import layers, procedures
 from rooda.settings.types import nearest
-from rooda.settings.where import Where, a_name, above
+from rooda.settings.where import Where, a_name, above, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -93,3 +94,26 @@ def tab_resumable(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
 
 def _noun(loop: registry.Loop) -> str:
     return "a procedure" if loop.kind == registry.OODA else f"a {loop.kind} loop"
+
+
+# What is stars in all that a command shows: keys of the environment, and those that the settings give to agents.
+
+
+def keys() -> tuple[str, ...]:
+    """Of the environment and the settings as they are now."""
+    here = where(click.get_current_context())
+    found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.values(environ, (here.workspace,))}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _of_agents() -> list[dict[str, str]]:
+    """Settings that can't be read give none."""
+    from rooda.settings import layers
+
+    here = where(click.get_current_context())
+    try:
+        agents = layers.load(here.workspace, here.config).table("agents")
+    except RoodaError:
+        return []
+    tables = [table.get("env") for table in agents.values() if isinstance(table, dict)]
+    return [{str(name): str(value) for name, value in env.items()} for env in tables if isinstance(env, dict)]

@@ -43,7 +43,7 @@ def path(ctx: click.Context) -> int:
 
 def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
-    from rooda.cli.keys import keys
+    from rooda.cli.common import keys
     from rooda.errors import UsageProblem
     from rooda.settings import layers, lookup
 

@@ -1,16 +1,87 @@
 """`rooda pause [NAME]` and `rooda continue [NAME]`: a loop and its agent stand still, and go on."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rooda.base import clock
-from rooda.cli.running import done_to, named, one_running, ordered, tab_running
-from rooda.errors import FAILED, OK
+from rooda.cli.common import kind_of, loop_of, require_known, say_above
+from rooda.cli.logs import follow
+from rooda.errors import FAILED, OK, Undecided
+from rooda.loops import registry
+from rooda.loops.options import items, place_of_tab
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
 from rooda.run import folder
-from rooda.settings.where import where
+from rooda.run import folder as run_folder
+from rooda.settings.where import Where, where
+from rooda.views.lines import LEVELS
 
-PATIENCE = 100  # looks
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+# The loop that runs here, for the commands that do something to it.
+PATIENCE = 100  # looks, a twentieth of a second apart
+
+
+def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
+    """The one that runs, or the one of this name; None if there is none, which has been said."""
+    wanted = name = loop_of(here, name) if name else None
+    loops = [loop for loop in registry.known(here.workspace) if wanted in (None, loop.name)]
+    running = [loop for loop in loops if lock.is_held(loop.lock)]
+    if name and not loops:
+        require_known(here, name)
+    if not running:
+        who = f"{noun_of(kind_of(here, name)).capitalize()} '{name}'" if name else ""
+        click.echo(f"{who} is not running." if name else "Nothing is running here.")
+        say_above(here.workspace)
+        return None
+    if len(running) > 1:
+        rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)
+        raise Undecided("Several loops are running; name one.", rows)
+    return running[0]
+
+
+def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+    loops = registry.known(place_of_tab(ctx).workspace)
+    return items(((loop.name, "running") for loop in loops if lock.is_held(loop.lock)), incomplete)
+
+
+def named(loop: Loop, begin: bool = False) -> str:
+    """As it is called in a sentence; `begin`: at its beginning."""
+    noun = noun_of(loop.kind)
+    return f"{noun.capitalize() if begin else noun} '{loop.name}'"
+
+
+def noun_of(kind: str) -> str:
+    return "procedure" if kind == registry.OODA else kind
+
+
+def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
+    """On record before it happens; no word takes back what stands there. One that has just begun is asked again."""
+    for _ in range(PATIENCE):
+        run = lock.owner(loop.lock).get("run")
+        if isinstance(run, str) and run_folder.is_id(run):
+            folder = run_folder.folder_of(workspace, run)
+            run_folder.leave_order(folder, word, reason) if word else run_folder.take_back_order(folder)
+            return
+        if not lock.is_held(loop.lock):
+            return
+        clock.sleep(0.05)
+
+
+def done_to(loop: Loop, act: "signals.Act") -> bool:
+    """The act upon the loop's owner. One that has just begun has not yet written who it is: it is asked again."""
+    for _ in range(PATIENCE):
+        if act(lock.owner(loop.lock)):
+            return True
+        if not lock.is_held(loop.lock):
+            return False
+        clock.sleep(0.05)
+    return False
+
+
 LOOK = 0.02  # seconds between two
 
 
@@ -79,3 +150,73 @@ def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act",
         return OK
     click.echo(f"{said[0]} {named(loop)}. {said[1]} {loop.name}")
     return OK
+
+
+# `rooda attach [NAME]`: watch a running loop as if it ran here.
+
+
+@click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
+@click.argument("name", required=False, shell_complete=tab_running)
+@click.pass_context
+def attach(ctx: click.Context, name: str | None) -> int:
+    """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""
+    here = where(ctx)
+    loop = one_running(here, name, "attach")
+    folder = loop and run_folder.latest(here.workspace, loop.name)
+    if loop is None or folder is None:
+        return OK
+    try:
+        follow(folder, LEVELS["info"], True, lambda: lock.is_held(loop.lock))
+    except KeyboardInterrupt:
+        click.echo(f"\nNo longer watching; the loop goes on. End it with: rooda stop {loop.name}", err=True)
+    return OK
+
+
+# `rooda stop [NAME]`: end a running loop as Ctrl+C would, and put on record why.
+STOP_PATIENCE = 15.0  # seconds
+
+
+@click.command(short_help="End a running loop as Ctrl+C would; its state is saved.")
+@click.argument("name", required=False, shell_complete=tab_running)
+@click.option("--now", is_flag=True, help="Give its agent no time to end by itself.")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the record. A reflex loop is over then, for good.")
+@click.pass_context
+def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
+    """End the run of NAME; without NAME the only one that runs here. Its state is saved, its agent ended.
+
+    `rooda status`, `rooda logs` and `rooda why` tell the reason. `rooda resume --all` leaves the run alone.
+    """
+    here = where(ctx)
+    loop = one_running(here, name)
+    return end_loop(here.workspace, loop, now, folder.readable(reason).strip()) if loop else OK
+
+
+def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
+    """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
+    who = named(loop)
+    over = bool(reason) and registry.tenant(loop.kind).close(workspace, loop.name, reason)
+    ordered(workspace, loop, folder.STOP, reason)
+    if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
+        ordered(workspace, loop, "")
+        click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
+        return FAILED
+    if now and not _ends(loop, 0.3):
+        signals.terminate(lock.owner(loop.lock))
+    if not _ends(loop, STOP_PATIENCE):
+        click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
+        return OK
+    if not over and loop.name not in registry.tenant(loop.kind).resumable(workspace):
+        click.echo(f"{named(loop, True)} has ended; there is nothing to resume.")
+        return OK
+    click.echo(f"Stopped {who}. {'It is over.' if over else f'Resume with: rooda resume {loop.name}'}")
+    return OK
+
+
+def _ends(loop: Loop, seconds: float) -> bool:
+    """Waits for it. Who stands still can't end: a pause may have crossed this, and is taken back."""
+
+    def awake() -> bool:
+        owner = lock.owner(loop.lock)
+        return True in table.standing(owner.get("pid")) and not signals.go_on(owner)
+
+    return lock.await_free(loop.lock, seconds, awake)

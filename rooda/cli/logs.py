@@ -2,25 +2,30 @@
 
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
 from rooda.base import files, secrets
+from rooda.base.dirs import shipped
 from rooda.base.json import Json
-from rooda.cli.common import say_none_noted, tab_loops
-from rooda.cli.follow import follow, say_cut_off, show
-from rooda.cli.follow import records as coming
-from rooda.cli.keys import keys
+from rooda.base.text import visible_lines
+from rooda.cli.common import keys, say_none_noted, tab_loops
+from rooda.cli.usage import start_of
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
 from rooda.processes import lock
 from rooda.run import events as run_events
 from rooda.run import folder as run_folder
 from rooda.run import history
+from rooda.run.events import NAME
+from rooda.run.history import following
 from rooda.settings.where import where
-from rooda.views.lines import LEVELS
+from rooda.views.agent_output import Tail
+from rooda.views.lines import LEVELS, lines
+from rooda.views.why import CUT_OFF
 
 
 @click.command(short_help="What the latest run did, iteration by iteration.")
@@ -42,7 +47,7 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
         return _follow(workspace, folder, **how)
     if how["iteration"]:
         folder = session_with(workspace, folder, how["iteration"], alone=os.path.basename(folder) == name)
-    live, told = is_live(workspace, folder), events(folder)
+    live, told = is_live(workspace, folder), recorded(folder)
     _show(folder, told, **how)
     if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in told):
         say_cut_off(folder)
@@ -82,7 +87,7 @@ def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: 
         raise UsageProblem("--follow and --iteration are mutually exclusive.")
     try:
         if as_json:
-            for record in coming(folder, lambda: is_live(workspace, folder)):
+            for record in records(folder, lambda: is_live(workspace, folder)):
                 click.echo(json.dumps(record, ensure_ascii=False))
         else:
             follow(folder, LEVELS["debug" if verbose else "info"], agent, lambda: is_live(workspace, folder))
@@ -134,6 +139,85 @@ def _transcript(output: str, path: str) -> Iterator[str]:
         yield f"({path} can't be read: {problem.strerror})"
 
 
-def events(folder: str) -> list[Json]:
+def recorded(folder: str) -> list[Json]:
     """The events; a torn last line is left out."""
     return list(history.records(os.path.join(folder, run_events.NAME)))
+
+
+# `rooda events [NAME]`: what happened in runs, as the lines of events.jsonl; and the schema that these follow.
+
+
+@click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")
+@click.argument("name", required=False, shell_complete=tab_loops)
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
+@click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
+@click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
+@click.option("--schema", is_flag=True, help="The JSON schema of an event.")
+@click.pass_context
+def events(ctx: click.Context, /, name: str | None, since: str | None, schema: bool, **how: Any) -> int:
+    """The latest run's events, or those of NAME's latest; docs/events.md describes each of them."""
+    if schema:
+        click.echo(files.text(shipped("config", "events.schema.json")), nl=False)
+        return OK
+    if since is None:
+        code: int = ctx.invoke(logs, name=name, as_json=True, agent=False, verbose=False, **how)
+        return code
+    if how["following"]:
+        raise UsageProblem("--follow and --since are mutually exclusive.")
+    _from(start_of(since), where(ctx).workspace, name, how["iteration"])
+    return OK
+
+
+def _from(moment: str, workspace: str, name: str | None, iteration: int | None) -> None:
+    """Run by run, oldest first."""
+    for folder in run_folder.all_of(workspace, name):
+        for record in _told(folder):
+            if record["ts"][:19] >= moment[:19] and iteration in (None, record.get("display")):
+                click.echo(json.dumps(record, ensure_ascii=False))
+
+
+def _told(folder: str) -> list[Json]:
+    try:
+        return recorded(folder)
+    except OSError:
+        return []
+
+
+# Watching a run from outside: its lines as they come, and what its agent says.
+
+
+def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
+    """Until the run has ended, or nobody is left who could end it."""
+    tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
+    if tail:
+        tail.hidden = keys()
+    for record in records(folder, alive, tail.read if tail else None):
+        if tail:
+            tail.note({"output": "text", **record})
+        show(record, least)
+        sys.stdout.flush()
+
+
+def say_cut_off(folder: str) -> None:
+    """Of a run whose log has no end, and that nobody can go on with but a resume."""
+    name = run_folder.loop_of(os.path.basename(folder))
+    click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
+
+
+def show(record: Json, least: int) -> None:
+    try:
+        found = lines(record)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+        return  # somebody changed the file
+    for line in found:
+        if LEVELS[line.level] >= least:
+            click.echo(f"[{record['ts']}] {visible_lines(line.text)}")
+
+
+def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
+    """The events that are there and those to come; says at the end that the run was cut off if its log has no end."""
+    last: Json = {}
+    for last in following(os.path.join(folder, NAME), alive, meanwhile):
+        yield last
+    if last.get("event") != "run.ended":
+        say_cut_off(folder)

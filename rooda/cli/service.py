@@ -2,16 +2,148 @@
 
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import click
 
 from rooda.base import files
-from rooda.cli import service_text
-from rooda.cli.service_text import LABEL, Facts
+from rooda.base.json import Json
+from rooda.cli.resume import CutOff, resume_all
 from rooda.errors import OK, RoodaError, Undecided
+from rooda.loops import registry
 from rooda.loops.options import DASH_H
-from rooda.processes import capture, detach
+from rooda.processes import capture, detach, guardian, linux, lock, signals, table
+from rooda.processes.signals import Signals
+from rooda.processes.systemd import herald
+from rooda.settings.where import Where
+
+# `rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them.
+LOOK = 60.0  # seconds; where orphans come to us, an end wakes us before
+ELSEWHERE = 2.0
+
+
+def supervised(here: Where) -> int:
+    """Until the last has ended. A signal is passed on to each, and waited for: their states are saved by then."""
+    manager, told = herald(), 0
+    pause = LOOK if linux.adopt_orphans() else ELSEWHERE
+    with Signals() as heard:
+        code, going = resume_all(here)
+        owners = [(each.loop.name, _owner(each)) for each in going]
+        manager.say(READY=1, STATUS=f"loops: {_names(owners)}" if owners else "nothing was cut off")
+        while owners := [each for each in owners if table.is_alive(each[1])]:
+            if heard.count > told:
+                told = heard.count
+                manager.say(STOPPING=1, STATUS=f"ending {_names(owners)}")
+                for _, owner in owners:
+                    signals.terminate(owner)
+            heard.wait(ELSEWHERE if told else pause)
+            guardian.childless()
+    return code
+
+
+def _names(owners: list[tuple[str, Json]]) -> str:
+    return ", ".join(name for name, _ in owners)
+
+
+def _owner(each: CutOff) -> Json:
+    """Which process it is, as its lock says."""
+    path = each.loop.lock or registry.tenant(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
+    return lock.owner(path) if path else {}
+
+
+# What a service manager reads: systemd's unit, launchd's property list; and whether a person changed it. Pure.
+MARK = "Written by `rooda service install`; sha256 of the rest: "
+LABEL = "dev.rooda.resume"
+PATIENCE = 90  # seconds in which loops may end their agents and save their states
+
+
+class Facts(NamedTuple):
+    """What a file is made of."""
+
+    command: Sequence[str]
+    variables: Mapping[str, str]  # of whoever installs it: where agents are found (PATH), and our files
+    environment: str  # a file with keys that a person may write
+    log: str  # where launchd puts what is said
+
+
+def unit(facts: Facts, hashed: Callable[[bytes], str]) -> str:
+    """For systemd. Only the main process gets SIGTERM: it passes it on to the loops, and they to their agents."""
+    rest = f"""[Unit]
+Description=rooda: loops that were cut off go on
+
+[Service]
+Type=notify
+ExecStart={" ".join(map(_word, facts.command))}
+{"".join(map(_environment, facts.variables.items()))}EnvironmentFile=-{_escaped(facts.environment)}
+KillMode=mixed
+TimeoutStartSec=infinity
+TimeoutStopSec={PATIENCE}
+OOMPolicy=continue
+Restart=on-abnormal
+
+[Install]
+WantedBy=default.target
+"""
+    return f"# {MARK}{hashed(rest.encode())}\n{rest}"
+
+
+def plist(facts: Facts, hashed: Callable[[bytes], str]) -> str:
+    """For launchd."""
+    words = "".join(f"    <string>{_xml(word)}</string>\n" for word in facts.command)
+    rest = f"""<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>{LABEL}</string>
+  <key>ProgramArguments</key>
+  <array>
+{words}  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+{"".join(map(_entry, facts.variables.items()))}  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>ExitTimeOut</key>
+  <integer>{PATIENCE}</integer>
+  <key>StandardOutPath</key>
+  <string>{_xml(facts.log)}</string>
+  <key>StandardErrorPath</key>
+  <string>{_xml(facts.log)}</string>
+</dict>
+</plist>
+"""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {MARK}{hashed(rest.encode())} -->\n{rest}'
+
+
+def untouched(text: str, hashed: Callable[[bytes], str]) -> bool:
+    """Is it as some install wrote it, be it an older one?"""
+    head, mark, tail = text.partition(MARK)
+    said, _, rest = tail.partition("\n")
+    return bool(mark) and head.count("\n") <= 1 and said.removesuffix(" -->") == hashed(rest.encode())
+
+
+def _environment(variable: tuple[str, str]) -> str:
+    return f"Environment={_word('='.join(variable), command=False)}\n"
+
+
+def _entry(variable: tuple[str, str]) -> str:
+    return f"    <key>{variable[0]}</key>\n    <string>{_xml(variable[1])}</string>\n"
+
+
+def _word(word: str, command: bool = True) -> str:
+    """Quoted; in a command line `$` would be a variable."""
+    text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text.replace("$", "$$") if command else text}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _xml(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
 
 UNIT = "rooda.service"
 PLACES = (
@@ -114,7 +246,7 @@ def _systemd(path: str, facts: Facts) -> Manager:
     control = ("systemctl", "--user")
     return Manager(
         path,
-        service_text.unit(facts, files.sha256),
+        unit(facts, files.sha256),
         ((*control, "daemon-reload"), (*control, "enable", UNIT)),
         ((*control, "disable", UNIT), (*control, "daemon-reload")),
         ((*control, "is-enabled", UNIT), (*control, "is-active", UNIT)),
@@ -127,7 +259,7 @@ def _launchd(path: str, facts: Facts) -> Manager:
     domain = f"gui/{os.getuid()}"
     return Manager(
         path,
-        service_text.plist(facts, files.sha256),
+        plist(facts, files.sha256),
         (("launchctl", "enable", f"{domain}/{LABEL}"),),
         (("launchctl", "bootout", f"{domain}/{LABEL}"),),
         (("launchctl", "print", f"{domain}/{LABEL}"),),
@@ -160,7 +292,7 @@ def _write(manager: Manager) -> None:
 
 
 def _untouched(text: str) -> bool:
-    return service_text.untouched(text, files.sha256)
+    return untouched(text, files.sha256)
 
 
 def _may_replace(path: str, before: str | None, force: bool) -> None:

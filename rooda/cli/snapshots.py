@@ -1,5 +1,6 @@
 """`rooda snapshots [NAME]`: what of the work tree is saved; and which iteration a person means, for diff and undo."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,14 +12,17 @@ from rooda.base.text import visible
 from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
+from rooda.git import work_tree
 from rooda.git.repository import GitProblem, Repo, around
 from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.settings.where import Where, a_name, where
+from rooda.views.live import is_terminal
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
 
 HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option --safety snapshot'
 RUN = "The run, as `rooda snapshots` names it, not the newest."
@@ -187,3 +191,43 @@ def _did(turn: Turn, did: dict[str, str]) -> str:
     if turn.after is None:
         return "was cut off, or goes on: only its beginning is saved"
     return did.get(f"{turn.before.tree} {turn.after.tree}", "nothing changed")
+
+
+# `rooda diff [N] [NAME]`: what iteration N changed in the work tree.
+
+
+@click.command(short_help="What an iteration changed in the work tree.")
+@click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=tab_words)
+@click.option("--run", metavar="RUN", shell_complete=tab_runs, help=RUN)
+@click.option("--stat", is_flag=True, help="Only which files, and how much.")
+@click.option("--name-only", is_flag=True, help="Only the files' names.")
+@click.pass_context
+def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool, name_only: bool) -> int:
+    """What iteration N changed; without N the last one. Of one that goes on, or was cut off: what it did so far."""
+    number, loop = meant(words)
+    repo = repo_of(where(ctx).workspace)
+    tips = runs(repo, loop, run)
+    require(where(ctx), tips, loop, run)
+    found = run_with(repo, tips, number)
+    turn = found.turns[-1] if number is None else turn_of(found, number)
+    how = ["--stat"] if stat else ["--name-only"] if name_only else []
+    colour = "always" if is_terminal(sys.stdout) else "never"
+    end, what = _end(repo, found, turn)
+    click.echo(f"Iteration {turn.before.iteration} of {turn.before.loop}, run {turn.before.run}{what}", err=True)
+    done = repo.ask("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
+    click.echo(done.out, nl=False)
+    return OK
+
+
+def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
+    """The tree that it is compared with, and a word about it: what it left, else what the next thing found."""
+    if turn.after:
+        return turn.after.tree, ""
+    later = [each for each in run.snapshots if each.number > turn.before.number]
+    if later:
+        return later[-1].tree, " (it was cut off; compared with the next snapshot)"
+    newer = [tip for tip in runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
+    if newer:
+        return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
+    now = work_tree.look_now(repo, world.index_of(repo, run.tip.family)).tree
+    return now, " (it goes on, or was cut off; compared with the work tree as it is now)"

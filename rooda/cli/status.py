@@ -8,15 +8,19 @@ from typing import NamedTuple, TypeAlias
 
 import click
 
+from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import visible
-from rooda.cli import glance
+from rooda.base.text import visible, whole
 from rooda.cli.common import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.loops import registry
 from rooda.loops.overview import Board
 from rooda.processes.signals import Signals
+from rooda.run import folder as run_folder
 from rooda.run import workspaces
+from rooda.run.folder import folder_of
+from rooda.run.history import seconds_of
+from rooda.run.spending import dollars
 from rooda.settings.where import Where, where
 from rooda.views.live import Repaint, is_terminal
 from rooda.views.status_table import Row, table
@@ -24,7 +28,6 @@ from rooda.views.status_table import Row, table
 PAUSE = 1.0  # seconds between two looks of --watch
 FEW = 3  # as many are told of in detail on a terminal
 NOTHING = "Nothing runs here, and nothing waits."
-
 Details: TypeAlias = list[tuple[str, Json, Row]]  # a loop's kind, what its files say, and its row
 
 
@@ -89,7 +92,7 @@ def _rows(asked: Asked, board: Board, found: Details | None = None) -> list[Json
     if asked.table and not asked.name:
         return [row._asdict() for row in board.look(asked.workspaces)]
     found = _detailed(asked, board) if found is None else found
-    return [{**row._asdict(), **facts, "loop": kind, "now": glance.now(row)} for kind, facts, row in found]
+    return [{**row._asdict(), **facts, "loop": kind, "now": now(row)} for kind, facts, row in found]
 
 
 def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str]:
@@ -106,7 +109,7 @@ def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str
 
 
 def _told(kind: str, facts: Json, row: Row) -> list[str]:
-    return [*registry.tenant(kind).lines({**facts, "standing": row.status}), *glance.line(row)]
+    return [*registry.tenant(kind).lines({**facts, "standing": row.status}), *line(row)]
 
 
 def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
@@ -128,3 +131,37 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
                     signals.pause(PAUSE)
         code = code_of_signal(signals.first)
     return OK if code == INTERRUPTED else code
+
+
+# What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run.
+NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")
+SPENT = ("calls", "tokens", "cost", "calls_of_unknown_cost")
+
+
+def now(row: Row) -> Json | None:
+    """For programs; None for one that does not run."""
+    return {key: getattr(row, key) for key in (*NOW, *SPENT)} if row.running else None
+
+
+def line(row: Row) -> list[str]:
+    """Below the state."""
+    if not row.running:
+        paused = [f"  paused: {row.reason}"] if row.reason and row.loop != "goal" else []  # a goal's own line says it
+        return [*paused, *(_ordered(folder_of(row.workspace, row.run)) if row.run else [])]
+    parts = ["standing still (rooda continue)"] if row.suspended else []
+    if row.seconds_left is not None:
+        parts.append(f"waits for {row.waits_for}, {whole(row.seconds_left)} left")
+    elif row.phase:
+        parts.append(f"{row.phase} for {whole(clock.now() - (seconds_of(row.since) or clock.now()))}")
+    doubt = "+" if row.calls_of_unknown_cost else ""
+    cost = "cost unknown" if row.cost is None else f"{dollars(row.cost)}{doubt}"
+    calls = f"{row.calls} call{'' if row.calls == 1 else 's'}"
+    return ["  " + ", ".join([*parts, calls, f"{row.tokens:,} tokens", cost])]
+
+
+def _ordered(folder: str) -> list[str]:
+    order = run_folder.order_of(folder)
+    if order.get("order") != run_folder.STOP:
+        return []
+    why = " ".join(order["reason"].split())
+    return [f"  stopped by a person at {order['at']}{f': {why}' if why else ''}"]

@@ -1,15 +1,18 @@
 """`rooda undo [N] [NAME]`: the work tree as it was before iteration N."""
 
+import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rooda.base import clock
 from rooda.base.text import visible
 from rooda.cli import snapshots as shared
+from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
-from rooda.git import restore
+from rooda.git import restore, worktrees
+from rooda.git import snapshots as world
 from rooda.git.repository import Repo, position
 from rooda.git.restore import Plan
 from rooda.git.retention import UNDO, Snapshot, next_undone, standing, stays
@@ -18,8 +21,12 @@ from rooda.loops import launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.run import questions
-from rooda.settings.where import where
+from rooda.settings.where import a_name, where
 from rooda.views.screen import Look, Screen
+
+if TYPE_CHECKING:
+    from rooda.git.repository import Repo
+
 
 SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
@@ -178,3 +185,57 @@ def _held(workspace: str, tip: Snapshot) -> Lock:
     if held is None:
         raise Undecided("Nothing was changed: a loop could begin meanwhile.")
     return held
+
+
+# `rooda prune`: snapshots of old runs, and worktrees whose work is merged.
+
+
+@click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
+@click.argument("name", required=False, shell_complete=tab_loops)
+@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs that stay; 20.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.pass_context
+def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
+    """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and forget the older ones.
+
+    A worktree that --worktree made goes when nothing works or waits in it, everything in it is committed, and its
+    commits are in another branch. All others stay.
+    """
+    loop = name and a_name(name)
+    repo = shared.repo_of(where(ctx).workspace)
+    own = [each for each in worktrees.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
+    if loop and not own and not shared.runs(repo, loop):
+        shared.require_known(where(ctx), loop)
+    old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
+    _tell(old, keep, dry_run)
+    for each in own:
+        click.echo(visible(_worktree(repo, each, dry_run)))
+    return OK
+
+
+def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
+    for tip in old:
+        done = "Would forget" if dry_run else "Forgot"
+        click.echo(visible(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
+    if not old:
+        click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
+    elif not dry_run:
+        click.echo("git frees their space when it cleans up: git gc")
+
+
+def _worktree(repo: "Repo", own: worktrees.Own, dry_run: bool) -> str:
+    reason = _busy(own) or worktrees.unsafe(repo, own)
+    if not reason and not dry_run:
+        reason = worktrees.remove(repo, own)
+    if reason:
+        return f"Kept the worktree {own.root}: {reason}"
+    done = "Would remove" if dry_run else "Removed"
+    return f"{done} the worktree {own.root} and its branch {own.branch}: all of it is merged"
+
+
+def _busy(own: worktrees.Own) -> str:
+    """Does anything work in it, or wait to go on?"""
+    if any(lock.is_held(loop.lock) for loop in registry.known(own.workspace)):
+        return "a loop works in it"
+    waiting = [loop.name for loop in registry.resumable(own.workspace)]
+    return f"a run waits in it (rooda -C {own.workspace} resume {waiting[0]})" if waiting else ""

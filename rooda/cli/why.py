@@ -8,8 +8,7 @@ import click
 from rooda.base import files, secrets
 from rooda.base.json import Json
 from rooda.base.text import visible
-from rooda.cli.common import say_none_noted, tab_loops
-from rooda.cli.keys import keys
+from rooda.cli.common import keys, say_none_noted, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
 from rooda.run import folder as run_folder

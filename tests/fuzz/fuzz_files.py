@@ -6,7 +6,7 @@ import os
 from rooda.agents import limits
 from rooda.base import json as base_json
 from rooda.cli import usage
-from rooda.cli.follow import show
+from rooda.cli.logs import show
 from rooda.errors import USAGE, RoodaError
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import store, table
