@@ -21,7 +21,7 @@ CODES = {"INT": 130, "TERM": 143, "HUP": 143}
 # How long a process is held up by getting a guardian, and what one that does nothing takes from the machine.
 STAND = """\
 import os, time
-from rooda.world import guardian
+from rooda.processes import guardian
 began = time.perf_counter()
 guardian.stand()
 os.write(1, b"%.6f" % (time.perf_counter() - began))

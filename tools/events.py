@@ -12,7 +12,7 @@ PAGE = os.path.join(ROOT, "docs", "events.md")
 Json = dict[str, Any]
 
 HEAD = """\
-<!-- Made from the records of events in rooda/policy/. To make it again: python tools/events.py -->
+<!-- Made from the records of events in the code. To make it again: python tools/events.py -->
 
 # Events
 

@@ -70,7 +70,7 @@ class Bench:
         """Start the server; how the CLI is pointed at it."""
         script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
         files.write(script, json.dumps(scenario).encode())
-        argv = [*detach.command("rooda.modelserver"), script, "--for", self._name, "--told", told]
+        argv = [*detach.command("rooda.agentkit.server"), script, "--for", self._name, "--told", told]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
         self.server = supervise.begin(Spec(argv, self._folder, self._environment(), output))
@@ -109,8 +109,8 @@ class Bench:
     def event(self, name: str) -> Json:
         """The last event of this name; {} if there is none."""
         found: Json = {}
-        for folder in self._runs():
-            for line in files.lines(os.path.join(folder, events.NAME), 1 << 24, 1 << 20):
+        for run in self._runs():
+            for line in files.lines(os.path.join(run, events.NAME), 1 << 24, 1 << 20):
                 record = json.loads(line)
                 found = record if record["event"] == name else found
         return found

@@ -24,6 +24,13 @@ KINDS = {
     "goal": "rooda.loops.goal.kind",
 }
 _PROCEDURES = "rooda.loops.procedure.cli"
+_DEMOS = {"flow": "rooda.demo.flow_project"}
+
+
+def demo_of(kind: str) -> "Callable[[str], int]":
+    """What makes a project to try this kind of loop on, in a folder."""
+    scaffold: Callable[[str], int] = importlib.import_module(_DEMOS[kind]).scaffold
+    return scaffold
 
 
 def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "click.Command":

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 from rooda.base.json import Json
 from rooda.base.text import tenths, timing_text, whole
 
-OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops with a module NAME_lines, whose MAKERS come first
+OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops whose `view.py` has LINES and REASONS that come first
 _FAILED = {
     "timeout": "AI CLI timed out after {limit}s",
     "idle": "AI CLI timed out after {limit}s without output",
@@ -52,12 +52,12 @@ def _stopped(record: Json) -> list[Line]:
 
 
 def _of_kind(loop: str) -> "Makers":
-    """The makers of a kind of loop that says things of its own: `report/<kind>_lines.py`."""
+    """The makers of a kind of loop that says things of its own: LINES of its `view.py`."""
     if loop not in OWN_WORDS:
         return {}
     import importlib
 
-    makers: Makers = importlib.import_module(f"rooda.report.{loop}_lines").MAKERS
+    makers: Makers = importlib.import_module(f"rooda.loops.{loop}.view").LINES
     return makers
 
 

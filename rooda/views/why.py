@@ -73,11 +73,11 @@ def reasons(records: Iterable[Json], alive: bool = False) -> Iterator[Reason]:
 
 
 def _maker(record: Json) -> "Maker":
-    """Of the kind of loop, if it has reasons of its own: `report/<kind>_why.py`."""
+    """Of the kind of loop, if it has reasons of its own: REASONS of its `view.py`."""
     if (loop := record.get("loop")) in OWN_WORDS:
         import importlib
 
-        own: Maker | None = importlib.import_module(f"rooda.report.{loop}_why").MAKERS.get(record["event"])
+        own: Maker | None = importlib.import_module(f"rooda.loops.{loop}.view").REASONS.get(record["event"])
         if own:
             return own
     return _MAKERS.get(record["event"], told)

@@ -247,7 +247,7 @@ def test_as_a_command(tmp_path: Path) -> None:
     """It prints its address, writes its port, reads its scenario from a file, and ends quietly on INT."""
     scenario, port = tmp_path / "s.json", tmp_path / "port"
     scenario.write_text('{"turns": [{"text": "from a file"}]}')
-    command = [sys.executable, "-m", "rooda.modelserver"]
+    command = [sys.executable, "-m", "rooda.agentkit.server"]
     words = [*command, "--scenario", str(scenario), "--port-file", str(port)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

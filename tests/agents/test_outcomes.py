@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rooda.world.agents import readers
 
-from rooda.agents import backoff, stuck, transcript
+from rooda.agents import backoff, clis, stuck, transcript
 from rooda.agents.outcome import judge
 from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
@@ -216,16 +215,16 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
 
 def test_each_file_of_readers_is_registered() -> None:
     """An agent with a form of output of its own is one file, one word in the registry, one table of settings."""
-    names = {path.stem for path in Path(readers.__path__[0]).glob("*.py")} - {"__init__"}
+    names = {path.stem for path in Path(clis.__path__[0]).glob("*.py")} - {"__init__"}
     assert names == set(PROGRAMS)
     assert all(bool(reader(name).record) != bool(reader(name).line) for name in OUTPUTS)
 
 
 def test_a_transcript_loads_its_own_reader_alone() -> None:
     """What a run imports: the reader of its agent, no other."""
-    code = "import sys; from rooda.world.agents import reading; reading.facts_of('pi', '/nowhere'); print(*sys.modules)"
+    code = "import sys; from rooda.agents import transcript; transcript.facts_of('pi', '/nowhere'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert [name for name in loaded if ".readers." in name] == ["rooda.agents.clis.pi"]
+    assert [name for name in loaded if ".clis." in name] == ["rooda.agents.clis.pi"]
 
 
 def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_claude_as_root_runs_in_a_sandbox(ws: Workspace) -> None:
 def test_a_raw_command_is_not_judged(ws: Workspace) -> None:
     """What is typed as --ai-cmd runs as it is: no trap, no version, no line, also with --verbose."""
     install(ws, "claude", "codex")
-    for command in ("claude -p --dangerously-skip-permissions", "codex exec"):
-        quiet = build(ws, "--ai-cmd", command)
+    for typed in ("claude -p --dangerously-skip-permissions", "codex exec"):
+        quiet = build(ws, "--ai-cmd", typed)
         assert (quiet.code, quiet.err) == (0, "") and kept(ws, "argv")
         loud = build(ws, "--ai-cmd", command, "--verbose", env={"ANTHROPIC_API_KEY": KEY})
         assert "Agent:" not in loud.both and "Billed" not in loud.both and "WARNING" not in loud.both

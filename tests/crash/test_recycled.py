@@ -137,10 +137,10 @@ def test_our_own_callers_are_spared(ws: Workspace) -> None:
     """A start from inside what an earlier run has left behind does not end itself or its parents."""
     here = "20261118T101502Z-build-4711"
     script = (
-        "import json, os, subprocess, sys; from rooda.world import identity;"
+        "import json, os, subprocess, sys; from rooda.processes import table;"
         "os.makedirs('.rooda/state', exist_ok=True);"
-        "call = {**identity.of(os.getpid()), 'command': 'x'};"
-        f"facts = {{'run': {here!r}, 'boot': identity.boot(), 'calls': [call]}};"
+        "call = {**table.identity_of(os.getpid()), 'command': 'x'};"
+        f"facts = {{'run': {here!r}, 'boot': table.boot(), 'calls': [call]}};"
         "open('.rooda/state/build.lock', 'w').write(json.dumps(facts));"
         "sys.exit(subprocess.call([sys.executable, '-m', 'rooda', 'build', '-n', '1']) + 40)"
     )

@@ -130,4 +130,6 @@ def test_it_imports_nothing_heavy(bare: Workspace) -> None:
     program = "import sys, rooda.demo.agent; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=bare.path, env=bare.env, capture_output=True, text=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"click", "asyncio", "json", "subprocess", "rooda.model", "tiktoken"}, os.fsdecode(done.stderr)
+    assert not loaded & {"click", "asyncio", "json", "subprocess", "rooda.agents.records", "tiktoken"}, os.fsdecode(
+        done.stderr
+    )

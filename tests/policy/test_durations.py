@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooda.base.text import parse_seconds, plain, tenths, timing_text, whole
-from rooda.loops.procedure.view import timing
+from rooda.loops.procedure.statistics import timing
 
 
 @pytest.mark.parametrize(

@@ -168,10 +168,10 @@ print(count(b"hello world", "o200k_base"), count(b"hello world", "cl100k_base"))
     assert (ran.stdout, ran.stderr) == ("2 2\n", "")
 
 
-def test_the_prompting_room_imports_nothing_heavy() -> None:
-    """Importing every module of it loads neither tiktoken nor what it brings along."""
-    folder = Path(vocabulary.__file__).parent
-    modules = [f"rooda.prompting.{path.stem}" for path in folder.glob("*.py") if path.stem != "__init__"]
+def test_prompts_import_nothing_heavy() -> None:
+    """Importing every module that makes prompts loads neither tiktoken nor what it brings along."""
+    modules = [f"rooda.run.{name}" for name in ("placeholders", "vocabulary")]
+    modules += [f"rooda.loops.{kind}.prompts" for kind in ("procedure", "reflex", "flow", "goal")]
     heavy = {"tiktoken", "regex", "requests", "psutil", "yaml", "subprocess", "zlib", "struct", "difflib"}
     code = f"import sys, {', '.join(modules)}\nprint(sorted(sys.modules.keys() & {heavy}))"
     ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)

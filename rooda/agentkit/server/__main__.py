@@ -1,4 +1,4 @@
-"""Serves a scenario until it is ended: python -m rooda.modelserver SCENARIO.json [--for CLI --told FILE]"""
+"""Serves a scenario until it is ended: python -m rooda.agentkit.server SCENARIO.json [--for CLI --told FILE]"""
 
 import argparse
 import json

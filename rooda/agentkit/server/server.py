@@ -6,7 +6,7 @@
 and GET /v1/models; answers are streamed where the request asks for it.
 
 In a test:     with ModelServer({"turns": [{"text": "hi"}]}) as server: run(cli, server.url); server.requests
-As a command:  python -m rooda.modelserver SCENARIO.json --log requests.jsonl [--port 0] [--port-file p]
+As a command:  python -m rooda.agentkit.server SCENARIO.json --log requests.jsonl [--port 0] [--port-file p]
 While it runs: POST /_server/scenario starts another scenario; GET /_server/requests
 
 What a scenario is made of stands in scenario.py.

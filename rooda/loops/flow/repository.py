@@ -157,8 +157,8 @@ def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
     """Lock files of git that a killed run left behind. A living git's own are gone within `patience`."""
     names = [os.path.join(repo.folder, name) for name in ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")]
     names.append(os.path.join(repo.common, "packed-refs.lock"))
-    for folder, _, inside in os.walk(os.path.join(repo.common, "refs", "heads", PREFIX)):
-        names += [os.path.join(folder, name) for name in inside if name.endswith(".lock")]
+    for below, _, inside in os.walk(os.path.join(repo.common, "refs", "heads", PREFIX)):
+        names += [os.path.join(below, name) for name in inside if name.endswith(".lock")]
     deadline = clock.monotonic() + patience
     left = names
     while (left := [name for name in left if os.path.lexists(name)]) and clock.monotonic() < deadline:

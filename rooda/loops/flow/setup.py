@@ -125,9 +125,9 @@ def setup(
     commits split it there.
     """
     if demo is not None:
-        from rooda.loops.flow.example import scaffold
+        from rooda.loops.registry import demo_of
 
-        return scaffold(demo)
+        return demo_of("flow")(demo)
     project = where(ctx).workspace
     if os.path.lexists(os.path.join(project, FLOW_FILE)):
         return _there(project)

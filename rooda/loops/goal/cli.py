@@ -11,17 +11,18 @@ from rooda.settings.goal_keys import OWN
 from rooda.settings.where import relocated, where
 
 
-def _verb(name: str, module: str, about: str, *params: click.Parameter) -> click.Command:
-    """A command whose work is `act(where, typed)` in a module of this package, loaded when it is called."""
+def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.Command:
+    """A command that calls `work`, "module:function" of this package, loaded when the command is called."""
 
     @click.pass_context
-    def act(ctx: click.Context, /, **typed: Any) -> int:
+    def called(ctx: click.Context, /, **typed: Any) -> int:
         import importlib
 
-        work: Callable[..., int] = importlib.import_module(f"rooda.cli.goal.{module}").act
-        return work(relocated(where(ctx), typed), typed)
+        module, _, function = work.partition(":")
+        act: Callable[..., int] = getattr(importlib.import_module(f"rooda.loops.goal.{module}"), function)
+        return act(relocated(where(ctx), typed), typed)
 
-    return click.Command(name, callback=act, params=[*params], help=about)
+    return click.Command(name, callback=called, params=[*params], help=about)
 
 
 def _flag(*names: str, help: str) -> click.Option:
@@ -122,28 +123,28 @@ def _plain() -> list[click.Parameter]:
 
 
 VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
-    "run": ("run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
-    "continue": ("cont", "Go on with a goal that paused or crashed.", _continue),
-    "status": ("status", "The goal's criteria as a table: type, met, evidence, since.", _plain),
-    "cancel": ("cancel", "End the goal for good; its state files go.",
+    "run": ("run:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
+    "continue": ("resume:continue_", "Go on with a goal that paused or crashed.", _continue),
+    "status": ("commands:status", "The goal's criteria as a table: type, met, evidence, since.", _plain),
+    "cancel": ("commands:cancel", "End the goal for good; its state files go.",
                lambda: [_flag("--keep-state", help="Keep them.")]),
-    "pause": ("pause", "Let a running goal pause after its iteration.", list),
-    "score": ("score", "How clear is SPEC? Five scores, nothing is started.",
+    "pause": ("commands:pause", "Let a running goal pause after its iteration.", list),
+    "score": ("commands:score", "How clear is SPEC? Five scores, nothing is started.",
               lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *options.for_kind()]),
-    "shape": ("shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, what must not be, verification.",
+    "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, what must not be, verification.",
               lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="From this plan."),
                        _flag("--fresh", help="Replace the file that is there."), *options.for_kind()]),
-    "stop-check": ("check", "What a stop hook should say of the state file, as JSON.",
+    "stop-check": ("commands:check", "What a stop hook should say of the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
-    "verify": ("verify", "Run the verification commands now, or say how NAME is verified.", _verify),
-    "rollback": ("rollback", "Restore the work tree of checkpoint K; without K list them.",
+    "verify": ("verify:verify", "Run the verification commands now, or say how NAME is verified.", _verify),
+    "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K list them.",
                  lambda: [click.Argument(["k"], required=False)]),
 }  # fmt: skip
 
 
 goal = InOrder(
     "goal",
-    commands=[_verb(name, module, about, *params()) for name, (module, about, params) in VERBS.items()],
+    commands=[_verb(name, work, about, *params()) for name, (work, about, params) in VERBS.items()],
     help="Work on a specification until its criteria hold, with evidence.",
     context_settings=DASH_H,
 )

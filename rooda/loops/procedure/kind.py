@@ -7,8 +7,8 @@ from rooda.base.json import Json
 from rooda.base.text import parse_seconds, timing_text, whole
 from rooda.errors import StateDamaged
 from rooda.loops.procedure import loop, rules, store
+from rooda.loops.procedure.statistics import timing
 from rooda.loops.procedure.store import Place
-from rooda.loops.procedure.view import timing
 from rooda.processes import lock
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProb
 from rooda.loops.kernel import Run
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.procedure.model import Procedure
-from rooda.loops.procedure.view import timing
+from rooda.loops.procedure.statistics import timing
 from rooda.loops.procedure.world import World
 from rooda.run.records import Ending, Gates
 from rooda.run.spending import cause_facts, in_words

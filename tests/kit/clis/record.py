@@ -19,10 +19,9 @@ import tomllib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rooda.terms import Agent
-
 from rooda.agentkit.server.server import ModelServer
 from rooda.agents import command
+from rooda.agents.records import Agent
 
 from ..processes import alive, marked
 from . import homes as clis
