@@ -27,7 +27,6 @@ def init(ctx: click.Context, show: bool, demo: str | None) -> int:
 
 
 def _write(workspace: str, show: bool) -> int:
-    pass  # moved
     from rooda.settings import detect
 
     projects = detect.gates(workspace)

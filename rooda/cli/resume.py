@@ -59,7 +59,6 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
         from rooda.cli.service import supervised
 
         return supervised(here)
-    pass  # moved
 
     return resume_all(here)[0]
 
@@ -88,7 +87,6 @@ def _only_candidate(here: Where) -> Loop:
 
 def _damaged(here: Where) -> list[Loop]:
     """They can't go on; their own resume says why."""
-    pass  # moved
 
     return [Loop(kind, name) for kind in registry.KINDS for name in damaged(here.workspace, kind)]
 

@@ -22,11 +22,9 @@ WORDS = {
     "events": Word("rooda.cli.logs:events", "The events of the latest run as JSON lines; -f goes on."),
     "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
-    "reflex": Word("rooda.loops.reflex.loop.group:reflex", "Write one artifact and refine it until its rules hold."),
-    "flow": Word(
-        "rooda.loops.flow.loop.group:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."
-    ),
-    "goal": Word("rooda.loops.goal.loop.cli:goal", "Work on a specification until its criteria hold, with evidence."),
+    "reflex": Word("rooda.loops.reflex.cli:reflex", "Write one artifact and refine it until its rules hold."),
+    "flow": Word("rooda.loops.flow.cli:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."),
+    "goal": Word("rooda.loops.goal.cli:goal", "Work on a specification until its criteria hold, with evidence."),
     "snapshots": Word("rooda.cli.snapshots:snapshots", "The snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "What an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Put the work tree back to before an iteration."),
