@@ -42,7 +42,7 @@ class Bench:
         self._folder, self._name, self._table, self._signals = folder, name, table, signals
         self.server = 0  # its pid
         for place in (self.work, os.path.join(self.home, "tmp")):
-            files.folder(place)
+            files.make_folder(place)
 
     def run(self, turns: list[Json], prompt: str, until: str = "") -> Done:
         """A whole `rooda check`; TERM for rooda as soon as the file `until` is there."""
@@ -89,7 +89,7 @@ class Bench:
 
         for name, text in told["files"].items():
             path = os.path.join(self.home, name)
-            files.folder(os.path.dirname(path))
+            files.make_folder(os.path.dirname(path))
             files.write(path, text.encode())
         agent = {**self._table, "env": {**self._table.get("env", {}), **told["env"]}}
         if told["model"]:

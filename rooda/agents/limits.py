@@ -18,7 +18,7 @@ from rooda.processes import table
 def reset_in(text: str) -> float | None:
     """When the usage limit that `text` reports ends, in seconds since 1970."""
     present = clock.now()
-    return reset_at(text, present, lambda moment: clock.next_shown(present, *moment))
+    return reset_at(text, present, lambda moment: clock.next_occurrence(present, *moment))
 
 
 class Limit(NamedTuple):
@@ -51,9 +51,9 @@ def until(who: str) -> float:
     path = _path(who)
     try:
         found = json.loads(files.read_ours(path)) if path else {}
-        noted = clock.moment(str(found.get("noted"))) or 0.0
+        noted = clock.parse_time(str(found.get("noted"))) or 0.0
         uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
-        met = Limit(clock.moment(str(found["until"])) or 0.0, noted, uptime, boot)
+        met = Limit(clock.parse_time(str(found["until"])) or 0.0, noted, uptime, boot)
         return max(met.free_at(), 0.0) if uptime == uptime else 0.0  # somebody wrote NaN
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return 0.0
@@ -66,7 +66,7 @@ def note(who: str, met: Limit, message: str) -> None:
         record: Json = {"account": who, "until": clock.rfc3339_local(met.until), "message": message}
         record |= {"noted": clock.rfc3339_milli(met.noted), "boot": met.boot, "uptime": round(met.uptime, 3)}
         try:
-            files.folder(os.path.dirname(path))
+            files.make_folder(os.path.dirname(path))
             files.replace(path, json.dumps(record, indent=2).encode() + b"\n", 0o600)
         except OSError:
             pass

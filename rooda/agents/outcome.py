@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.agents.records import Facts, Reply
 from rooda.base.json import Json
-from rooda.base.text import plain
+from rooda.base.text import format_number
 
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
@@ -79,7 +79,7 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
         return ""
     message, note = facts.get("message", ""), facts.get("note", "")
     return words.get(way, words[""]).format(
-        limit=plain(facts.get("limit", 0.0)),
+        limit=format_number(facts.get("limit", 0.0)),
         code=code,
         ended=ended,
         outcome=outcome,

@@ -26,7 +26,7 @@ def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
         if not into.ended and count > 1 and found.record:
-            for record in _records(files.beginning(path, LONGEST)):  # one object, or a list of them, on several lines
+            for record in _records(files.head(path, LONGEST)):  # one object, or a list of them, on several lines
                 found.record(record, into)
                 into.shown.clear()
     except OSError:

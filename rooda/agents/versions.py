@@ -34,7 +34,7 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
     number = _NUMBER.search(text)
     told = number[0] if number else text.partition("\n")[0].strip()
-    return secrets.hidden(told, secrets.values(env))[:60]
+    return secrets.hide(told, secrets.forms(env))[:60]
 
 
 def _slot(program: str, option: str) -> str:
@@ -44,12 +44,12 @@ def _slot(program: str, option: str) -> str:
     except OSError:
         return ""
     told = f"{os.path.realpath(program)}\0{facts.st_mtime_ns}\0{facts.st_size}\0{option}"
-    return dirs.place("versions", files.sha256(files.to_bytes(told))[:32])
+    return dirs.cache("versions", files.sha256(files.to_bytes(told))[:32])
 
 
 def _keep(slot: str, answer: str) -> None:
     try:
-        files.folder(os.path.dirname(slot))
+        files.make_folder(os.path.dirname(slot))
         files.write(slot, files.to_bytes(answer))
     except OSError:
         pass

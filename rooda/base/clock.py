@@ -7,16 +7,16 @@ now = time.time
 sleep = time.sleep
 
 
-_stood: list[float] = []  # seconds of each time in which we stood still
+_stopped: list[float] = []  # seconds of each time in which we stood still
 
 
-def working() -> float:
+def running_time() -> float:
     """As `monotonic`, without the time in which this process stood still by Ctrl+Z or `rooda pause`."""
-    return monotonic() - sum(_stood)
+    return monotonic() - sum(_stopped)
 
 
-def stood_still(since: float) -> None:
-    _stood.append(monotonic() - since)
+def add_stopped_since(since: float) -> None:
+    _stopped.append(monotonic() - since)
 
 
 def uptime() -> float:
@@ -36,7 +36,7 @@ def rfc3339_local(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone().isoformat()
 
 
-def local(seconds: float) -> time.struct_time:
+def local_time(seconds: float) -> time.struct_time:
     """Local time, for lines that people read."""
     return time.localtime(seconds)
 
@@ -47,12 +47,12 @@ def rfc3339_milli(seconds: float) -> str:
     return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
-def compact(seconds: float) -> str:
+def file_stamp(seconds: float) -> str:
     """UTC as part of a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
 
 
-def moment(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """A time as people type it: 2026-03-01, 2026-03-01T12:00 (UTC unless a zone is named), or 7d, 12h, 30m ago."""
     import datetime
 
@@ -66,7 +66,7 @@ def moment(text: str) -> float | None:
         return None
 
 
-def next_shown(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
+def next_occurrence(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
     """Next time a clock shows this; month 0: today or tomorrow, year 0: this year or the next."""
     import datetime
     import zoneinfo

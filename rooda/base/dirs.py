@@ -5,7 +5,7 @@ import os
 from rooda.base import files
 
 
-def place(*names: str) -> str:
+def cache(*names: str) -> str:
     """Path of something in rooda's cache; "" when there is no home to put one in."""
     return _below("CACHE", ".cache/rooda", names)
 
@@ -25,10 +25,10 @@ def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:
 
 def make_home(path: str) -> None:
     """`.rooda`, with a .gitignore so that no agent commits it."""
-    files.folder(path)
+    files.make_folder(path)
     ignored = os.path.join(path, ".gitignore")
     if not os.path.lexists(ignored):
-        files.swap(ignored, b"*\n")
+        files.replace_unsynced(ignored, b"*\n")
 
 
 # Where the files that ship with rooda lie: inside the wheel, or beside the package in a checkout.

@@ -12,7 +12,7 @@ def read(path: str) -> bytes:
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
-def ordinary(path: str, flags: int) -> int:
+def open_regular(path: str, flags: int) -> int:
     """Open a file of ours that an agent can reach: never through a link, and never waiting for a pipe's other end."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -23,23 +23,23 @@ def ordinary(path: str, flags: int) -> int:
 
 def create_output(path: str) -> int:
     """A new file for a process to write to; what had the name, a link or a pipe maybe, is removed."""
-    return _fresh(path, os.O_APPEND, 0o666)
+    return _create_new(path, os.O_APPEND, 0o666)
 
 
-def has_room(place: int | str) -> bool:
+def has_space(place: int | str) -> bool:
     """Has the disk of this open file, or of this path, room left?"""
     return os.statvfs(place).f_bavail > 0
 
 
-def with_room(descriptor: int) -> int:
+def require_space(descriptor: int) -> int:
     """The open file, if its disk has room left: a full one takes an empty file, and then not a byte more."""
-    if has_room(descriptor):
+    if has_space(descriptor):
         return descriptor
     os.close(descriptor)
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _fresh(path: str, how: int, mode: int) -> int:
+def _create_new(path: str, how: int, mode: int) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
     try:
         return os.open(path, flags, mode)
@@ -50,10 +50,10 @@ def _fresh(path: str, how: int, mode: int) -> int:
 
 def read_ours(path: str) -> bytes:
     """A file of ours: OSError if somebody put a link, a pipe or a device in its place."""
-    return read_open(ordinary(path, os.O_RDONLY))
+    return read_open(open_regular(path, os.O_RDONLY))
 
 
-def ours_if_there(path: str) -> bytes | None:
+def read_ours_if_exists(path: str) -> bytes | None:
     """The same; None where no ordinary file is. OSError if there is one that can't be read: that is not the same."""
     try:
         return read_ours(path)
@@ -76,7 +76,7 @@ def read_open(descriptor: int) -> bytes:
         os.close(descriptor)
 
 
-def of_kernel(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
     """A short file of /proc: it tells no size, and one read gets all of it."""
     with open(path, "rb", 0) as file:
         return file.read(4096)
@@ -95,7 +95,7 @@ def to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def folder(path: str) -> None:
+def make_folder(path: str) -> None:
     os.makedirs(path, exist_ok=True)
 
 
@@ -121,7 +121,7 @@ def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> 
     """A reader sees the old bytes or the new ones, also after a power cut: then maybe the old ones until `settle`."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        descriptor = _fresh(temporary, 0, mode)
+        descriptor = _create_new(temporary, 0, mode)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)
@@ -131,30 +131,30 @@ def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> 
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)
-        raise _about(path, problem) from None
-    sync_name(path) if settled else unsettled.add(path)
+        raise _with_path(path, problem) from None
+    sync_parent(path) if settled else unsettled.add(path)
 
 
-def settle() -> None:
+def sync_replaced() -> None:
     """No power cut undoes a replacing from now on. OSError about a file of which that can't be had."""
     for path in (*unsettled,):
         with suppress(FileNotFoundError, NotADirectoryError):  # the folder is gone, and what was in it: no news of ours
-            sync_name(path)
+            sync_parent(path)
 
 
-def sync_name(path: str) -> None:
+def sync_parent(path: str) -> None:
     """Whichever file has this name now, and that none has it, is on the disk afterwards."""
     unsettled.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     except OSError as problem:
-        raise _about(path, problem) from None
+        raise _with_path(path, problem) from None
     finally:
         os.close(descriptor)
 
 
-def _about(path: str, problem: OSError) -> OSError:
+def _with_path(path: str, problem: OSError) -> OSError:
     """The same, told of the file that is meant, not of a temporary one or of none."""
     return OSError(problem.errno, problem.strerror, path)
 
@@ -166,7 +166,7 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
         write_all(descriptor, data)
     except OSError as problem:
         remove(path)
-        raise _about(path, problem) from None
+        raise _with_path(path, problem) from None
     finally:
         os.close(descriptor)
 
@@ -183,7 +183,7 @@ def link(path: str, target: str) -> None:
     os.symlink(target, path)
 
 
-def swap(path: str, data: bytes) -> None:
+def replace_unsynced(path: str, data: bytes) -> None:
     """Whole or not at all when we are killed, but not synced: for files that nothing relies on after a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
@@ -191,12 +191,12 @@ def swap(path: str, data: bytes) -> None:
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)
-        raise _about(path, problem) from None
+        raise _with_path(path, problem) from None
 
 
 def open_append(path: str) -> int:
     """A descriptor for whole-line appends; a torn last line of an earlier crash is ended first."""
-    descriptor = ordinary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         os.write(descriptor, b"\n")
@@ -213,7 +213,7 @@ def overwrite(descriptor: int, data: bytes) -> None:
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 
-def empty(path: str) -> None:
+def clear(path: str) -> None:
     """Nothing in it any more; whoever appends goes on at its beginning."""
     with suppress(OSError):
         os.truncate(path, 0)
@@ -234,15 +234,15 @@ def rename(old: str, new: str, settled: bool = True) -> None:
     """Not settled: for files that nothing relies on after a power cut."""
     os.rename(old, new)
     if settled:
-        sync_name(new)
+        sync_parent(new)
 
 
-def date(path: str, like: os.stat_result) -> None:
+def copy_times(path: str, like: os.stat_result) -> None:
     """It gets that file's times."""
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
-def entries(path: str) -> list[str]:
+def list_folder(path: str) -> list[str]:
     """What is in a folder: nothing, if it can't be looked into."""
     try:
         return os.listdir(path)
@@ -250,7 +250,7 @@ def entries(path: str) -> list[str]:
         return []
 
 
-def mark(path: str) -> tuple[int, ...]:
+def fingerprint(path: str) -> tuple[int, ...]:
     """Changes whenever the file's content could have; () if it is not there. The last number is when it did."""
     try:
         facts = os.stat(path)
@@ -267,7 +267,7 @@ def tail(path: str, limit: int) -> bytes:
         return file.read(limit)
 
 
-def beginning(path: str, limit: int) -> bytes:
+def head(path: str, limit: int) -> bytes:
     """The first `limit` bytes."""
     with open(path, "rb") as file:
         return file.read(limit)
@@ -279,16 +279,16 @@ def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
         size = file.seek(0, os.SEEK_END)
         if size > limit:  # the line that the cut goes through is none: its end may look like another
             file.seek(size - limit - 1)
-            _pass_over(file, longest)
+            _skip_line(file, longest)
         else:
             file.seek(0)
         while line := file.readline(longest):
             yield line.rstrip(b"\r\n")
             if not line.endswith(b"\n"):
-                _pass_over(file, longest)
+                _skip_line(file, longest)
 
 
-def _pass_over(file: BufferedReader, longest: int) -> None:
+def _skip_line(file: BufferedReader, longest: int) -> None:
     """The rest of the line."""
     while (line := file.readline(longest)) and not line.endswith(b"\n"):
         pass
@@ -297,7 +297,7 @@ def _pass_over(file: BufferedReader, longest: int) -> None:
 # What tells one text from all others.
 
 
-def told(text: str) -> str:
+def content_key(text: str) -> str:
     """Tells this text from all others: itself, or of a long one its hash."""
     return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
 
@@ -337,7 +337,7 @@ def remove_empty(path: str, top: str) -> None:
         path = os.path.dirname(path)
 
 
-def make_way(path: str) -> None:
+def move_folder_aside(path: str) -> None:
     """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
     if not os.path.isdir(path) or os.path.islink(path):
         return
@@ -351,7 +351,7 @@ def make_way(path: str) -> None:
         os.rename(path, aside)
 
 
-def prune(path: str) -> None:
+def remove_empty_parents(path: str) -> None:
     """An empty folder is gone, and those above it that are empty then."""
     os.removedirs(path)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
-LARGEST = 1e300  # of a number with decimals; neither infinity nor what is not a number passes
+LARGEST_FLOAT = 1e300  # of a number with decimals; neither infinity nor what is not a number passes
 
 
 class Mismatch(ValueError):
@@ -63,7 +63,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and type(value) in (int, float) and abs(value) <= LARGEST:
+    if hint is float and type(value) in (int, float) and abs(value) <= LARGEST_FLOAT:
         return float(value)
     if hint is Any or (hint is not float and isinstance(value, hint) and (hint is bool or not isinstance(value, bool))):
         return value
@@ -80,7 +80,7 @@ def _kind(value: Any) -> str:
 
 
 # JSON that others may have written: nested no deeper than everything that is done with it can follow.
-DEEPEST = 100
+MAX_DEPTH = 100
 Json: TypeAlias = dict[str, Any]  # an object
 
 
@@ -89,38 +89,38 @@ def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
     try:
         value = read(data)
     except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
+        raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
     if too_deep(data, value):
-        raise ValueError(f"nested more than {DEEPEST} deep")
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
 
 
 def too_deep(data: bytes | str, value: Any) -> bool:
     """Few texts have so many brackets that it must be looked at."""
     opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
-    if opened <= DEEPEST:
+    if opened <= MAX_DEPTH:
         return False
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [each for values in inner for each in values if isinstance(each, dict | list)]
     return bool(level)
 
 
 # JSON objects in the midst of other words, with an end to the effort: an answer may be anything. Pure.
-MOST = 50_000_000  # characters that are looked at in vain
-EACH = 1000  # what a brace that begins nothing costs besides
+MAX_EFFORT = 50_000_000  # characters that are looked at in vain
+COST_PER_BRACE = 1000  # what a brace that begins nothing costs besides
 
 
-def objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:
+def find_objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:
     """Each that is inside no other, in order."""
     effort, place = 0, text.find("{")
-    while place >= 0 and effort < MOST:
+    while place >= 0 and effort < MAX_EFFORT:
         try:
             value, after = decoder.raw_decode(text, place)
             if not too_deep(text[place:after], value):
                 yield value
         except (ValueError, RecursionError) as problem:
             after = place + 1
-            effort += EACH + place // 100 + getattr(problem, "pos", place + 50 * EACH) - place
+            effort += COST_PER_BRACE + place // 100 + getattr(problem, "pos", place + 50 * COST_PER_BRACE) - place
         place = text.find("{", after)

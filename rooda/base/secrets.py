@@ -26,13 +26,13 @@ _ABOUT = (  # endings of names that hold something about a key, not the key
 )
 
 
-def values(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
+def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
     """What must not be seen, longest first. What is part of an `ordinary` text (a path that everybody sees) may be."""
-    found = {form for key in keys(environ, ordinary) for form in _forms(key) if len(form) >= SHORTEST}
+    found = {form for key in find_secrets(environ, ordinary) for form in _forms(key) if len(form) >= SHORTEST}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 
 
-def keys(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
+def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
     """Each key as it is, and the first variable that has it."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
@@ -54,7 +54,7 @@ def looks_secret(name: str) -> bool:
     return any(word.endswith(_TELLING) and not word.endswith(_NO_KEY) for word in singular)
 
 
-def hidden(text: str, values: Iterable[str]) -> str:
+def hide(text: str, values: Iterable[str]) -> str:
     """The text with stars in their place."""
     if len(text) < SHORTEST:
         return text
@@ -76,7 +76,7 @@ def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
     return text
 
 
-def without_password(text: str) -> str:
+def hide_password(text: str) -> str:
     """An address with stars in the place of its password, however short that is."""
     for password in filter(None, _passwords(text)):
         text = text.replace(f":{password}@", f":{HIDDEN}@", 1)
@@ -93,29 +93,29 @@ def _last_word(line: str) -> int:
     return len(line.rpartition(" ")[2])
 
 
-def without(facts: Any, values: tuple[str, ...]) -> Any:
+def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
     """JSON-like facts of any depth with stars in the place of secrets; what has none is given back as it is."""
     if not values:
         return facts
     if isinstance(facts, str):
-        return hidden(facts, values)
+        return hide(facts, values)
     if isinstance(facts, Mapping):
-        return {hidden(key, values): without(value, values) for key, value in facts.items()}
+        return {hide(key, values): hide_in(value, values) for key, value in facts.items()}
     if isinstance(facts, list | tuple):
-        return [without(value, values) for value in facts]
+        return [hide_in(value, values) for value in facts]
     return facts
 
 
-def held_back(text: str, values: Iterable[str]) -> int:
+def length_to_hold_back(text: str, values: Iterable[str]) -> int:
     """How many characters at the end may be the beginning of a secret: who shows text in pieces shows them later."""
     values = [*values]
-    broken = _broken(text)
+    broken = _wrapped_base64_length(text)
     codes = [value for value in values if len(value) >= SHORTEST_CODE] if broken else []
-    begun = codes and _begun("".join(_lines(text[-broken:])), codes)
-    return max(_begun(text, values), broken if begun else 0)
+    begun = codes and _longest_begun("".join(_lines(text[-broken:])), codes)
+    return max(_longest_begun(text, values), broken if begun else 0)
 
 
-def _begun(text: str, values: Iterable[str]) -> int:
+def _longest_begun(text: str, values: Iterable[str]) -> int:
     most = 0
     for value in values:
         length = min(len(text), len(value) - 1)
@@ -125,7 +125,7 @@ def _begun(text: str, values: Iterable[str]) -> int:
     return most
 
 
-def _broken(text: str) -> int:
+def _wrapped_base64_length(text: str) -> int:
     """How much of the end looks like base64 that was broken into lines; 0 without a line's end."""
     size, window = 0, text[-LONGEST_CODE:]
     for line in reversed(window.splitlines(keepends=True)) if "\n" in window else ():
@@ -148,11 +148,11 @@ def _forms(value: str) -> list[str]:
 
 def _in_json(value: str) -> set[str]:
     """As the usual writers do it, and such JSON as a text inside JSON."""
-    once = _written(value)
-    return once | {form for text in once for form in _written(text)}
+    once = _json_variants(value)
+    return once | {form for text in once for form in _json_variants(text)}
 
 
-def _written(value: str) -> set[str]:
+def _json_variants(value: str) -> set[str]:
     """With or without `\\u`, in small or large digits, and with or without `\\/`."""
     found = {in_json(value), in_json(value, ascii_only=True)}
     found |= {_with_large_digits(text) for text in found if "\\u" in text}
@@ -213,34 +213,34 @@ MARK = "\0"  # stands in no word of a command line, and in no variable's name
 LOST = MARK + MARK  # a form of a key that can't be made again from its variable
 
 
-def referenced(text: str, environ: Mapping[str, str], ordinary: str) -> str:
+def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
     """No key of these variables is in it any more."""
-    known, forms = keys(environ, (ordinary,)), values(environ, (ordinary,))
-    if hidden(text, forms) == text:
+    known, hidden = find_secrets(environ, (ordinary,)), forms(environ, (ordinary,))
+    if hide(text, hidden) == text:
         return text
     longest = sorted(known, key=len, reverse=True)
     made = re.sub("|".join(map(re.escape, longest)), lambda key: f"{MARK}{known[key[0]]}{MARK}", text)
     parts = made.split(MARK)
     for place in range(0, len(parts), 2):
-        for form in forms:
+        for form in hidden:
             parts[place] = parts[place].replace(form, LOST)
     left = MARK.join(parts)
-    return LOST if any(hidden(part, forms) != part for part in left.split(MARK)[::2]) else left
+    return LOST if any(hide(part, hidden) != part for part in left.split(MARK)[::2]) else left
 
 
-def starred(text: str) -> str:
+def hide_references(text: str) -> str:
     """As readers see it."""
     parts = text.split(MARK)
     return "".join(HIDDEN if place % 2 else part for place, part in enumerate(parts))
 
 
-def filled(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+def fill_references(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """With the keys as the variables have them now, and the names of those that have none."""
     parts = text.split(MARK)
     missing = [] if len(parts) % 2 else [""]
     for place in range(1, len(parts), 2):
         name = parts[place]
-        found = [*keys({name: environ.get(name, "")})]
+        found = [*find_secrets({name: environ.get(name, "")})]
         missing += [] if found else [name]
         parts[place] = found[0] if found else HIDDEN
     return "".join(parts), missing

@@ -9,7 +9,7 @@ LONGEST_TEXT = 1000
 _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
 
-def tenths(seconds: float) -> str:
+def format_tenths(seconds: float) -> str:
     """45.2s, 1m15.3s, 1h2m3.0s."""
     count = max(0, round(seconds * 10))
     minutes, rest = divmod(count, 600)
@@ -20,7 +20,7 @@ def tenths(seconds: float) -> str:
     return f"{minutes}m{text}" if minutes else text
 
 
-def whole(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """45s, 2m16s, 1h0m5s."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
@@ -29,9 +29,9 @@ def whole(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-def short(seconds: float) -> str:
+def format_short(seconds: float) -> str:
     """As `whole`; a few seconds with what tells them from others: 0.05s, 1.5s."""
-    return whole(seconds) if seconds >= 10 else f"{seconds:.2g}s"
+    return format_seconds(seconds) if seconds >= 10 else f"{seconds:.2g}s"
 
 
 def parse_seconds(text: str) -> float:
@@ -51,7 +51,7 @@ def parse_seconds(text: str) -> float:
     return sign * total
 
 
-def plain(amount: float) -> str:
+def format_number(amount: float) -> str:
     """300 for 300.0, 0.5 for 0.5: a configured number of seconds as the person wrote it."""
     return f"{amount:g}" if amount < 1e6 else str(int(amount))
 
@@ -67,12 +67,12 @@ _POWERS = "\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800
 _IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_POWERS}]"), re.compile(f"[{_POWERS}]")
 
 
-def visible(text: str) -> str:
+def escape_line(text: str) -> str:
     """One line: each such character is written as Python would, `\\x1b`."""
     return _IN_A_LINE.sub(_escape, text)
 
 
-def visible_lines(text: str) -> str:
+def escape_text(text: str) -> str:
     """The same, but line ends and tabs stay."""
     return _IN_A_TEXT.sub(_escape, text)
 
@@ -96,7 +96,7 @@ def _cell(place: int, pair: tuple[str, int], right: Collection[int]) -> str:
     return " " * (room - width(text)) + text if place in right else padded(text, room)
 
 
-def cut(line: str, room: int) -> str:
+def truncate(line: str, room: int) -> str:
     """No more than fits; what is missing is shown by a last `…`."""
     if width(line) <= room:
         return line

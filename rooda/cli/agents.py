@@ -8,7 +8,7 @@ import click
 from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
 from rooda.loops.options import DASH_H, tab_agents
 from rooda.settings import layers
@@ -38,7 +38,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
         return OK
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
-        click.echo(visible(f"{row['name']:<{width}}  {_line(row)}".rstrip()))
+        click.echo(escape_line(f"{row['name']:<{width}}  {_line(row)}".rstrip()))
     return OK
 
 

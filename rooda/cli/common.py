@@ -102,7 +102,7 @@ def _noun(loop: registry.Loop) -> str:
 def keys() -> tuple[str, ...]:
     """Of the environment and the settings as they are now."""
     here = where(click.get_current_context())
-    found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.values(environ, (here.workspace,))}
+    found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.forms(environ, (here.workspace,))}
     return tuple(sorted(found, key=len, reverse=True))
 
 

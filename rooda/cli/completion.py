@@ -213,7 +213,7 @@ def _install(shell: str) -> None:
     done = []
     try:
         if _bytes(place.path) != data:
-            files.folder(os.path.dirname(place.path))
+            files.make_folder(os.path.dirname(place.path))
             files.replace(os.path.realpath(place.path), data)
             done.append(f"Wrote {place.path}")
         if place.start_up and place.path not in files.to_text(_bytes(place.start_up)):

@@ -53,7 +53,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
         row for row in lookup.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]
     hidden = keys()
-    rows = [(name, _shown(secrets.without(value, hidden)), source) for name, value, source in rows]
+    rows = [(name, _shown(secrets.hide_in(value, hidden)), source) for name, value, source in rows]
     if key and not rows:
         raise UsageProblem(f"No setting {key!r} is set.", "All that are: rooda config show")
     click.echo(_json(rows, origin) if as_json else _lines(rows, origin))
@@ -63,7 +63,7 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
 def _shown(value: object) -> object:
     from rooda.base import secrets
 
-    return secrets.without_password(value) if isinstance(value, str) else value
+    return secrets.hide_password(value) if isinstance(value, str) else value
 
 
 def _lines(rows: list[tuple[str, object, str]], origin: bool) -> str:

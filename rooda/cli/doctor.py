@@ -13,7 +13,7 @@ from rooda.agents import preflight
 from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.git import command
 from rooda.git.repository import GitProblem, around
@@ -178,9 +178,9 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
 def _show(found: list[Finding], good: bool) -> None:
     width = max(len(finding.what) for finding in found)
     for finding in found:
-        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {visible(finding.detail)}".rstrip())
+        click.echo(f"{_SHOWN[finding.status]}  {finding.what:<{width}}  {escape_line(finding.detail)}".rstrip())
         for line in finding.do.splitlines():
-            click.echo(f"      {'':<{width}}  {visible(line)}")
+            click.echo(f"      {'':<{width}}  {escape_line(line)}")
     click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
 
 

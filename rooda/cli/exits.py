@@ -70,9 +70,9 @@ def _advice(problem: click.ClickException) -> str:
 
 
 def _say(text: str) -> None:
-    from rooda.base.text import visible_lines
+    from rooda.base.text import escape_text
 
-    _tried(lambda: click.echo(visible_lines(text), err=True))
+    _tried(lambda: click.echo(escape_text(text), err=True))
 
 
 def _tried(say: Callable[[], object]) -> None:

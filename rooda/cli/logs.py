@@ -11,7 +11,7 @@ import click
 from rooda.base import files, secrets
 from rooda.base.dirs import shipped
 from rooda.base.json import Json
-from rooda.base.text import visible_lines
+from rooda.base.text import escape_text
 from rooda.cli.common import keys, say_none_noted, tab_loops
 from rooda.cli.usage import start_of
 from rooda.errors import OK, UsageProblem
@@ -117,8 +117,8 @@ def transcript(output: str, path: str) -> Iterator[str]:
     """One transcript in readable lines: as it is for a raw command, words and tools for a CLI that prints records."""
     hidden, rest = keys(), ""
     for line in _transcript(output, path):
-        rest = secrets.hidden(f"{rest}{line}\n", hidden)  # a key may go on in the next line
-        whole = rest.rfind("\n", 0, len(rest) - secrets.held_back(rest, hidden)) + 1
+        rest = secrets.hide(f"{rest}{line}\n", hidden)  # a key may go on in the next line
+        whole = rest.rfind("\n", 0, len(rest) - secrets.length_to_hold_back(rest, hidden)) + 1
         yield from rest[:whole].split("\n")[:-1]
         rest = rest[whole:]
     yield from rest.split("\n")[:-1]
@@ -211,7 +211,7 @@ def show(record: Json, least: int) -> None:
         return  # somebody changed the file
     for line in found:
         if LEVELS[line.level] >= least:
-            click.echo(f"[{record['ts']}] {visible_lines(line.text)}")
+            click.echo(f"[{record['ts']}] {escape_text(line.text)}")
 
 
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:

@@ -285,7 +285,7 @@ def _read(path: str) -> str | None:
 
 def _write(manager: Manager) -> None:
     try:
-        files.folder(os.path.dirname(manager.path))
+        files.make_folder(os.path.dirname(manager.path))
         files.replace(manager.path, files.to_bytes(manager.text), 0o644)
     except OSError as problem:
         raise RoodaError(f"{problem.filename or manager.path} can't be written: {problem.strerror}") from None

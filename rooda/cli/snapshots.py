@@ -8,7 +8,7 @@ import click
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
@@ -58,7 +58,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
         return OK
     for tip in tips:
         for line in _lines(repo, tip, limit):
-            click.echo(visible(line))
+            click.echo(escape_line(line))
     if not tips:
         click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
     return OK

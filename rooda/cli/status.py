@@ -10,7 +10,7 @@ import click
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import visible, whole
+from rooda.base.text import escape_line, format_seconds
 from rooda.cli.common import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.loops import registry
@@ -98,14 +98,14 @@ def _rows(asked: Asked, board: Board, found: Details | None = None) -> list[Json
 def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str]:
     if asked.table and not asked.name:
         rows = board.look(asked.workspaces)
-        return [*map(visible, table(rows, asked.everywhere))] if rows else [NOTHING]
+        return [*map(escape_line, table(rows, asked.everywhere))] if rows else [NOTHING]
     found = _detailed(asked, board) if found is None else found
     if not found:
         return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
     if len(found) > FEW and is_terminal(sys.stdout):
-        return [*map(visible, table([row for _, _, row in found], False)), "In detail: rooda status NAME"]
+        return [*map(escape_line, table([row for _, _, row in found], False)), "In detail: rooda status NAME"]
     told = (text for kind, facts, row in found for text in _told(kind, facts, row))
-    return [*map(visible, told)]
+    return [*map(escape_line, told)]
 
 
 def _told(kind: str, facts: Json, row: Row) -> list[str]:
@@ -150,9 +150,9 @@ def line(row: Row) -> list[str]:
         return [*paused, *(_ordered(folder_of(row.workspace, row.run)) if row.run else [])]
     parts = ["standing still (rooda continue)"] if row.suspended else []
     if row.seconds_left is not None:
-        parts.append(f"waits for {row.waits_for}, {whole(row.seconds_left)} left")
+        parts.append(f"waits for {row.waits_for}, {format_seconds(row.seconds_left)} left")
     elif row.phase:
-        parts.append(f"{row.phase} for {whole(clock.now() - (seconds_of(row.since) or clock.now()))}")
+        parts.append(f"{row.phase} for {format_seconds(clock.now() - (seconds_of(row.since) or clock.now()))}")
     doubt = "+" if row.calls_of_unknown_cost else ""
     cost = "cost unknown" if row.cost is None else f"{dollars(row.cost)}{doubt}"
     calls = f"{row.calls} call{'' if row.calls == 1 else 's'}"

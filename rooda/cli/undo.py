@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rooda.base import clock
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.cli import snapshots as shared
 from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
@@ -129,7 +129,7 @@ def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
 
 
 def _shown(plan: Plan) -> list[str]:
-    lines = [f"{_WORDS[row.status]:>10}  {visible(row.path)}" for row in plan.changes[:SHOWN]]
+    lines = [f"{_WORDS[row.status]:>10}  {escape_line(row.path)}" for row in plan.changes[:SHOWN]]
     more = len(plan.changes) - SHOWN
     return lines + ([f"{'':>10}  … and {more} more"] if more > 0 else []) + restore.left_alone(plan)
 
@@ -209,14 +209,14 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
     _tell(old, keep, dry_run)
     for each in own:
-        click.echo(visible(_worktree(repo, each, dry_run)))
+        click.echo(escape_line(_worktree(repo, each, dry_run)))
     return OK
 
 
 def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
         done = "Would forget" if dry_run else "Forgot"
-        click.echo(visible(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
+        click.echo(escape_line(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
     if not old:
         click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
     elif not dry_run:

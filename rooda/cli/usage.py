@@ -8,7 +8,7 @@ import click
 from rooda.agents.records import Usage
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import columns, whole
+from rooda.base.text import columns, format_seconds
 from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
 from rooda.run import history
@@ -56,7 +56,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
 
 def start_of(text: str) -> str:
     """What --since says, as the form of the state files; UsageProblem if it is no time."""
-    found = clock.moment(text)
+    found = clock.parse_time(text)
     if found is None:
         raise UsageProblem(f"--since {text!r} is no time.", "A day (2026-03-01), a time (2026-03-01T12:00, UTC) or 7d.")
     return clock.rfc3339(found)
@@ -98,7 +98,7 @@ def _cells(row: Json) -> tuple[str, ...]:
     cost = "unknown" if row["cost"] is None else dollars(row["cost"])
     known = row["calls"] > row["calls_without_usage"]
     tokens = [f"{count:,}" if known else "?" for count in (row["input"] + row["written"], row["cached"], row["output"])]
-    return (row["name"], str(row["calls"]), whole(row["seconds"]), *tokens, cost, _known_by(row))
+    return (row["name"], str(row["calls"]), format_seconds(row["seconds"]), *tokens, cost, _known_by(row))
 
 
 def _known_by(row: Json) -> str:

@@ -7,7 +7,7 @@ import click
 
 from rooda.base import files, secrets
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.cli.common import keys, say_none_noted, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
@@ -45,7 +45,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(visible(text) for row in shown for text in _rows(row)))
+        click.echo("\n".join(escape_line(text) for row in shown for text in _rows(row)))
     return OK
 
 
@@ -71,7 +71,7 @@ def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -
     number, line = _line(path, reason.words) if reason.evidence else (0, b"")
     if not number:
         path, number, line = log.path, at, log.lines[at - 1] if at else b""
-    text = secrets.hidden(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
+    text = secrets.hide(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
     return {**facts, "evidence": path, "line": number, "text": text}
 
 

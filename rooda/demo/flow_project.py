@@ -38,7 +38,7 @@ def scaffold(folder: str) -> int:
     try:
         for name, text in (*own, *setup.files_of(PLAN)):
             path = os.path.join(folder, name)
-            files.folder(os.path.dirname(path))
+            files.make_folder(os.path.dirname(path))
             files.create(path, files.to_bytes(text))
     except OSError as problem:
         raise RoodaError(f"The demo can't be made in {folder}: {problem.strerror}.", "Name another folder.") from None

@@ -47,7 +47,7 @@ def scaffold(folder: str) -> str:
                 f"{folder} is there already and is not an empty folder.",
                 "Name a new one: rooda init --demo my-demo",
             )
-        files.folder(folder)
+        files.make_folder(folder)
         for name, text, _ in MADE:
             files.create(os.path.join(folder, name), files.to_bytes(text))
     except OSError as problem:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.git import command
 from rooda.git.repository import GitProblem, Repo, listing
 
@@ -108,7 +108,7 @@ def _ignored_then(repo: Repo, rows: list[Change], target: str) -> list[Change]:
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         index, rules = os.path.join(folder, "index"), os.path.join(folder, "rules")
-        files.folder(rules)
+        files.make_folder(rules)
         repo.text("read-tree", target, index=index)
         listed = repo.text("ls-files", "-z", index=index).split("\0")
         wanted = listing(path for path in listed if os.path.basename(path) == ".gitignore")
@@ -146,4 +146,4 @@ def left_alone(plan: Plan) -> list[str]:
         "a repository of its own": plan.nested,
         "another loop's own": plan.foreign,
     }
-    return [f"left alone  {visible(path)} ({why})" for why, paths in reasons.items() for path in paths]
+    return [f"left alone  {escape_line(path)} ({why})" for why, paths in reasons.items() for path in paths]

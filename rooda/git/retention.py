@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 
 BEFORE, AFTER, UNDO = "before", "after", "undo"
 ROOT = "refs/rooda/"
@@ -125,7 +125,7 @@ def stays(path: str, whose: Snapshot) -> bool:
     found = _STATE.search(path)
     if found is None:
         return False
-    here = visible(path[: found.start(1)]) == whose.place.partition(":")[2]
+    here = escape_line(path[: found.start(1)]) == whose.place.partition(":")[2]
     own = path[found.end() :].partition("/")[0] in (whose.loop, POINTER)
     return not (here and own and HOMES.get(found[1]) == whose.kind)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from rooda.base import files
 from rooda.base.dirs import make_home
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.git import command, work_tree
 from rooda.git.repository import Repo, position
 from rooda.git.retention import ROOT, Snapshot, family, folder, message, read, ref, too_many
@@ -32,14 +32,14 @@ def index_of(repo: Repo, whose: str) -> str:
 def place_of(repo: Repo) -> str:
     """Tells this work tree and workspace from others of the repository, also after a move."""
     own = "" if os.path.realpath(repo.folder) == os.path.realpath(repo.common) else os.path.basename(repo.folder)
-    return f"{own}:{visible(repo.prefix)}"
+    return f"{own}:{escape_line(repo.prefix)}"
 
 
 def ready_index(repo: Repo, whose: str) -> str:
     """The same, with its folder. A lock of a git that was killed goes: the loop's own lock is ours."""
     path = index_of(repo, whose)
     make_home(os.path.join(repo.workspace, ".rooda"))
-    files.folder(os.path.dirname(path))
+    files.make_folder(os.path.dirname(path))
     files.remove(f"{path}.lock")
     return path
 
@@ -74,7 +74,7 @@ class Taker:
     def seen(self) -> Seen:
         """The work tree as it is now; the private index stands for it afterwards."""
         self.index = ready_index(self.repo, family(*self._whose[1:]))  # an agent may have cleaned it away
-        rules = files.mark(os.path.join(self.repo.common, "info", "exclude"))
+        rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
         return work_tree.seen(self.repo, self.index, wary)
 

@@ -76,6 +76,6 @@ def copy(old: str, new: str) -> None:
     try:
         facts = os.stat(old)
         files.write(new, files.read(old))
-        files.date(new, facts)
+        files.copy_times(new, facts)
     except OSError:
         files.remove(new)  # git makes an empty one

@@ -32,7 +32,7 @@ def make(repo: Repo, procedure: str) -> Own:
     if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
     make_home(os.path.join(repo.workspace, ".rooda"))
-    files.folder(folder_of(repo.workspace))
+    files.make_folder(folder_of(repo.workspace))
     for number in range(1, TRIES):
         own = _own(repo, f"{procedure}-{number}")
         if os.path.lexists(own.root) or repo.ask("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
@@ -41,7 +41,7 @@ def make(repo: Repo, procedure: str) -> Own:
         if done.code and not os.path.lexists(own.root):
             raise UsageProblem(f"The worktree can't be made: {command.said(done)}", "Run it without --worktree.")
         if done.code == 0:
-            files.folder(own.workspace)
+            files.make_folder(own.workspace)
             return own
     raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove what is merged: rooda prune")
 

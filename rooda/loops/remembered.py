@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from rooda.base.json import Json
-from rooda.base.secrets import HIDDEN, filled, starred
+from rooda.base.secrets import HIDDEN, fill_references, hide_references
 from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import is_untyped
@@ -104,10 +104,10 @@ def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> 
     if HIDDEN not in shown:
         return shown, ""
     task = _known(workspace, kind, name, begun).get("task", "")
-    if starred(task) != shown:
+    if hide_references(task) != shown:
         doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
         return shown, f"{doubt} {HIDDEN}."
-    text, missing = filled(task, os.environ)
+    text, missing = fill_references(task, os.environ)
     if missing:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
         hint = f"Set {missing[0]}." if missing[0] else "Start anew, with the name of a variable in its place."
@@ -144,7 +144,7 @@ def _with_keys(option: Option) -> Option:
     if isinstance(option.value, bool):
         return option
     values = option.value if isinstance(option.value, list) else [option.value]
-    found, flag = [filled(value, os.environ) for value in values], max(option.parameter.opts, key=len)
+    found, flag = [fill_references(value, os.environ) for value in values], max(option.parameter.opts, key=len)
     if missing := [name for _, names in found for name in names]:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
         hint = f"Set it, or type {flag} again." if missing[0] else f"Type {flag} again."

@@ -67,8 +67,8 @@ class Lock:
 
 def take(path: str) -> Lock | None:
     """The lock, or None while somebody lives who holds it. OSError when the file can't be made."""
-    files.folder(os.path.dirname(path))
-    descriptor = files.ordinary(path, os.O_RDWR | os.O_CREAT)
+    files.make_folder(os.path.dirname(path))
+    descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
     for attempt in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +95,7 @@ def _is_named(descriptor: int, path: str) -> bool:
 def is_held(path: str) -> bool:
     """True while a live process holds the lock."""
     try:
-        descriptor = files.ordinary(path, os.O_RDONLY)
+        descriptor = files.open_regular(path, os.O_RDONLY)
     except OSError:
         return False
     try:

@@ -143,7 +143,7 @@ class Signals:
         while self.suspended:
             os.kill(os.getpid(), signal.SIGSTOP)
             self._hear()
-        clock.stood_still(since)
+        clock.add_stopped_since(since)
 
     def suspend_if_asked(self) -> None:
         """Ctrl+Z where no agent is at work."""

@@ -86,7 +86,7 @@ class Fence:
         """Over the cap the file starts anew: the end of an output says more than its beginning."""
         if self._cap and self._size - self._dropped > self._cap:
             self._dropped = self._size
-            files.empty(self._output)
+            files.clear(self._output)
 
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126

@@ -181,7 +181,7 @@ def identity_of(pid: int) -> dict[str, object]:
 def start_of(pid: int) -> int | float | None:
     """Start time: clock ticks since boot on Linux, which no clock change moves; else psutil's."""
     try:
-        return int(files.of_kernel(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
+        return int(files.read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
     except FileNotFoundError:
         if os.path.isdir("/proc/self"):
             return None

@@ -27,7 +27,7 @@ class Turnstile:
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._acting: dict[str, str] = {}  # who is asked in the place of an agent, by its name
         self._known: dict[str, limits.Limit] = {}  # should they not be noted anywhere else
-        self._began, self._spent, self._earlier = clock.working(), Spent(), 0.0
+        self._began, self._spent, self._earlier = clock.running_time(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
         """What the run used before this session; what a crash cut off at this agent's prices."""
@@ -39,14 +39,14 @@ class Turnstile:
 
     def ran(self) -> float:
         """Seconds that this session has run, without those in which it stood still."""
-        return round(clock.working() - self._began, 3)
+        return round(clock.running_time() - self._began, 3)
 
     def left(self) -> float:
         """Seconds until no further call may be made."""
         return self._budget.seconds - self._run_time() if self._budget.seconds else inf
 
     def _run_time(self) -> float:
-        return self._earlier + clock.working() - self._began
+        return self._earlier + clock.running_time() - self._began
 
     def enough(self) -> Cause | None:
         """The limit of the run that forbids a further call; None while one may be made."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rooda.agents.context import Ground
-from rooda.base.text import plain
+from rooda.base.text import format_number
 from rooda.processes import supervise
 from rooda.run.event_records import Emit, GateEnded, GateStarted
 from rooda.run.records import Command, Gate, GateResult, Gates, Ran
@@ -83,5 +83,5 @@ def understood(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec])
 def verdict(done: Ran, gate: Gate) -> str:
     """Empty when it passed."""
     if done.ended == "timeout":
-        return f"timeout {plain(gate.timeout)}s"
+        return f"timeout {format_number(gate.timeout)}s"
     return "" if done.code == 0 else f"exit {done.code}"

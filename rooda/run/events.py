@@ -33,14 +33,14 @@ class Journal:
         if environ == self._looked_at:  # every call of an agent has the same
             return
         self._looked_at = dict(environ)
-        found = {*self.hidden, *secrets.values(environ, (workspace,))}
+        found = {*self.hidden, *secrets.forms(environ, (workspace,))}
         self.hidden = tuple(sorted(found, key=len, reverse=True))
 
     def record(self, event: str, turn: dict[str, int], facts: dict[str, Any]) -> dict[str, Any]:
         """The event as every reader gets it."""
         self._sequence += 1
         stamp = clock.rfc3339_milli(clock.now())
-        said = secrets.without(facts, self.hidden) if self.hidden else facts
+        said = secrets.hide_in(facts, self.hidden) if self.hidden else facts
         return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **turn, **said}
 
     def append(self, record: dict[str, Any], durable: bool = False) -> None:

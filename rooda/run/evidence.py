@@ -33,10 +33,10 @@ def _of_failure(call: Call, reply: Reply, hidden: tuple[str, ...]) -> dict[str, 
         return {}
     try:
         text = files.tail(reply.transcript, 8 * KEPT).decode("utf-8", "replace")
-        head = files.beginning(reply.transcript, 4 * KEPT).decode("utf-8", "replace") if reply.size > 8 * KEPT else text
+        head = files.head(reply.transcript, 4 * KEPT).decode("utf-8", "replace") if reply.size > 8 * KEPT else text
     except OSError:
         text = head = ""
     whole = head is text
-    head, text = secrets.hidden(head, hidden), secrets.hidden(text, hidden)
+    head, text = secrets.hide(head, hidden), secrets.hide(text, hidden)
     rest = text[KEPT:] if whole else text
     return {"command": command.describe(call.agent), "head": head[:KEPT], "tail": rest[-KEPT:]}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from rooda.base import clock, dirs, files, secrets
 from rooda.base.json import Json
-from rooda.base.secrets import MARK, referenced
+from rooda.base.secrets import MARK, to_references
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
@@ -30,7 +30,7 @@ class RunFolder:
         if not os.path.isdir(self._path):
             try:
                 dirs.make_home(self._home)
-                files.folder(self._path)
+                files.make_folder(self._path)
             except OSError as problem:
                 self._move(problem)
         return self._path
@@ -50,7 +50,7 @@ class RunFolder:
         """An empty file for a process to write to: its path, and it open for that. -1: no disk took it just now."""
         path = os.path.join(self.ready(), name)
         try:
-            return path, files.with_room(self._renamed(path) or files.create_output(path))
+            return path, files.require_space(self._renamed(path) or files.create_output(path))
         except OSError as problem:
             self._move(problem)
         path = os.path.join(self._path, name)
@@ -109,7 +109,7 @@ class RunFolder:
         for parent in (None, MEMORY):
             try:
                 path = tempfile.mkdtemp(prefix="rooda-", dir=parent)
-                if files.has_room(path):
+                if files.has_space(path):
                     self._path, self.problem = path, f"{refused}; notes of this run go to {path}"
                     return
             except OSError:
@@ -124,9 +124,9 @@ def folder_of(workspace: str, run: str) -> str:
 def new_id(workspace: str, name: str) -> str:
     """A run's name: when, what, which process. It sorts behind all others, also if the clock stands or went back."""
     newest = max(filter(is_id, _runs(workspace)), default="")
-    made = f"{clock.compact(clock.now())}-{name}-{os.getpid()}"
-    if made <= newest and (moment := clock.moment(newest[:16])):
-        made = f"{clock.compact(moment + 1)}-{name}-{os.getpid()}"
+    made = f"{clock.file_stamp(clock.now())}-{name}-{os.getpid()}"
+    if made <= newest and (moment := clock.parse_time(newest[:16])):
+        made = f"{clock.file_stamp(moment + 1)}-{name}-{os.getpid()}"
     return made
 
 
@@ -155,7 +155,7 @@ def all_of(workspace: str, name: str | None) -> list[str]:
 
 
 def _runs(workspace: str) -> list[str]:
-    return files.entries(os.path.join(workspace, RUNS))
+    return files.list_folder(os.path.join(workspace, RUNS))
 
 
 # What a person has ordered of a run from another terminal, in the run's folder: that it stop, and why; that it pause.
@@ -166,10 +166,10 @@ STOP, PAUSE = "stop", "pause"
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
     """Before the signal that carries it out. False where it can't be written: then it is not known why."""
-    said = secrets.hidden(" ".join(readable(reason).split()), secrets.values(os.environ, (folder,)))
+    said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
-        files.folder(folder)  # an agent may have cleaned it away
+        files.make_folder(folder)  # an agent may have cleaned it away
         files.replace(os.path.join(folder, ORDER_FILE), json.dumps(order, ensure_ascii=False).encode() + b"\n")
     except OSError:
         return False
@@ -205,7 +205,7 @@ ORIGIN_FILE = "start"
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str], task: str) -> None:
     """In the place of keys the names of their variables. `kept`: what an earlier start had typed, and still holds."""
     every = (sys.argv[1:], kept, (task,))
-    words, before, (work,) = ([referenced(word, environ, workspace) for word in each] for each in every)
+    words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
     facts["task"] = work
     folder.write(ORIGIN_FILE, json.dumps(facts).encode() + b"\n")

@@ -271,7 +271,7 @@ def parsed(line: bytes) -> Json | None:
 
 def seconds_of(ts: str) -> float:
     """Of an event's time; 0 if it isn't one."""
-    return clock.moment(ts.replace("Z", "+00:00")) or 0.0 if ts else 0.0
+    return clock.parse_time(ts.replace("Z", "+00:00")) or 0.0 if ts else 0.0
 
 
 def _after(now: Now, record: Json) -> Now:

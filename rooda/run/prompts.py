@@ -25,15 +25,15 @@ class KeptPrompt:
 
     def again(self) -> Prompt | None:
         """The last one, if its file is as it was."""
-        return self._kept[0] if self._kept and files.mark(self._kept[0].path) == self._kept[1] else None
+        return self._kept[0] if self._kept and files.fingerprint(self._kept[0].path) == self._kept[1] else None
 
     def keep(self, text: str, stem: str, measure: Measure) -> Prompt:
-        told = files.told(text)
+        told = files.content_key(text)
         if told == self._text and (same := self.again()):
             return same
         data = files.to_bytes(text)
         path = self._folder.write(f"{stem}-prompt.md", data)
         count, exact = tokens.count(text, measure.encoding)
         prompt = Prompt(path, files.sha256(data), len(data), count, exact, measure.budget)
-        self._text, self._kept = told, (prompt, files.mark(path))
+        self._text, self._kept = told, (prompt, files.fingerprint(path))
         return prompt

@@ -138,7 +138,7 @@ class Session:
 
     def clean(self, text: str) -> str:
         """Stars in the place of keys: for files that others read too."""
-        return secrets.hidden(text, self._journal.hidden)
+        return secrets.hide(text, self._journal.hidden)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
         """A prompt's file and its facts. `stem` begins the file's name; `same`: nothing it is made of has changed."""
@@ -294,7 +294,7 @@ class Session:
     def _settle(self) -> None:
         """No power cut takes the last state from us now."""
         try:
-            files.settle()
+            files.sync_replaced()
         except OSError as problem:
             self.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rooda.agents.records import Reply, Usage
 from rooda.base import json
 from rooda.base.json import Json
-from rooda.base.text import short
+from rooda.base.text import format_short
 from rooda.errors import Cause
 from rooda.run.setup import Budget
 
@@ -98,7 +98,7 @@ def in_words(cause: Cause) -> str:
     if cause.kind == "tokens":
         return f"Token limit reached: {cause.used:,.0f} of {cause.limit:,.0f}"
     if cause.kind == "time":
-        return f"Time limit reached: {short(cause.used)} of {short(cause.limit)}"
+        return f"Time limit reached: {format_short(cause.used)} of {format_short(cause.limit)}"
     return f"Usage limit of {cause.account} until {cause.until}" if cause.kind == "account" else ""
 
 

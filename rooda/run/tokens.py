@@ -22,7 +22,7 @@ _last: list[tuple[str, str, tuple[int, bool]]] = []
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
     """How many tokens, and whether that is exact; if not, it is a quarter of the characters."""
-    told = files.told(text)
+    told = files.content_key(text)
     if _last and _last[0][:2] == (encoding, told):
         return _last[0][2]
     answer = _recalled(text, encoding)
@@ -35,7 +35,7 @@ def _recalled(text: str, encoding: str) -> tuple[int, bool]:
         return 0, True
     data = _bytes(text)
     key = files.sha256(data)
-    slot = dirs.place("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
+    slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)
@@ -66,7 +66,7 @@ def _read(slot: str, key: str, size: int) -> int | None:
 def _write(slot: str, key: str, number: int) -> None:
     """A cache that can't be written costs time, nothing else."""
     try:
-        files.folder(os.path.dirname(slot))
+        files.make_folder(os.path.dirname(slot))
         files.write(slot, _entry(key, number))
     except OSError:
         pass

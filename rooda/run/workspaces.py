@@ -16,7 +16,7 @@ def note(workspace: str) -> None:
     if not path or os.path.exists(path):
         return
     try:
-        files.folder(os.path.dirname(path))
+        files.make_folder(os.path.dirname(path))
         files.replace(path, json.dumps({"workspace": real}).encode() + b"\n", 0o600)
     except OSError:
         pass
@@ -26,7 +26,7 @@ def known() -> list[str]:
     """All that still exist; those that are gone are forgotten."""
     home = dirs.state("workspaces")
     found = []
-    for name in files.entries(home) if home else ():
+    for name in files.list_folder(home) if home else ():
         path = os.path.join(home, name)
         workspace = _read(path) if name.endswith(".json") else ""
         if workspace and os.path.isdir(workspace):

@@ -49,7 +49,7 @@ class Tail:
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)
                     if self._reader:
-                        self._write(secrets.hidden(self._reader(chunk), self.hidden))
+                        self._write(secrets.hide(self._reader(chunk), self.hidden))
                         continue
                     self._fresh_line = chunk.endswith(b"\n")
                     self._write(self._shown(self._decoder.decode(chunk)))
@@ -57,8 +57,8 @@ class Tail:
             return
 
     def _shown(self, text: str, last: bool = False) -> str:
-        text = secrets.hidden(self._rest + text, self.hidden)
-        end = len(text) - (0 if last else secrets.held_back(text, self.hidden))
+        text = secrets.hide(self._rest + text, self.hidden)
+        end = len(text) - (0 if last else secrets.length_to_hold_back(text, self.hidden))
         self._rest = text[end:]
         return text[:end]
 

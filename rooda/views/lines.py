@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.json import Json
-from rooda.base.text import tenths, timing_text, whole
+from rooda.base.text import format_seconds, format_tenths, timing_text
 
 OWN_WORDS = ("reflex", "flow", "goal")  # kinds of loops whose `view.py` has LINES and REASONS that come first
 _FAILED = {
@@ -70,7 +70,7 @@ def _run_resumed(record: Json) -> list[Line]:
     bound = f"max {limit}" if limit else "unlimited iterations"
     return [
         _info(f"Resuming procedure: {record['procedure']} from iteration {count} ({bound})"),
-        _info(f"Previous session: {count} iterations completed in {whole(record['elapsed'])}"),
+        _info(f"Previous session: {count} iterations completed in {format_seconds(record['elapsed'])}"),
     ]
 
 
@@ -104,7 +104,7 @@ def _iteration_ended(record: Json) -> list[Line]:
     count = f"consecutive failures: {_count(record)}"
     found = [*_reason(record), *(warning(f"{fault.text}, {count}") for fault in faults(record))]
     if record["consecutive_failures"] < record["failure_threshold"]:
-        found.append(_info(f"Iteration {_number(record)} completed in {tenths(record['elapsed'])}"))
+        found.append(_info(f"Iteration {_number(record)} completed in {format_tenths(record['elapsed'])}"))
     return found
 
 
@@ -118,7 +118,7 @@ def _reason(record: Json) -> list[Line]:
 
 def _resting(record: Json) -> list[Line]:
     who = f"Usage limit of {record['account']}: waiting" if record.get("account") else "Waiting"
-    text = f"{who} {whole(record['seconds'])} before the next call (until {record['until']})"
+    text = f"{who} {format_seconds(record['seconds'])} before the next call (until {record['until']})"
     return [warning(text, aside=True)]
 
 
@@ -144,7 +144,7 @@ def faults(record: Json) -> list[Fault]:
 
 
 def _run_ended(record: Json) -> list[Line]:
-    total = whole(record["elapsed"])
+    total = format_seconds(record["elapsed"])
     reason = record["reason"]
     if reason == "max-iterations":
         end = [_info(f"Reached max iterations: {record['max_iterations']} (total: {total})")]
@@ -188,7 +188,7 @@ def _problem(record: Json) -> list[Line]:
 
 
 def _gate_ended(record: Json) -> list[Line]:
-    return [Line("debug", f"Gate {record['gate']}: {record['verdict']} in {tenths(record['elapsed'])}")]
+    return [Line("debug", f"Gate {record['gate']}: {record['verdict']} in {format_tenths(record['elapsed'])}")]
 
 
 def _prompt_assembled(record: Json) -> list[Line]:

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import cut, whole
+from rooda.base.text import format_seconds, truncate
 
 _CLEAR = "\r\x1b[K"
 
@@ -42,14 +42,14 @@ class Live:
 
     def draw(self) -> None:
         if self._waits:
-            parts = [self._where, self._reason, f"{whole(self._waits - clock.monotonic())} left"]
+            parts = [self._where, self._reason, f"{format_seconds(self._waits - clock.monotonic())} left"]
         elif self._where:
-            parts = [self._where, whole(clock.monotonic() - self._since), self._detail]
+            parts = [self._where, format_seconds(clock.monotonic() - self._since), self._detail]
         else:
             self.clear()
             return
         text = " · ".join(part for part in parts if part)
-        self._write(f"{_CLEAR}{cut(text, size(self._stream)[0] - 1)}")
+        self._write(f"{_CLEAR}{truncate(text, size(self._stream)[0] - 1)}")
         self._shown = True
 
     def clear(self) -> None:
@@ -98,7 +98,7 @@ class Repaint:
         shown = [*lines]
         if len(shown) > rows:
             shown = [*lines[: rows - 1], f"… {len(lines) - rows + 1} more lines"]
-        self._write(_TOP + "\n".join(cut(line, columns - 1) + _REST_OF_LINE for line in shown) + _BELOW)
+        self._write(_TOP + "\n".join(truncate(line, columns - 1) + _REST_OF_LINE for line in shown) + _BELOW)
 
     def _write(self, text: str) -> None:
         try:

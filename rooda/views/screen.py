@@ -8,7 +8,7 @@ from typing import NamedTuple, TextIO
 
 from rooda.base import clock, secrets
 from rooda.base.json import Json
-from rooda.base.text import visible_lines
+from rooda.base.text import escape_text
 from rooda.processes.supervise import Tick
 from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, Line, lines
@@ -57,7 +57,7 @@ class Screen:
 
     def hide(self, environ: Mapping[str, str]) -> None:
         """The keys in these variables are stars in what is said, and in what the agent prints."""
-        found = {*self._hidden, *secrets.values(environ, (os.getcwd(),))}
+        found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:
             self._tail.hidden = self._hidden
@@ -76,7 +76,7 @@ class Screen:
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
             return
-        text = self._stamp() + visible_lines(secrets.hidden(line.text, self._hidden))
+        text = self._stamp() + escape_text(secrets.hide(line.text, self._hidden))
         colour = _COLOURS.get(line.level, "") if self._colour else ""
         text = f"{colour}{text}\x1b[0m" if colour else text
         if self._live:
@@ -145,6 +145,6 @@ class Stamp:
             return f"[+{clock.monotonic() - self._began:.3f}s] "
         if self._form == "iso":
             return f"[{clock.rfc3339_milli(now)}] "
-        local = clock.local(now)
+        local = clock.local_time(now)
         time = f"{local.tm_hour:02d}:{local.tm_min:02d}:{local.tm_sec:02d}"
         return f"[{time}.{int(now % 1 * 1000):03d}] " if self._form == "time-ms" else f"[{time}] "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.base.text import columns, whole
+from rooda.base.text import columns, format_seconds
 from rooda.run.spending import dollars
 
 HEAD = ("NAME", "KIND", "ITERATION", "STATUS", "ELAPSED", "FAILURES", "TOKENS", "COST", "PID", "WAITS FOR")
@@ -57,13 +57,13 @@ def table(rows: Sequence[Row], workspaces: bool) -> list[str]:
 def _cells(row: Row) -> tuple[str, ...]:
     count = NOTHING if row.display is None else str(row.display)
     status = "standing still" if row.suspended else row.phase or row.status if row.running else row.status
-    left = "" if row.seconds_left is None else f", {whole(row.seconds_left)} left"
+    left = "" if row.seconds_left is None else f", {format_seconds(row.seconds_left)} left"
     return (
         row.name or NOTHING,
         "procedure" if row.loop == "ooda" else row.loop or NOTHING,
         f"{count}/{row.max_iterations}" if row.max_iterations else count,
         status,
-        whole(row.elapsed),
+        format_seconds(row.elapsed),
         row.failures or NOTHING,
         f"{row.tokens:,}",
         _cost(row),

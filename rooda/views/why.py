@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from rooda.base.json import Json
-from rooda.base.text import plain
+from rooda.base.text import format_number
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of
 from rooda.views.lines import LEVELS, OWN_WORDS, faults, lines
@@ -147,7 +147,7 @@ def _asked(record: Json, seen: Seen) -> Iterator[Reason]:
 def _waited(record: Json, seen: Seen) -> Iterator[Reason]:
     who = record.get("account")
     cause = f"usage limit of {who}" if who else "a fault of the service that may pass"
-    rule = f"{cause}: {plain(record['seconds'])}s, until {record['until']}"
+    rule = f"{cause}: {format_number(record['seconds'])}s, until {record['until']}"
     yield Reason(record["ts"], record["display"], "waited", rule, *seen.transcript())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.workspace import SAMPLE, Workspace, masked
-from rooda.base.text import parse_seconds, tenths, whole
+from rooda.base.text import format_seconds, format_tenths, parse_seconds
 
 TYPES = {
     "iteration": int,
@@ -231,14 +231,14 @@ def test_O_045_gone_after_completion(ws: Workspace) -> None:
 )
 def test_OA_27_durations_of_any_length(time: float, text: str) -> None:
     """Durations of a minute or an hour are written like Go's, with one decimal, and read back."""
-    assert tenths(time) == text
+    assert format_tenths(time) == text
     assert parse_seconds(text) == pytest.approx(time, abs=0.05)
 
 
 @pytest.mark.parametrize(("time", "text"), [(45, "45s"), (136, "2m16s"), (155.4, "2m35s"), (3605, "1h0m5s")])
 def test_OA_27_totals_of_any_length(time: float, text: str) -> None:
     """Totals are whole seconds in the same style."""
-    assert whole(time) == text
+    assert format_seconds(time) == text
 
 
 def test_OA_27_any_go_duration_is_read(ws: Workspace) -> None:

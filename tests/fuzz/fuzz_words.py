@@ -90,8 +90,8 @@ def duration(data: bytes) -> None:
     except ValueError:
         return
     assert abs(found) <= base_text.LONGEST
-    assert abs(base_text.parse_seconds(base_text.tenths(abs(found))) - abs(found)) < 0.051
-    assert base_text.whole(found) and base_text.plain(found)
+    assert abs(base_text.parse_seconds(base_text.format_tenths(abs(found))) - abs(found)) < 0.051
+    assert base_text.format_seconds(found) and base_text.format_number(found)
 
 
 def since(data: bytes) -> None:
@@ -105,7 +105,7 @@ def reset_time(data: bytes) -> None:
     """When a usage limit ends: a moment that can be waited for and written down, or nothing."""
     moment = limits.reset_in(seen(data))
     if moment is not None:
-        assert clock.moment(clock.rfc3339_local(moment)) is not None
+        assert clock.parse_time(clock.rfc3339_local(moment)) is not None
         clock.rfc3339(moment)
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kit.workspace import SAMPLE, Workspace
-from rooda.base.text import tenths
+from rooda.base.text import format_tenths
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops.procedure import loop
 from rooda.loops.procedure.loop import OodaState
@@ -38,7 +38,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-DURATIONS = st.floats(min_value=0, max_value=10**7).map(tenths) | st.sampled_from(
+DURATIONS = st.floats(min_value=0, max_value=10**7).map(format_tenths) | st.sampled_from(
     ["250ms", "1h2m3.5s", "7µs", "0", "+1s"]
 )
 ZONES = st.sampled_from(["Z", "z", "+05:45", "-11:00", ".25Z", ".123456789+00:00"])

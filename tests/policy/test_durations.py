@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.base.text import parse_seconds, plain, tenths, timing_text, whole
+from rooda.base.text import format_number, format_seconds, format_tenths, parse_seconds, timing_text
 from rooda.loops.procedure.statistics import timing
 
 
@@ -24,13 +24,13 @@ from rooda.loops.procedure.statistics import timing
 )
 def test_forms(value: float, short: str, long: str) -> None:
     """One decimal for iterations, whole seconds for totals."""
-    assert (tenths(value), whole(value)) == (short, long)
+    assert (format_tenths(value), format_seconds(value)) == (short, long)
 
 
 @given(st.floats(min_value=0, max_value=10**6))
 def test_what_is_written_can_be_read(value: float) -> None:
     """seconds(tenths(x)) is x to a tenth."""
-    assert abs(parse_seconds(tenths(value)) - value) <= 0.0501
+    assert abs(parse_seconds(format_tenths(value)) - value) <= 0.0501
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_timing_text() -> None:
 
 def test_plain() -> None:
     """Configured seconds are shown as they were written."""
-    assert [plain(value) for value in (300.0, 0.5, 86400.0, 1e7)] == ["300", "0.5", "86400", "10000000"]
+    assert [format_number(value) for value in (300.0, 0.5, 86400.0, 1e7)] == ["300", "0.5", "86400", "10000000"]

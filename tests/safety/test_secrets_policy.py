@@ -21,7 +21,7 @@ KEY = "sk-ant-0123456789abcdef"
 )
 def test_names_that_hold_keys(name: str) -> None:
     """The value of such a variable is a secret."""
-    assert KEY in secrets.values({name: KEY})
+    assert KEY in secrets.forms({name: KEY})
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_names_that_hold_keys(name: str) -> None:
 )
 def test_names_that_hold_none(name: str) -> None:
     """Settings about keys, and words that only contain the letters, are left alone."""
-    assert secrets.values({name: KEY}) == ()
+    assert secrets.forms({name: KEY}) == ()
 
 
 @pytest.mark.parametrize(
@@ -56,40 +56,40 @@ def test_names_that_hold_none(name: str) -> None:
 )
 def test_values_that_are_long_enough(value: str, expected: tuple[str, ...]) -> None:
     """What is short, or a plain number, would hide ordinary text."""
-    assert {*expected} == {*secrets.values({"API_KEY": value})} & {value.strip()}
+    assert {*expected} == {*secrets.forms({"API_KEY": value})} & {value.strip()}
 
 
 def test_a_password_in_an_address() -> None:
     """It is a secret whatever the variable is called."""
-    assert "s3cr3t-word" in secrets.values({"DATABASE_URL": "postgres://app:s3cr3t-word@db/x?y=a:b@c"})
-    assert secrets.values({"HTTP_PROXY": "http://proxy:8080/", "X": "mailto:a@b"}) == ()
+    assert "s3cr3t-word" in secrets.forms({"DATABASE_URL": "postgres://app:s3cr3t-word@db/x?y=a:b@c"})
+    assert secrets.forms({"HTTP_PROXY": "http://proxy:8080/", "X": "mailto:a@b"}) == ()
 
 
 def test_what_everybody_sees_is_no_secret() -> None:
     """A path of the workspace in a variable with a telling name must not make the log unreadable."""
-    assert secrets.values({"KEYS": "/work/project"}, ordinary=["/work/project/src"]) == ()
+    assert secrets.forms({"KEYS": "/work/project"}, ordinary=["/work/project/src"]) == ()
 
 
 def test_forms() -> None:
     """In JSON, and line by line, it is the same secret."""
     quoted = 'a"b\\c' * 3
-    found = secrets.values({"API_KEY": quoted, "PRIVATE_KEY": "-----BEGIN KEY-----\nMIIabcdefghijklmnop\n-----END"})
+    found = secrets.forms({"API_KEY": quoted, "PRIVATE_KEY": "-----BEGIN KEY-----\nMIIabcdefghijklmnop\n-----END"})
     for text in (quoted, json.dumps({"said": quoted}), "MIIabcdefghijklmnop", "x\\nMIIabcdefghijklmnop\\n"):
-        shown = secrets.hidden(text, found)
+        shown = secrets.hide(text, found)
         assert secrets.HIDDEN in shown and quoted not in shown and "MIIabc" not in shown
 
 
 def test_longest_first() -> None:
     """A secret that contains another leaves nothing of itself."""
-    found = secrets.values({"A_KEY": "abcdefg1", "B_KEY": "abcdefg1-and-more"})
-    assert secrets.hidden("x abcdefg1-and-more y abcdefg1 z", found) == "x *** y *** z"
+    found = secrets.forms({"A_KEY": "abcdefg1", "B_KEY": "abcdefg1-and-more"})
+    assert secrets.hide("x abcdefg1-and-more y abcdefg1 z", found) == "x *** y *** z"
 
 
 def test_facts_of_any_depth() -> None:
     """Texts in objects and lists, keys too; numbers and null stay; without secrets it's the very same object."""
     facts = {"a": [f"key {KEY}", 1, None, {"b": KEY}], KEY: True, "n": 2.5}
-    assert secrets.without(facts, (KEY,)) == {"a": ["key ***", 1, None, {"b": "***"}], "***": True, "n": 2.5}
-    assert secrets.without(facts, ()) is facts
+    assert secrets.hide_in(facts, (KEY,)) == {"a": ["key ***", 1, None, {"b": "***"}], "***": True, "n": 2.5}
+    assert secrets.hide_in(facts, ()) is facts
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_facts_of_any_depth() -> None:
 )
 def test_the_end_of_a_piece_that_may_go_on(text: str, expected: int) -> None:
     """Who shows text piece by piece must keep back what may become a secret with the next one."""
-    assert secrets.held_back(text, (KEY,)) == expected
+    assert secrets.length_to_hold_back(text, (KEY,)) == expected
 
 
 def test_in_pieces_of_any_size_nothing_shows() -> None:
@@ -107,8 +107,8 @@ def test_in_pieces_of_any_size_nothing_shows() -> None:
     for size in range(1, len(text)):
         shown, rest = "", ""
         for start in range(0, len(text), size):
-            rest = secrets.hidden(rest + text[start : start + size], (KEY,))
-            keep = secrets.held_back(rest, (KEY,))
+            rest = secrets.hide(rest + text[start : start + size], (KEY,))
+            keep = secrets.length_to_hold_back(rest, (KEY,))
             shown, rest = shown + rest[: len(rest) - keep], rest[len(rest) - keep :]
         assert shown + rest == f"before *** between {KEY[:9]} after ***", size
 
@@ -127,19 +127,19 @@ def wrapped(text: str, width: int = 76, indent: str = "", end: str = "\n") -> st
 @pytest.mark.parametrize("way", [(76, "", "\n"), (64, "  ", "\n"), (76, "", "\r\n")], ids=["gnu", "indented", "mime"])
 def test_base64_in_lines(before: int, way: tuple[int, str, str]) -> None:
     """Broken anywhere, whole or line after line, also as a text inside JSON, it leaves no line of itself."""
-    values = secrets.values({"A_KEY": LONG})
+    values = secrets.forms({"A_KEY": LONG})
     text = "first\ncode: " + wrapped("x" * before + LONG + "yz", *way) + "last one\n"
     middle = base64.b64encode(("x" * before + LONG).encode()).decode()[-60:-4]
-    for shown in (secrets.hidden(text, values), json.loads(secrets.hidden(json.dumps(text), values))):
+    for shown in (secrets.hide(text, values), json.loads(secrets.hide(json.dumps(text), values))):
         assert shown.startswith("first\ncode: ") and "***" in shown and shown.endswith("last one\n")
         joined = "".join(map(str.strip, shown.splitlines()))
         assert not any(middle[place : place + 16] in joined for place in range(40))
     pieces, rest = "", ""
     for line in text.splitlines(keepends=True):
-        rest = secrets.hidden(rest + line, values)
-        keep = secrets.held_back(rest, values)
+        rest = secrets.hide(rest + line, values)
+        keep = secrets.length_to_hold_back(rest, values)
         pieces, rest = pieces + rest[: len(rest) - keep], rest[len(rest) - keep :]
-    assert pieces + rest == secrets.hidden(text, values)
+    assert pieces + rest == secrets.hide(text, values)
 
 
 @pytest.mark.parametrize("as_ascii", [True, False])
@@ -150,12 +150,12 @@ def test_json_of_every_writer(as_ascii: bool, slash: str, depth: int) -> None:
     text = json.dumps(ODD, ensure_ascii=as_ascii).replace("/", slash)
     for each in (text, text.replace("\\u00e4", "\\u00E4")):
         nested = json.dumps({"said": each}) if depth == 2 else each
-        shown = secrets.hidden(nested, secrets.values({"A_KEY": ODD}))
+        shown = secrets.hide(nested, secrets.forms({"A_KEY": ODD}))
         assert "***" in shown and "heim" not in shown
 
 
 def test_lines_that_are_no_code_are_shown_at_once() -> None:
     """What an agent says is not held back because its last character begins a key's code."""
-    values = secrets.values({"A_KEY": LONG})
+    values = secrets.forms({"A_KEY": LONG})
     first = base64.b64encode(LONG.encode()).decode()[0]
-    assert secrets.held_back(f"Words that end in {first}\n", values) == 0
+    assert secrets.length_to_hold_back(f"Words that end in {first}\n", values) == 0

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rooda.base.text import tenths
+from rooda.base.text import format_tenths
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.store import Place, ProcedureStore
@@ -24,7 +24,7 @@ states = st.builds(
     last_iteration_at=st.none() | st.just("2026-02-06T10:05:32Z"),
     status=st.sampled_from(["running", "aborted", "interrupted"]),
     procedure_name=st.just("build"),
-    elapsed_per_iteration=st.lists(st.floats(min_value=0, max_value=10**5).map(tenths), max_size=6).map(tuple),
+    elapsed_per_iteration=st.lists(st.floats(min_value=0, max_value=10**5).map(format_tenths), max_size=6).map(tuple),
 )
 
 

@@ -41,8 +41,8 @@ def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "away")
     shutil.rmtree(tmp_path / "other")
     (tmp_path / "other").write_text("no folder")
-    files.settle()
-    assert not files.unsettled
+    files.sync_replaced()
+    assert not files.unsynced
 
 
 def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
     files.replace(f"{tmp_path}/here", b"2")
     with pytest.raises(FileNotFoundError):
         files.replace(f"{tmp_path}/away/state", b"3")
-    files.settle()
+    files.sync_replaced()
 
 
 def _gone(folder: Path) -> int:

@@ -46,7 +46,7 @@ def text(path: str) -> str | None:
 
 def put(path: str, content: str) -> None:
     """Whole or not at all, also after a power cut."""
-    files.folder(os.path.dirname(path))
+    files.make_folder(os.path.dirname(path))
     files.replace(path, files.to_bytes(content))
 
 

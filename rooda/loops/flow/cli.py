@@ -86,7 +86,7 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
     if position(here.repo).branch.startswith(PREFIX):
         launch.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
-    shown = secrets.hidden(task, secrets.values({**os.environ, **here.agent.env}, (here.repo.workspace,)))
+    shown = secrets.hide(task, secrets.forms({**os.environ, **here.agent.env}, (here.repo.workspace,)))
     names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
     state = flow_runs.begin(here.repo, here.topology.root, shown, names, here.topology.sha256)
     return go(here, state, [], held, task)

@@ -34,7 +34,7 @@ class Guard:
         self._base = ""  # that of the last boundary
         self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
         self._hooks = repository.has_hooks(repo)
-        files.folder(os.path.dirname(self._index))
+        files.make_folder(os.path.dirname(self._index))
         files.remove(self._index)
         files.remove(f"{self._index}.lock")
 

@@ -94,12 +94,12 @@ class Refs:
 def _marks(repo: Repo, own: str) -> Iterator[object]:
     """Change whenever a ref has changed, in each way that git has of keeping them."""
     for name in ("packed-refs", "reftable/tables.list"):
-        yield files.mark(os.path.join(repo.common, name))
+        yield files.fingerprint(os.path.join(repo.common, name))
     for space in SPACES:
         for folder, inner, names in os.walk(os.path.join(repo.common, space)):
             inner.sort()
             paths = [os.path.join(folder, name) for name in sorted(names) if not name.endswith(".lock")]
-            yield from ((path, files.mark(path)) for path in paths if path != os.path.join(repo.common, own))
+            yield from ((path, files.fingerprint(path)) for path in paths if path != os.path.join(repo.common, own))
 
 
 def _others(repo: Repo) -> Iterator[str]:
@@ -187,7 +187,7 @@ def put_index_back(repo: Repo, before: KeptFiles) -> None:
     if os.path.isdir(_index(repo)):
         files.remove_tree(_index(repo))
     files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
-    files.date(_index(repo), before.staged)
+    files.copy_times(_index(repo), before.staged)
 
 
 def _head(repo: Repo) -> str:

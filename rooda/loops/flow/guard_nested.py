@@ -92,7 +92,7 @@ def _state(repo: Repo) -> State:
 
 def _index(repo: Repo) -> str:
     path = os.path.join(repo.folder, "rooda", "index")
-    files.folder(os.path.dirname(path))
+    files.make_folder(os.path.dirname(path))
     return path
 
 

@@ -7,7 +7,7 @@ import click
 
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import OK
 from rooda.git.repository import Repo
 from rooda.loops.flow import artifacts as flow_artifacts
@@ -51,7 +51,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> int:
 
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False, default=str))
     else:
-        click.echo("\n".join(map(visible, lines(facts))))
+        click.echo("\n".join(map(escape_line, lines(facts))))
     return OK
 
 
@@ -269,7 +269,7 @@ def log(ctx: click.Context, name: str | None, as_json: bool) -> int:
     click.echo(f"{run.id} on {run.branch}: {run.status}")
     for each in logged:
         if each.boundary:
-            click.echo(visible(_row(each)))
+            click.echo(escape_line(_row(each)))
     return OK
 
 

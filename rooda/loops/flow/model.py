@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.run.event_records import Emit
 
 NOT_ENTERED = -1
@@ -108,7 +108,7 @@ class Breach(NamedTuple):
 
 def listed(names: Iterable[str]) -> str:
     """The first five of them, fit for a screen."""
-    each = [*map(visible, names)]
+    each = [*map(escape_line, names)]
     return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
 
 

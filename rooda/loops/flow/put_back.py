@@ -89,7 +89,7 @@ def put(path: str, old: Entry | None) -> None:
     while not os.path.isdir(above):
         files.remove(above)
         above = os.path.dirname(above)
-    files.folder(path if old.folder else os.path.dirname(path))
+    files.make_folder(path if old.folder else os.path.dirname(path))
     if old.target:
         files.link(path, old.target)
     elif not old.folder:

@@ -97,7 +97,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
         hint = "Delete some, or word the task otherwise."
         raise Undecided(f"All branches from {names[0]} to {names[-1]} are taken.", hint)
     here = position(repo)
-    files.folder(os.path.dirname(_note(repo)))
+    files.make_folder(os.path.dirname(_note(repo)))
     files.replace(_note(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
     repo.must("checkout", "-q", "--no-track", "-b", free)
     return free
@@ -123,7 +123,7 @@ def back_from(repo: Repo, runs: Collection[str]) -> None:
 
     `runs` are the branches that runs have. One that somebody has committed on, or made without us, is no leftover.
     """
-    noted = files.to_text(files.ours_if_there(_note(repo)) or b"").split("\n")
+    noted = files.to_text(files.read_ours_if_exists(_note(repo)) or b"").split("\n")
     settled(repo)
     here = position(repo)
     if noted[:2] == [here.branch, here.commit] and here.branch not in runs:
@@ -197,7 +197,7 @@ def put_aside(repo: Repo, run: str, branch: str) -> None:
     tip = tip_of(repo, branch)
     aside = Aside(run, tip, os.path.join(_top(repo), f"{run}-{tip}"))
     files.remove_tree(aside.files)
-    files.folder(os.path.dirname(aside.files))
+    files.make_folder(os.path.dirname(aside.files))
     files.rename(os.path.join(repo.workspace, run_folder(run)), aside.files)
     repo.ask("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
 
@@ -206,7 +206,7 @@ def bring_back(repo: Repo, aside: Aside) -> None:
     """On the run's branch. Cut off anywhere, it is done again."""
     place = os.path.join(repo.workspace, run_folder(aside.run))
     files.remove_tree(place)
-    files.folder(os.path.dirname(place))
+    files.make_folder(os.path.dirname(place))
     files.rename(aside.files, place)
     files.remove_tree(aside.root)
 

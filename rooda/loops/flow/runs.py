@@ -77,7 +77,7 @@ def known(repo: Repo) -> list[Known]:
 
 
 def _folders(repo: Repo) -> list[str]:
-    return files.entries(os.path.join(repo.workspace, RUNS))
+    return files.list_folder(os.path.join(repo.workspace, RUNS))
 
 
 def _ids(names: Sequence[str]) -> list[str]:
@@ -139,7 +139,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed
-    files.folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
+    files.make_folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
     branch = repository.new_branch(repo, slugs, branches)
     here = base.branch or base.commit
     state: dict[str, Any] = {
@@ -154,7 +154,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     }
     try:
         for node in chain(root):
-            files.folder(os.path.join(repo.workspace, artifacts(run, node.path)))
+            files.make_folder(os.path.join(repo.workspace, artifacts(run, node.path)))
         flow_artifacts.write_state(Files(repo.workspace, run), state)
     except OSError:
         files.remove(Files(repo.workspace, run).state)  # there in spite of it, when only the sync of its folder failed
@@ -234,5 +234,5 @@ def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any
 
 
 def _today() -> str:
-    day = clock.local(clock.now())
+    day = clock.local_time(clock.now())
     return f"{day.tm_year:04d}{day.tm_mon:02d}{day.tm_mday:02d}"

@@ -233,10 +233,10 @@ def write(project: str, plan: Plan) -> list[str]:
     """The files that were not there; flow.yaml last, so that a setup that was cut short is simply repeated."""
     made = []
     try:
-        files.folder(os.path.join(project, RUNS))
+        files.make_folder(os.path.join(project, RUNS))
         for name, text in files_of(plan):
             path = os.path.join(project, name)
-            files.folder(os.path.dirname(path))
+            files.make_folder(os.path.dirname(path))
             try:
                 files.create(path, files.to_bytes(text))
             except FileExistsError:

@@ -9,7 +9,7 @@ import click
 from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import (
     FAILED,
     OK,
@@ -178,7 +178,7 @@ def require_clean(here: Ready, allowed: bool) -> None:
         for word, path in flow_repository.dirty(here.repo)
         if path not in own and not path.startswith(inner)
     ]
-    rows = [f"  {word} {visible(path)}" for word, path in found[:20]]
+    rows = [f"  {word} {escape_line(path)}" for word, path in found[:20]]
     rows += [f"  and {len(found) - 20} more"] if len(found) > 20 else []
     if not found:
         return

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import cut, padded, whole
+from rooda.base.text import format_seconds, padded, truncate
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, error, warning
 from rooda.views.live import Live, size
@@ -161,7 +161,7 @@ def _ended(record: Json) -> list[Line]:
 
 
 def _end(record: Json) -> Line:
-    total = whole(record["elapsed"])
+    total = format_seconds(record["elapsed"])
     rounds, most = record["executed"], record["max_iterations"]
     count = f"{rounds} {'iteration' if rounds == 1 else 'iterations'}"
     if record["status"] == COMPLETE:
@@ -216,7 +216,7 @@ class FlowLive(Live):
         if not self._where:
             return
         room = size(self._stream)[0] - 1
-        rows = [cut(self._row(path, facts), room) for path, facts in self._nodes.items()]
+        rows = [truncate(self._row(path, facts), room) for path, facts in self._nodes.items()]
         self._write("\n".join(rows))
         self._rows, self._shown = len(rows), True
 
@@ -235,7 +235,7 @@ class FlowLive(Live):
             parts.append(", ".join(f"{each}: {status}" for each, status in facts["sensors"].items()))
             parts.append("" if facts["status"] == "running" else str(facts["status"]))
         if path == self._at and self._busy:
-            parts.append(f"{self._busy} {whole(clock.monotonic() - self._since)}")
+            parts.append(f"{self._busy} {format_seconds(clock.monotonic() - self._since)}")
         return "  ".join(part for part in parts if part)
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.json import loads, objects
+from rooda.base.json import find_objects, loads
 
 # Possessive, and no end looked for from each beginning: an agent may print anything.
 _BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)
@@ -170,7 +170,7 @@ def found(text: str) -> dict[str, Any] | None:
     for block in reversed(_FENCE.findall(text)):
         if (inside := _object(block)) is not None:
             return inside
-    return next(reversed([*objects(text, _DECODER)]), None)
+    return next(reversed([*find_objects(text, _DECODER)]), None)
 
 
 # What an adversarial pre-check found: each misreading of the specification, as a constraint for the prompts.

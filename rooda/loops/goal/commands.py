@@ -10,7 +10,7 @@ import click
 
 from rooda.base import files
 from rooda.base.json import Json, loads
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
 from rooda.loops.goal import answers, checkpoints, kind, run, scoring, wording
@@ -89,7 +89,7 @@ def _cancel(place: Place, state: GoalState, keep: bool) -> None:
     store.carry((), state)
     ended_by = closing(state, Ending(CANCELLED, OK))
     report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(ended_by.facts)]
-    click.echo("\n".join(map(visible, report)))
+    click.echo("\n".join(map(escape_line, report)))
     summarized(place, state)
     if not keep and state.keep != "keep":
         goal_files.forget(place)
@@ -155,7 +155,7 @@ def rollback(where: Where, typed: Json) -> int:
     of = f"from before iteration {typed['k']}" if typed["k"].isdecimal() else f"of checkpoint {typed['k']}"
     click.echo(f"Restored the work tree {of}: {len(done.changes)} files.")
     for row in done.changes:
-        click.echo(f"  {visible(row.path)}")
+        click.echo(f"  {escape_line(row.path)}")
     for line in left_alone(done):
         click.echo(line)
     click.echo(f"The present was kept as checkpoint {kept}. Branch and index are untouched.")
@@ -247,7 +247,7 @@ def _asked(where: Where, typed: Json, spec: str) -> Plan:
 
 def _written(place: Place, plan: Plan, scores: Scores) -> None:
     goal_files.ready(place)
-    files.folder(os.path.dirname(place.shape))
+    files.make_folder(os.path.dirname(place.shape))
     files.replace(place.shape, files.to_bytes(goal_shape.shape_text(plan, scores.total)))
 
 
@@ -261,7 +261,7 @@ def status(where: Where, typed: Json) -> int:
 
         click.echo(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
     elif found:
-        click.echo("\n".join(map(visible, kind.lines(found[0]))))
+        click.echo("\n".join(map(escape_line, kind.lines(found[0]))))
     else:
         click.echo("There is no goal here. Start one with: rooda goal run SPEC")
     return OK

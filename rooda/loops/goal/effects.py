@@ -134,7 +134,7 @@ class Effects:
         folder = os.path.join(self._ways.folder, "evidence") if inside else self._ways.folder
         path = os.path.join(folder, evidence_name(number, rest, sys.getfilesystemencoding()) if inside else name)
         try:
-            files.folder(folder)
+            files.make_folder(folder)
             files.write(path, files.to_bytes(self._session.clean(text)))
         except OSError as problem:
             self.emit(Problem(text=f"{path} can't be written: {problem.strerror or problem}"))

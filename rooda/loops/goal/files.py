@@ -74,13 +74,13 @@ class Place(NamedTuple):
 
 def ready(place: Place) -> None:
     """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
-    files.folder(place.folder)
+    files.make_folder(place.folder)
     for path in (place.state, place.run, place.journal):
         if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
             files.rename(path, f"{path}.agent", settled=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
-        files.swap(path, IGNORED)
+        files.replace_unsynced(path, IGNORED)
 
 
 def forget(place: Place) -> None:
@@ -92,7 +92,7 @@ def forget(place: Place) -> None:
 
 def tidy(place: Place) -> None:
     """What a replacing that was killed has left goes."""
-    for name in files.entries(place.folder):
+    for name in files.list_folder(place.folder):
         if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 
@@ -100,14 +100,14 @@ def tidy(place: Place) -> None:
 def reports(place: Place) -> dict[str, tuple[int, ...]]:
     """What an earlier goal tells of itself besides its state, and of each file what changes when it is written."""
     names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
-    names += [os.path.join("evidence", name) for name in files.entries(place.file("evidence"))]
-    return {path: mark for path in map(place.file, names) if (mark := files.mark(path))}
+    names += [os.path.join("evidence", name) for name in files.list_folder(place.file("evidence"))]
+    return {path: mark for path in map(place.file, names) if (mark := files.fingerprint(path))}
 
 
 def clear(before: dict[str, tuple[int, ...]]) -> None:
     """A new goal has taken the place of an old one: of its reports goes what the new one has not written itself."""
     for path, mark in before.items():
-        if files.mark(path) == mark:
+        if files.fingerprint(path) == mark:
             files.remove(path)
 
 

@@ -5,7 +5,7 @@ import sys
 
 from rooda.base import files as base_files
 from rooda.base.json import Json, loads
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch
 from rooda.loops.goal import files, scoring
@@ -109,7 +109,7 @@ def _goes_on(place: Place, typed: Json, made: Ready) -> bool:
 def print_status(state: GoalState) -> None:
     import click
 
-    click.echo("\n".join(map(visible, lines(facts(state, False, None)))))
+    click.echo("\n".join(map(escape_line, lines(facts(state, False, None)))))
 
 
 # From what was typed to what is wished for.

@@ -223,6 +223,6 @@ def summarized(place: Place, state: GoalState) -> None:
     ended_by = closing(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
     try:
         goal_files.ready(place)
-        files.swap(place.summary, summary(state, box(ended_by.facts)).encode("utf-8", "replace"))
+        files.replace_unsynced(place.summary, summary(state, box(ended_by.facts)).encode("utf-8", "replace"))
     except OSError:
         pass

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rooda.base.json import Json
-from rooda.base.text import columns, visible
+from rooda.base.text import columns, escape_line
 from rooda.loops.goal import criteria as goal_criteria
 from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 
@@ -87,7 +87,7 @@ def table(criteria: Sequence[Json]) -> list[str]:
 def summary(state: GoalState, box: Sequence[str]) -> str:
     """`summary.md`."""
     found = facts(state, False, None)
-    reason = f": {visible(state.reason)}" if state.reason else ""
+    reason = f": {escape_line(state.reason)}" if state.reason else ""
     remaining = list(state.steps[state.done :])
     claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     criteria = [

@@ -9,7 +9,7 @@ import click
 
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
 from rooda.loops.goal import criteria
 from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
@@ -80,7 +80,7 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
         return criterion._replace(verification=REVIEW), Mark(False, REVIEW)
     name = evidence_name(state.iteration, criterion.name, sys.getfilesystemencoding())
     path = os.path.join(".loop", "evidence", name)
-    files.folder(os.path.join(workspace, os.path.dirname(path)))
+    files.make_folder(os.path.join(workspace, os.path.dirname(path)))
     files.write(os.path.join(workspace, path), files.to_bytes(f"observed: {typed['observed']}\n"))
     seen = Mark(True, OBSERVATION, path, state.iteration, state.iteration + 1)
     return criterion._replace(verification=OBSERVATION), seen
@@ -103,7 +103,9 @@ def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> i
                 row["met"] = met and criteria.holds(criterion.expect, output, finds)
                 row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
-    click.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(map(visible, table(wanted))))
+    click.echo(
+        json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else "\n".join(map(escape_line, table(wanted)))
+    )
     return OK
 
 

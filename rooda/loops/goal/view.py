@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
-from rooda.base.text import padded, visible, width
+from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, warning
 from rooda.views.screen import Look, Screen
@@ -185,7 +185,9 @@ def box(record: Json) -> list[str]:
         f"Checklist: {met}/{len(record['criteria'])} criteria verified",
         f"Subjective: {_confidence(record['confidence'])} · Type {record['type']} · {_points(record['points'])}",
     ]
-    risk = "; ".join(filter(None, (record["risk"], *(f"changed: {visible(path)}" for path in record["tests_changed"]))))
+    risk = "; ".join(
+        filter(None, (record["risk"], *(f"changed: {escape_line(path)}" for path in record["tests_changed"])))
+    )
     return [
         f"╭{title}{'─' * (INSIDE - width(title))}╮",
         *(line for row in rows for line in framed(row)),

@@ -33,7 +33,7 @@ def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
     so lately that the clock of the file system might not show the next touch."""
     paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
     paths += [item.path for item in procedure.context if item.path]
-    found = [files.mark(path) for path in paths]
+    found = [files.fingerprint(path) for path in paths]
     latest = max((mark[-1] for mark in found if mark), default=0)
     return tuple(found) if all(found) and latest < (clock.now() - TICK) * 1e9 else ()
 

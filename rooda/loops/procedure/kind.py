@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
-from rooda.base.text import parse_seconds, timing_text, whole
+from rooda.base.text import format_seconds, parse_seconds, timing_text
 from rooda.errors import StateDamaged
 from rooda.loops.procedure import loop, rules, store
 from rooda.loops.procedure.statistics import timing
@@ -65,7 +65,7 @@ def lines(facts: Json) -> list[str]:
     if "iteration" not in facts:
         return [f"{name}: running (pid {facts['pid']})"]
     bound = f"/{facts['max_iterations']}" if facts["max_iterations"] else ""
-    spent = whole(sum(map(parse_seconds, facts["elapsed_per_iteration"])))
+    spent = format_seconds(sum(map(parse_seconds, facts["elapsed_per_iteration"])))
     rows = [f"{name}: {_word(facts)}, {facts['iteration']}{bound} iterations completed in {spent}"]
     rows.append(f"  failures in a row: {facts['consecutive_failures']}/{facts['failure_threshold']}")
     rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rooda.agents.backoff import backoff
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base.text import parse_seconds, tenths
+from rooda.base.text import format_tenths, parse_seconds
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
 from rooda.loops.kernel import Run
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
@@ -130,7 +130,7 @@ def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
     closed = state._replace(
         iteration=state.iteration + 1,
         last_iteration_at=now,
-        elapsed_per_iteration=(*state.elapsed_per_iteration, tenths(reply.seconds)),
+        elapsed_per_iteration=(*state.elapsed_per_iteration, format_tenths(reply.seconds)),
     )
     if interrupted(reply, gates):
         return closed._replace(status=INTERRUPTED)

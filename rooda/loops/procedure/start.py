@@ -4,7 +4,7 @@ import os
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import whole
+from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
 from rooda.loops.kernel import Run
@@ -169,7 +169,7 @@ def _marked_running(place: Place) -> tuple[str, str]:
 def _ask(state: OodaState) -> str:
     """resume or fresh, as the person says; Undecided if nobody does."""
     name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
-    took = whole(loop.total_seconds(state))
+    took = format_seconds(loop.total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
     if questions.at_terminal():
         question = f"{found}\nResume? [Y/n] "

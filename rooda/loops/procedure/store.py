@@ -109,7 +109,7 @@ class ProcedureStore:
 def make_room(place: Place) -> None:
     """The folder of the state files."""
     make_home(os.path.join(place.workspace, ".rooda"))
-    files.folder(place.folder)
+    files.make_folder(place.folder)
 
 
 def tidy(place: Place) -> None:
@@ -180,5 +180,5 @@ def locks(workspace: str) -> list[str]:
 
 
 def _stems(workspace: str, ending: str) -> list[str]:
-    entries = files.entries(Place(workspace, "").folder)
+    entries = files.list_folder(Place(workspace, "").folder)
     return sorted(entry.removesuffix(ending) for entry in entries if entry.endswith(ending))

@@ -125,7 +125,7 @@ def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
 def first(place: Place, proposal: Proposal) -> State:
     """The state before the first phase."""
     now = clock.now()
-    stamp = clock.compact(now)
+    stamp = clock.file_stamp(now)
     return State(
         run_id=f"{place.alias}-{stamp[:8]}-{stamp[9:15]}",
         task_alias=place.alias,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from rooda.base.json import Json, loads, objects
+from rooda.base.json import Json, find_objects, loads
 
 STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
@@ -64,7 +64,7 @@ def one_object(answer: str, extraction: str = STRICT) -> Json:
 
 
 def _found_in(text: str) -> Json:
-    found = list(objects(text, _DECODER))
+    found = list(find_objects(text, _DECODER))
     if len(found) != 1:
         raise Breach(f"the answer has {len(found)} JSON objects in it, not one")
     return _whole(found[0])

@@ -12,7 +12,7 @@ from rooda.agents.records import Call
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json, loads
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import halves, no_twins
@@ -239,7 +239,7 @@ def show(proposal: Proposal, aside: bool) -> None:
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
-    click.echo("\n".join(map(visible, rows)), err=aside)
+    click.echo("\n".join(map(escape_line, rows)), err=aside)
 
 
 def edited(proposal: Proposal) -> Proposal:

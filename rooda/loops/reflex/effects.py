@@ -12,7 +12,7 @@ from rooda.agents.outcome import in_words
 from rooda.agents.records import Call, Reply
 from rooda.base import files
 from rooda.base.dirs import shipped
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import Interrupted
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history
@@ -68,7 +68,7 @@ class Commands:
         return self._way == ASK and not set(commands) <= self._allowed
 
     def _asked(self, commands: Sequence[str]) -> bool:
-        rows = "\n".join(f"  $ {visible(line)}" for command in commands for line in command.split("\n"))
+        rows = "\n".join(f"  $ {escape_line(line)}" for command in commands for line in command.split("\n"))
         click.echo(f"The agent wrote these commands as checks; they run as you:\n{rows}", err=True)
         answer = questions.typed_answer("Run them? [y/N] ", self._signals)
         return answer is not None and answer.strip().lower() in ("y", "yes")
@@ -87,11 +87,11 @@ class Guarded:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.bytes = files.ours_if_there(path)
+        self.bytes = files.read_ours_if_exists(path)
 
     def intact(self) -> bool:
         try:
-            return files.ours_if_there(self.path) == self.bytes and not os.path.isdir(self.path)
+            return files.read_ours_if_exists(self.path) == self.bytes and not os.path.isdir(self.path)
         except OSError:
             return False
 
@@ -99,11 +99,11 @@ class Guarded:
         """Put it back; True if that was necessary."""
         if self.intact():
             return False
-        files.make_way(self.path)
+        files.move_folder_aside(self.path)
         if self.bytes is None:
             files.remove(self.path)
         else:
-            files.folder(os.path.dirname(self.path))
+            files.make_folder(os.path.dirname(self.path))
             files.replace(self.path, self.bytes)
         return True
 

@@ -72,7 +72,7 @@ def aliases(workspace: str) -> list[str]:
 
 def places(workspace: str) -> list[Place]:
     """Every folder that can be a loop's."""
-    entries = files.entries(os.path.join(workspace, HOME))
+    entries = files.list_folder(os.path.join(workspace, HOME))
     places = [Place(workspace, entry) for entry in sorted(entries) if is_alias(entry)]
     return [place for place in places if os.path.isdir(place.folder)]
 
@@ -159,7 +159,7 @@ def read_artifact(place: Place) -> bytes | None:
 
 def the_artifact(place: Place) -> bytes | None:
     """To work with; None where there is none, which is not the same as a disk that fails."""
-    return files.ours_if_there(place.artifact)
+    return files.read_ours_if_exists(place.artifact)
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
@@ -191,7 +191,7 @@ class Alone:
 
 
 def write_json(path: str, value: Json) -> None:
-    files.make_way(path)
+    files.move_folder_aside(path)
     files.replace(path, _json(value))
 
 
@@ -207,7 +207,7 @@ def point_at(place: Place, state: State) -> None:
         return
     run, alias = state.run_id, state.task_alias
     facts = {"active_run_id": run, "task_alias": alias, "status": state.status, "updated_at": state.updated_at}
-    files.swap(pointer(place.workspace), _json(facts))  # what it says can be found without it
+    files.replace_unsynced(pointer(place.workspace), _json(facts))  # what it says can be found without it
 
 
 def line_of(event: Json) -> str:

@@ -8,7 +8,7 @@ import click
 
 from rooda.base import files as base_files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.loops.reflex import files
 from rooda.loops.reflex import files as reflex_files
@@ -36,7 +36,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     if found.no_history:
         raise without_history(place, found)
     for event in found.history:
-        click.echo(json.dumps(event, ensure_ascii=False) if as_json else visible(line(event)))
+        click.echo(json.dumps(event, ensure_ascii=False) if as_json else escape_line(line(event)))
     return OK
 
 
@@ -131,10 +131,10 @@ def text_of(place: Place, digest: str) -> str | None:
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
     runs = os.path.join(place.workspace, RUNS)
-    for run in sorted(base_files.entries(runs), reverse=True):
+    for run in sorted(base_files.list_folder(runs), reverse=True):
         if f"-{place.alias}-" not in run:
             continue
-        for name in sorted(base_files.entries(os.path.join(runs, run))):
+        for name in sorted(base_files.list_folder(os.path.join(runs, run))):
             if name.startswith("artifact-") and digest[:16] in name:
                 data = _read(os.path.join(runs, run, name))
                 if data is not None and base_files.sha256(data) == digest:

@@ -7,7 +7,7 @@ import click
 
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.errors import OK, Cause
 from rooda.loops.options import items, place_of_tab
 from rooda.loops.reflex import files as reflex_files
@@ -49,7 +49,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
     elif not found or place is None:
         click.echo("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
-        click.echo("\n".join(map(visible, lines(found))))
+        click.echo("\n".join(map(escape_line, lines(found))))
         data = reflex_files.read_artifact(place) if artifact else None
         if data is not None:
             click.echo(files.to_text(data), nl=False)
@@ -126,7 +126,7 @@ def list_(ctx: click.Context, as_json: bool) -> int:
         click.echo("No loops here. Start one with: rooda reflex new TASK")
     width = max((len(row["task_alias"]) for row in rows), default=0)
     for row in () if as_json else rows:
-        click.echo(visible(_line(row, width)))
+        click.echo(escape_line(_line(row, width)))
     return OK
 
 

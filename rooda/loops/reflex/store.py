@@ -73,7 +73,7 @@ class ReflexStore:
     def _begin(self) -> None:
         """A new loop's folder, unless another loop was begun a moment ago."""
         require_none_running(self._place.workspace)
-        files.folder(self._place.folder)
+        files.make_folder(self._place.folder)
 
     def _transition(self, state: State, by_person: bool) -> None:
         place, before = self._place, self._state
@@ -87,7 +87,7 @@ class ReflexStore:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
-            files.make_way(place.artifact)
+            files.move_folder_aside(place.artifact)
             files.rename(waiting, place.artifact, settled=False)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
@@ -148,7 +148,7 @@ def tidy(place: Place, state: State | None) -> None:
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
         if name == mark:
-            files.make_way(place.artifact)
+            files.move_folder_aside(place.artifact)
             files.rename(path, place.artifact)
         else:
             files.remove(path)
@@ -181,16 +181,16 @@ def removed(place: Place) -> list[str]:
             return []
         tidy(place, None)
         for path in (place.artifact, place.run, place.history):
-            files.make_way(path)
+            files.move_folder_aside(path)
             files.remove(path)
         left = sorted(os.listdir(place.folder))
         if not left:
-            files.prune(place.folder)
+            files.remove_empty_parents(place.folder)
     return left
 
 
 def _leftovers(folder: str, starts: tuple[str, ...]) -> list[str]:
-    return [entry for entry in files.entries(folder) if entry.startswith(starts) and entry.endswith(".tmp")]
+    return [entry for entry in files.list_folder(folder) if entry.startswith(starts) and entry.endswith(".tmp")]
 
 
 def _repair(place: Place, found: reflex_files.Found) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import visible
+from rooda.base.text import escape_line
 from rooda.views.lines import Line, warning
 from rooda.views.live import Live
 from rooda.views.screen import Look, Screen
@@ -32,12 +32,12 @@ def block(record: Json) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    flat = visible(" ".join(text.split()))
+    flat = escape_line(" ".join(text.split()))
     return flat if len(flat) <= LONGEST else flat[: LONGEST - 1] + "…"
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(visible(" ".join(name.split())) for name in names) or "none"
+    return ", ".join(escape_line(" ".join(name.split())) for name in names) or "none"
 
 
 def summary(record: Json) -> list[str]:
