@@ -1,31 +1,34 @@
-"""A loop is straight code over `step`, `carry` and `child`; the store behind it is the public format."""
+"""A loop is straight code over `carry`, `step` and `child`; its store is the public format of its files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-# What the kernel asks of a public format. One module in `stores/` answers for each.
-Scope = tuple[str, ...]  # () is the loop itself; ("child", …) what runs inside it
+Scope = tuple[str, ...]  # () is the loop itself; ("child", …) a loop inside it
 
 
 class Saved(NamedTuple):
-    """What the public files say: the carried state, and the steps of the open turn that are done."""
+    """What a loop's files say: its state, and the finished steps of the open turn."""
 
-    state: Any = None  # None: nothing carried yet
+    state: Any = None  # None: nothing saved yet
     done: Mapping[str, Any] = {}
 
 
 class Store(Protocol):
-    """Law: `load` after `carry(s)` gives `s` back; after `end(n, v)` it has `v` under `n` if the format keeps steps."""
+    """Where a loop saves its state. `load` after `carry(state)` returns that state."""
 
     def load(self, scope: Scope) -> Saved: ...
+
+    def carry(self, scope: Scope, state: Any) -> Any:
+        """Close the turn with this state; return what a later load would."""
+
+
+class StepStore(Store, Protocol):
+    """A store that also records steps. If its format keeps values, `load` after `end(name, value)` has the value."""
 
     def begin(self, scope: Scope, name: str) -> None: ...
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
-        """Record a finished step; gives back what a later load would."""
-
-    def carry(self, scope: Scope, state: Any) -> Any:
-        """Close the turn with this state; gives back what a later load would."""
+        """Record a finished step; return what a later load would."""
 
 
 State = TypeVar("State")
@@ -33,26 +36,40 @@ Value = TypeVar("Value")
 
 
 class StepReused(Exception):
-    """A defect in a loop function: a step name was used twice in one turn."""
+    """A defect in a loop function: it used a step's name twice in one turn."""
 
 
-class Run:
-    """One loop on one store. Replays the finished steps of an open turn, does the rest."""
+class Turns:
+    """A loop that saves its state at the end of each turn. An interrupted turn is repeated."""
 
     def __init__(self, store: Store, scope: Scope = ()) -> None:
-        self._store = store
+        self._states = store
         self._scope = scope
-        saved = store.load(scope)
-        self._state: Any = saved.state
-        self._done: dict[str, Any] = dict(saved.done)
-        self._used: set[str] = set()
+        self._saved = store.load(scope)
+        self._state: Any = self._saved.state
 
     def carried(self, fresh: State) -> State:
-        """The state the last turn left, or `fresh`."""
+        """The state that the last turn saved, or `fresh`."""
         return fresh if self._state is None else self._state
 
+    def carry(self, state: State) -> State:
+        """End the turn. The loop continues with what a later load would return."""
+        carried: State = self._states.carry(self._scope, state)
+        self._state = carried
+        return carried
+
+
+class Run(Turns):
+    """A loop that also records the steps of a turn: finished steps of an open turn are replayed, not repeated."""
+
+    def __init__(self, store: StepStore, scope: Scope = ()) -> None:
+        super().__init__(store, scope)
+        self._store = store
+        self._done: dict[str, Any] = dict(self._saved.done)
+        self._used: set[str] = set()
+
     def step(self, name: str, work: Callable[[], Value]) -> Value:
-        """`work`'s value, or the recorded one if this turn has it already. An exception means: not done."""
+        """Return `work`'s value, or the recorded one if this turn has it. A step whose work raises isn't done."""
         if name in self._used:
             raise StepReused(f"step {name!r} of {self._scope} is used twice in one turn")
         self._used.add(name)
@@ -63,9 +80,7 @@ class Run:
         return value
 
     def carry(self, state: State) -> State:
-        """End the turn: what a later load would give is what the loop goes on with."""
-        carried: State = self._store.carry(self._scope, state)
-        self._state = carried
+        carried = super().carry(state)
         self._done, self._used = {}, set()
         return carried
 

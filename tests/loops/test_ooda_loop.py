@@ -7,11 +7,12 @@ import pytest
 
 from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
-from rooda.loops.kernel import Run, Saved, Scope
+from rooda.loops.kernel import Saved, Scope, Turns
 from rooda.loops.procedure import loop
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.world import World
+from rooda.run.event_records import Event
 from rooda.run.records import Ending, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 
@@ -22,8 +23,8 @@ RED = Gates((GateResult("tests", 0.1, "exit 1"),))
 GREEN = Gates((GateResult("tests", 0.1, ""),))
 
 
-class Script:
-    """A world that answers from lists and writes down everything that is asked of it."""
+class Script(World):
+    """Effects and store that answer from lists and record every call."""
 
     def __init__(self, replies: Sequence[Reply], gates: Sequence[Gates] = ()) -> None:
         self.replies, self.answers = list(replies), list(gates)
@@ -39,18 +40,23 @@ class Script:
         if what == self.signal_after:
             self.signal = 2
 
-    def world(self) -> World:
-        return World(
-            now=lambda: "2026-02-06T10:00:00Z",
-            elapsed=lambda: 7.0,
-            signalled=lambda: self.signal,
-            enough=lambda: SPENT if len(self.replies) == self.poor else None,
-            emit=lambda event: self.told.append((event.NAME, event.facts)),
-            compose=self.compose,
-            ask=self.ask,
-            check=self.check,
-            rest=lambda seconds: self.note(f"rest {seconds:g}"),
-        )
+    def now(self) -> str:
+        return "2026-02-06T10:00:00Z"
+
+    def elapsed(self) -> float:
+        return 7.0
+
+    def signalled(self) -> int:
+        return self.signal
+
+    def enough(self) -> Cause | None:
+        return SPENT if len(self.replies) == self.poor else None
+
+    def emit(self, event: Event) -> None:
+        self.told.append((event.NAME, event.facts))
+
+    def rest(self, seconds: float) -> None:
+        self.note(f"rest {seconds:g}")
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         self.note(f"compose {iteration}")
@@ -68,13 +74,6 @@ class Script:
     def load(self, scope: Scope) -> Saved:
         return Saved()
 
-    def begin(self, scope: Scope, name: str) -> None:
-        self.note(f"begin {name}")
-
-    def end(self, scope: Scope, name: str, value: Any) -> Any:
-        self.note(f"end {name}")
-        return value
-
     def carry(self, scope: Scope, state: OodaState) -> OodaState:
         self.note(f"carry {state.iteration} {state.status}")
         self.states.append(state)
@@ -91,19 +90,16 @@ def bad(code: int = 1) -> Reply:
 
 def play(script: Script, procedure: Procedure = PROCEDURE, start: OodaState | None = None) -> Ending:
     begin = start or loop.fresh(procedure, "2026-02-06T09:59:00Z")
-    return loop.ooda(Run(script), begin, procedure, script.world())
+    return loop.ooda(Turns(script), begin, procedure, script)
 
 
 def test_the_exact_trace_of_effects() -> None:
     """Two iterations, one good and one whose agent fails: every effect, in order, and nothing else."""
     script = Script([good(), bad()])
     assert play(script, PROCEDURE._replace(max_iterations=2)) == Ending("max-iterations", 0)
-    turn = "begin {0}|{1}|end {0}"
-    steps = [("PROMPT", "compose 0"), ("AGENT", "ask 1"), ("GATES", "check 0")]
-    first = [turn.format(*step) for step in steps]
-    second = [turn.format("PROMPT", "compose 1"), turn.format("AGENT", "ask 2")]
-    wanted = ["carry 0 running", *first, "carry 1 running", *second, "carry 2 running", "carry 2 completed"]
-    assert script.trace == "|".join(wanted).split("|")
+    first = ["compose 0", "ask 1", "check 0", "carry 1 running"]
+    second = ["compose 1", "ask 2", "carry 2 running"]
+    assert script.trace == ["carry 0 running", *first, *second, "carry 2 completed"]
     assert [event for event, _ in script.told] == ["iteration.started", "iteration.ended"] * 2 + ["run.ended"]
 
 
@@ -117,7 +113,7 @@ def test_a_prompt_that_cannot_be_made_aborts() -> None:
 
 @pytest.mark.parametrize(
     "after, closed",
-    [("carry 0 running", 0), ("compose 0", 0), ("end PROMPT", 0), ("carry 1 running", 1), ("end GATES", 1)],
+    [("carry 0 running", 0), ("compose 0", 0), ("carry 1 running", 1), ("check 0", 1)],
 )
 def test_a_signal_outside_the_call_closes_nothing(after: str, closed: int) -> None:
     """A signal before the agent starts leaves the counter; after it has ended the iteration counts normally."""
@@ -130,7 +126,7 @@ def test_a_signal_outside_the_call_closes_nothing(after: str, closed: int) -> No
 def test_a_signal_during_the_last_iteration_s_end_does_not_hide_completion() -> None:
     """When the limit is reached anyway the run is complete: there is nothing to resume."""
     script = Script([good()])
-    script.signal_after = "end GATES"
+    script.signal_after = "check 0"
     assert play(script, PROCEDURE._replace(max_iterations=1)) == Ending("max-iterations", 0)
 
 

@@ -1,21 +1,66 @@
-"""Reads the pieces of a procedure's prompt afresh and puts them together."""
+"""What a procedure's loop does to the world; the text of its prompt is read from the files for each iteration."""
 
 import errno
 import os
 import stat
 from functools import partial
 
-from rooda.agents.records import Prompt
+from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files
-from rooda.errors import PromptProblem
+from rooda.errors import Cause, PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble
 from rooda.loops.procedure.world import World
+from rooda.run.event_records import Event
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure
+from rooda.run.records import Gate, Gates
 from rooda.run.session import Session
 
 TICK = 0.1  # seconds; file systems' clocks are finer
+
+
+class Effects(World):
+    """The effects of one session. Prompt files are checked before each iteration, and read again if they changed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._marks: tuple[tuple[int, ...], ...] = ()
+
+    def now(self) -> str:
+        return clock.rfc3339(clock.now())
+
+    def elapsed(self) -> float:
+        return self._session.elapsed()
+
+    def signalled(self) -> int:
+        return self._session.signalled()
+
+    def enough(self) -> Cause | None:
+        return self._session.enough()
+
+    def emit(self, event: Event) -> None:
+        self._session.emit(event)
+
+    def compose(self, procedure: Procedure, iteration: int) -> Prompt:
+        marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
+        same, self._marks = bool(marks) and marks == self._marks, marks
+        measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
+        text = partial(prompt_text, procedure, iteration + 1)
+        try:
+            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
+        except OSError as problem:
+            where = problem.filename or self._session.folder.ready()
+            raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
+
+    def ask(self, call: Call) -> Reply:
+        return self._session.ask(call)
+
+    def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
+        return self._session.check(gates, iteration)
+
+    def rest(self, seconds: float) -> None:
+        self._session.rest(seconds)
 
 
 def prompt_text(procedure: Procedure, iteration: int) -> str:
@@ -75,39 +120,3 @@ def ordinary(path: str) -> str:
         return files.to_text(files.read_open(descriptor))
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file", path)
-
-
-# The World of a procedure: what its loop may cause, bound to one session.
-
-
-class Composer:
-    """The prompt of each iteration. Its files are looked at every time, and read again if one may have changed."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._marks: tuple[tuple[int, ...], ...] = ()
-
-    def __call__(self, procedure: Procedure, iteration: int) -> Prompt:
-        marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble tells the iteration
-        same, self._marks = bool(marks) and marks == self._marks, marks
-        measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
-        text = partial(prompt_text, procedure, iteration + 1)
-        try:
-            return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
-        except OSError as problem:
-            where = problem.filename or self._session.folder.ready()
-            raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
-
-
-def world_of(session: Session, procedure: Procedure) -> World:
-    return World(
-        now=lambda: clock.rfc3339(clock.now()),
-        elapsed=session.elapsed,
-        signalled=session.signalled,
-        enough=session.enough,
-        emit=session.emit,
-        compose=Composer(session),
-        ask=session.ask,
-        check=session.check,
-        rest=session.rest,
-    )

@@ -1,6 +1,5 @@
 """The OODA loop: one procedure, iteration after iteration, each with a fresh agent."""
 
-from functools import partial
 from typing import NamedTuple
 
 from rooda.agents.backoff import backoff
@@ -8,7 +7,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base.text import format_tenths, parse_seconds
 from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProblem, code_of_signal
-from rooda.loops.kernel import Run
+from rooda.loops.kernel import Turns
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.statistics import timing
@@ -60,16 +59,16 @@ def reopened(state: OodaState, max_iterations: int | None, failure_threshold: in
     )
 
 
-def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Ending:
+def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> Ending:
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
-    state = run.carry(start)
+    state = turns.carry(start)
     while (ending := why_stop(state, world.signalled()) or at_limit(world.enough())) is None:
         world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
         try:
-            prompt = run.step("PROMPT", partial(world.compose, procedure, state.iteration))
+            prompt = world.compose(procedure, state.iteration)
             if world.signalled():
                 continue
-            reply = run.step("AGENT", partial(world.ask, call_of(procedure, state, prompt)))
+            reply = world.ask(call_of(procedure, state, prompt))
         except PromptProblem as problem:
             ending = Ending("prompt", FAILED, note=str(problem))
             break
@@ -77,17 +76,17 @@ def ooda(run: Run, start: OodaState, procedure: Procedure, world: World) -> Endi
             ending = Ending("limit", UNFINISHED, note=limit.what, cause=limit.cause)
             break
         if reply.outcome == USAGE_LIMIT:  # neither an iteration nor a failure
-            state = run.carry(state)
+            state = turns.carry(state)
             continue
-        gates = run.step("GATES", partial(world.check, procedure.gates or (), state.iteration)) if reply.ok else Gates()
-        before, state = state, run.carry(settle(state, reply, gates, world.now()))
+        gates = world.check(procedure.gates or (), state.iteration) if reply.ok else Gates()
+        before, state = state, turns.carry(settle(state, reply, gates, world.now()))
         world.emit(iteration_ended(before, state, reply, gates))
         if reply.outcome in FATAL:
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
             break
         if reply.retryable and why_stop(state, world.signalled()) is None:
             world.rest(backoff(procedure.setup.retry_wait, state.consecutive_failures))
-    state = run.carry(state._replace(status=STATUS_OF[ending.kind]))
+    state = turns.carry(state._replace(status=STATUS_OF[ending.kind]))
     world.emit(run_ended(state, ending, start, world.elapsed()))
     return ending
 

@@ -7,11 +7,11 @@ from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
-from rooda.loops.kernel import Run
+from rooda.loops.kernel import Turns
 from rooda.loops.options import Asked
 from rooda.loops.procedure import effects, loop, rules, settings
 from rooda.loops.procedure import store as procedure_store
-from rooda.loops.procedure.effects import world_of
+from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import RunResumed, RunStarted
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
@@ -206,7 +206,7 @@ def go(
             )
         )
         try:
-            ending = loop.ooda(Run(store), began, procedure, world_of(session, procedure))
+            ending = loop.ooda(Turns(store), began, procedure, Effects(session))
         except Interrupted as abandoned:
             return code_of_signal(abandoned.number)
         finally:

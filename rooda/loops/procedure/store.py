@@ -56,12 +56,6 @@ class ProcedureStore:
         except StateDamaged:  # whoever opened the run has said so
             return Saved()
 
-    def begin(self, scope: Scope, name: str) -> None:
-        """Steps of a turn are not recorded."""
-
-    def end(self, scope: Scope, name: str, value: Any) -> Any:
-        return value
-
     def carry(self, scope: Scope, state: Any) -> Any:
         """Write the state; a completed procedure has no file."""
         if state == self._written:

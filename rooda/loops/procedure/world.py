@@ -1,24 +1,35 @@
-"""The effects a procedure's loop may cause."""
+"""The effects of a procedure's loop. The loop gets an object with these methods and never touches the world itself."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Protocol
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import Cause
 from rooda.loops.procedure.model import Procedure
-from rooda.run.event_records import Emit
+from rooda.run.event_records import Event
 from rooda.run.records import Gate, Gates
 
 
-class World(NamedTuple):
-    """The effects a loop may cause. Loops get it as an argument and never import a door."""
+class World(Protocol):
+    def now(self) -> str:
+        """The time in UTC, in the format of the state files."""
 
-    now: Callable[[], str]  # UTC, the form of the state files
-    elapsed: Callable[[], float]  # seconds since this session began
-    signalled: Callable[[], int]  # the first signal received, 0 for none
-    enough: Callable[[], Cause | None]  # the limit of cost, tokens or time that is reached
-    emit: Emit
-    compose: Callable[[Procedure, int], Prompt]
-    ask: Callable[[Call], Reply]
-    check: Callable[[tuple[Gate, ...], int], Gates]
-    rest: Callable[[float], None]  # sleeps so many seconds; a signal ends it early
+    def elapsed(self) -> float:
+        """Seconds since this session began."""
+
+    def signalled(self) -> int:
+        """The first signal received, 0 for none."""
+
+    def enough(self) -> Cause | None:
+        """The limit of cost, tokens or time that is reached, if any."""
+
+    def emit(self, event: Event) -> None: ...
+
+    def compose(self, procedure: Procedure, iteration: int) -> Prompt:
+        """Write the prompt of an iteration, counted from 0."""
+
+    def ask(self, call: Call) -> Reply: ...
+
+    def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates: ...
+
+    def rest(self, seconds: float) -> None:
+        """Sleep; a signal ends it early."""
