@@ -12,7 +12,7 @@ from rooda.errors import Undecided
 from rooda.git import worktrees
 from rooda.git.repository import position
 from rooda.loops import registry
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
 from rooda.run import folder, history
 from rooda.run.setup import Setup
@@ -34,7 +34,7 @@ def checked(agent: Agent, workspace: str, prompt: str) -> str:
     return programs[0]
 
 
-def look(setup: Setup, asked: Asked) -> Look:
+def look(setup: Setup, asked: RunOptions) -> Look:
     level = "debug" if asked.verbose else "warn" if asked.quiet else setup.log_level
     return Look(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooda.settings.layers import Settings
 
 
-class Asked(NamedTuple):
+class RunOptions(NamedTuple):
     """What was typed: `flags` only where something was."""
 
     flags: Json
@@ -145,7 +145,7 @@ def for_kind() -> list[click.Parameter]:
     return [*of(SHARED, "agent"), *_limit(SHARED), *_way(SHARED)]
 
 
-def asked(typed: Json) -> Asked:
+def run_options(typed: Json) -> RunOptions:
     """The typed options as settings' flags and the rest. UsageProblem for what can't go together."""
     if typed["verbose"] and typed["quiet"]:
         raise UsageProblem("--verbose and --quiet are mutually exclusive.")
@@ -160,7 +160,7 @@ def asked(typed: Json) -> Asked:
         flags["default_iterations"] = 0
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
-    return Asked(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
+    return RunOptions(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
 
 
 def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:

@@ -74,7 +74,7 @@ def test_each_option_sets_its_key(key: str, row: Key) -> None:
     """What is typed after a row's option is found under its key, at a start and at a resume."""
     assert row.flag and flag_of(key) == row.flag.flag(key)
     for params in (options.for_start(), options.for_resume()):
-        assert list(options.asked(parsed(params, typed(row, key))).flags) == [row.flag.sets or key]
+        assert list(options.run_options(parsed(params, typed(row, key))).flags) == [row.flag.sets or key]
 
 
 @pytest.mark.parametrize(("key", "row"), OPTIONS, ids=[key for key, _ in OPTIONS])

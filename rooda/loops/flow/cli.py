@@ -49,7 +49,7 @@ def _run(
         raise UsageProblem("--resume and --new are mutually exclusive.")
     if going is not None and typed["worktree"]:
         raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
-    there, asked = relocated(where(ctx), typed), options.asked(typed)
+    there, asked = relocated(where(ctx), typed), options.run_options(typed)
     if going is not None:
         runs = flow_runs.known(repository(there.workspace))
         return resumed(_meant(runs, going, asked.json).id, there, typed)
@@ -206,7 +206,7 @@ def taken_up(run: Known, there: Where, typed: Json, held: lock.Lock | None) -> i
 
 def _ground(there: Where, typed: Json, name: str) -> Ground:
     there, typed = taken_over(there, typed, "flow", name)
-    return ground(there, options.asked(typed))
+    return ground(there, options.run_options(typed))
 
 
 def _begun(under: Ground, run: Known, held: lock.Lock | None) -> int:

@@ -55,7 +55,7 @@ from rooda.loops.flow.store import FlowStore, Place
 from rooda.loops.flow.topology import Topology
 from rooda.loops.flow.view import FlowScreen
 from rooda.loops.kernel import Run
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import Problem, limits_of
@@ -100,7 +100,7 @@ class Ground(NamedTuple):
     """What stands before the flow itself is looked at."""
 
     where: Where
-    asked: Asked
+    asked: RunOptions
     found: layers.Settings
     setup: Setup
     look: Lookup
@@ -108,7 +108,7 @@ class Ground(NamedTuple):
     screen: FlowScreen
 
 
-def ground(where: Where, asked: Asked) -> Ground:
+def ground(where: Where, asked: RunOptions) -> Ground:
     """Settings and repository."""
     found = warned(layers.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)

@@ -27,7 +27,7 @@ from rooda.loops.goal.table import summary
 from rooda.loops.goal.view import GoalScreen, box
 from rooda.loops.goal.world import GoalWorld
 from rooda.loops.kernel import Run
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.records import Ending
@@ -51,7 +51,7 @@ class Ready(NamedTuple):
     look: Lookup
     agent: Agent
     screen: GoalScreen
-    asked: Asked
+    asked: RunOptions
     headless: bool = False  # nobody is to be asked, terminal or not
 
     def number(self, key: str) -> float:
@@ -59,7 +59,7 @@ class Ready(NamedTuple):
 
 
 def ready(where: Where, typed: Json) -> Ready:
-    asked = options.asked(typed)
+    asked = options.run_options(typed)
     found = warned(layers.load(where.workspace, where.config))
     made, look = setup(found, "goal", asked.flags)
     if made.agent is None:
@@ -70,7 +70,7 @@ def ready(where: Where, typed: Json) -> Ready:
     return Ready(made, look, made.agent, screen, asked, headless(typed))
 
 
-def _look(made: Setup, look: Lookup, asked: Asked) -> Look:
+def _look(made: Setup, look: Lookup, asked: RunOptions) -> Look:
     """Its lines are exact, so the stamps of [loop] do not stand before them; those of [goal] do."""
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"

@@ -11,7 +11,7 @@ from rooda.base import files
 from rooda.base.json import Json
 from rooda.errors import OK, ConfigProblem, UsageProblem
 from rooda.loops import options
-from rooda.loops.options import DASH_H, Asked, items, tab_procedures
+from rooda.loops.options import DASH_H, RunOptions, items, tab_procedures
 from rooda.loops.procedure import effects, settings
 from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
@@ -61,7 +61,7 @@ def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     from rooda.loops.procedure.start import prepared
     from rooda.settings.where import relocated
 
-    there, asked = relocated(where, typed), options.asked(typed)
+    there, asked = relocated(where, typed), options.run_options(typed)
     if asked.opening == "resume" and not asked.dry_run:
         return _gone_on(name, there, typed)
     found, procedure = prepared(name, there, asked, known if there == where else None)
@@ -84,7 +84,7 @@ def _gone_on(name: str, where: Where, typed: Json) -> int:
 
     if can_resume(Place(where.workspace, name)):
         where, typed = taken_over(where, typed, OODA, name)
-    return start(*prepared(name, where, options.asked(typed)), where, typed)
+    return start(*prepared(name, where, options.run_options(typed)), where, typed)
 
 
 class _Run(click.Group):
@@ -118,7 +118,7 @@ run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", s
 # `--dry-run`: what would be done, and the whole prompt. Reads no state, writes nothing, starts no agent.
 
 
-def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> int:
+def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
     """Exit 0 means: ready to run. A prompt that is too long is shown, and then refused."""
     setup = procedure.setup
     if setup.agent is None:

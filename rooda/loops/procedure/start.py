@@ -8,7 +8,7 @@ from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.loops.procedure import effects, loop, rules, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
@@ -33,7 +33,7 @@ from rooda.views.screen import Screen
 
 def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
     """`rooda P`: fresh, or as the earlier run and the person say."""
-    asked, place = options.asked(typed), Place(where.workspace, procedure.name)
+    asked, place = options.run_options(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
         return _apart(*ready(found, procedure, where, asked), where, asked)
     open_ = not asked.opening and _waits(place)
@@ -49,7 +49,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         way = _ask(state)
     if way == "resume" and not made:
         where, typed = taken_over(where, typed, OODA, procedure.name)
-        asked = options.asked(typed)
+        asked = options.run_options(typed)
         found, procedure = prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
     procedure, screen = made or ready(found, procedure, where, asked)
     _warned(state if way == "resume" else None, screen)
@@ -68,7 +68,7 @@ def _waits(place: Place) -> bool:
     return waits and has_own(place.workspace, OODA, place.procedure)
 
 
-def _apart(procedure: Procedure, screen: Screen, where: Where, asked: Asked) -> int:
+def _apart(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
     from rooda.loops import launch
 
     def work(there: Where) -> int:
@@ -82,7 +82,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
     place = Place(where.workspace, name)
     require_saved(place)
     where, typed = taken_over(where, typed, OODA, name)
-    asked = options.asked(typed)
+    asked = options.run_options(typed)
     found, procedure = prepared(name, where, asked)
     procedure, screen = ready(found, procedure, where, asked)
     held = locked(place, screen)
@@ -97,7 +97,7 @@ def _warned(state: OodaState | None, screen: Screen) -> None:
         launch.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
-def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: Asked) -> tuple[Procedure, Screen]:
+def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> tuple[Procedure, Screen]:
     """Everything that can be found wrong before anything is written or paid for."""
     setup = procedure.setup
     agent = setup.agent
@@ -185,7 +185,12 @@ def _ask(state: OodaState) -> str:
 
 
 def go(
-    procedure: Procedure, where: Where, screen: Screen, held: lock.Lock | None, state: OodaState | None, asked: Asked
+    procedure: Procedure,
+    where: Where,
+    screen: Screen,
+    held: lock.Lock | None,
+    state: OodaState | None,
+    asked: RunOptions,
 ) -> int:
     """Run the loop to its end and give the exit code."""
     if state is not None:
@@ -223,7 +228,7 @@ def go(
     return ending.code
 
 
-def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaState:
+def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
     """The state a run begins with."""
     if state is None:
         return loop.fresh(procedure, clock.rfc3339(clock.now()))
@@ -235,7 +240,7 @@ def opened(procedure: Procedure, state: OodaState | None, asked: Asked) -> OodaS
 
 
 def prepared(
-    name: str, where: Where, asked: Asked, found: "layers.Settings | None" = None
+    name: str, where: Where, asked: RunOptions, found: "layers.Settings | None" = None
 ) -> tuple["layers.Settings", Procedure]:
     """`found`: the settings of `where`, if they are loaded already."""
     found = warned(found or layers.load(where.workspace, where.config))

@@ -9,7 +9,7 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
-from rooda.loops.options import DASH_H, Asked, InOrder
+from rooda.loops.options import DASH_H, InOrder, RunOptions
 from rooda.loops.reflex import drafting, files, rules
 from rooda.loops.reflex import store as reflex_store
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
@@ -30,7 +30,7 @@ COUNT = click.IntRange(min=1)
 @click.pass_context
 def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     here = relocated(where(ctx), typed)
-    asked = options.asked(typed)
+    asked = options.run_options(typed)
     text = " ".join(task)
     if not text.strip():
         raise UsageProblem("The task is empty.", 'Say what is to be written: rooda reflex new "An OpenAPI spec for …"')
@@ -80,7 +80,7 @@ def _refuse_a_second(workspace: str) -> None:
         )
 
 
-def _proposed(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> Proposal:
+def _proposed(task: str, here: Where, asked: RunOptions, made: Ready, typed: Json) -> Proposal:
     drafted = _drafted(task, here, asked, made, typed)
     thresholds = dict(drafted.criteria.thresholds)
     thresholds |= {level: typed[key] for level in "AB" if typed[key := f"threshold_{level.lower()}"] is not None}
@@ -93,7 +93,7 @@ def _proposed(task: str, here: Where, asked: Asked, made: Ready, typed: Json) ->
     return Proposal(task, ideal, alias, criteria, drafted.origin, limit)
 
 
-def _drafted(task: str, here: Where, asked: Asked, made: Ready, typed: Json) -> Drafted:
+def _drafted(task: str, here: Where, asked: RunOptions, made: Ready, typed: Json) -> Drafted:
     if typed["rules"] is not None:
         return drafting.from_file(typed["rules"])
     if typed["template"]:
@@ -113,7 +113,7 @@ def _unused(workspace: str, alias: str) -> str:
     return rules.numbered(alias, number)
 
 
-def start(proposal: Proposal, here: Where, asked: Asked, made: Ready) -> int:
+def start(proposal: Proposal, here: Where, asked: RunOptions, made: Ready) -> int:
     reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, _unused(here.workspace, proposal.alias))
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
@@ -196,7 +196,7 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     require_open(place, files.look(place))
     _refuse_beside_another(place)
     here, typed = taken_over(here, typed, "reflex", place.alias)
-    asked = options.asked(typed)
+    asked = options.run_options(typed)
     made = _limited(ready(here, asked, own_flags(typed)), place, asked)
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.tidy_all(here.workspace)
@@ -210,7 +210,7 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
 
 
-def _limited(made: Ready, place: Place, asked: Asked) -> Ready:
+def _limited(made: Ready, place: Place, asked: RunOptions) -> Ready:
     """What is not typed goes on as it was started."""
     return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
 

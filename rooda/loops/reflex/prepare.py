@@ -6,7 +6,7 @@ from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import launch
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.loops.reflex.view import ReflexScreen
 from rooda.run.setup import Setup
 from rooda.settings import agents, layers
@@ -32,7 +32,7 @@ class Ready(NamedTuple):
         return self.agent._replace(model=model) if model else self.agent
 
 
-def ready(where: Where, asked: Asked, own: Json) -> Ready:
+def ready(where: Where, asked: RunOptions, own: Json) -> Ready:
     """`own`: what was typed of this kind's own settings."""
     found = warned(layers.load(where.workspace, where.config))
     flags = {**asked.flags, **own}

@@ -5,7 +5,7 @@ import os
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.loops.kernel import Run
-from rooda.loops.options import Asked
+from rooda.loops.options import RunOptions
 from rooda.loops.reflex import files
 from rooda.loops.reflex.effects import CAP, Commands, Effects, show_artifact, way_of
 from rooda.loops.reflex.events import RunResumed, RunStarted
@@ -24,7 +24,7 @@ from rooda.run.setup import Setup
 
 
 def go(
-    place: Place, store: ReflexStore, start: State, ready: Ready, held: lock.Lock | None, asked: Asked, fresh: bool
+    place: Place, store: ReflexStore, start: State, ready: Ready, held: lock.Lock | None, asked: RunOptions, fresh: bool
 ) -> int:
     """Run the loop to its end, show what it came to, and give the exit code."""
     made, screen = ready.setup, ready.screen
