@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kit.workspace import Workspace, until
-from tests.money.test_spending_limits import calls, paid, usage
-from tests.money.test_usage_limits import FAR, LIMITED
+from tests.run.test_spending_limits import calls, paid, usage
+from tests.run.test_usage_limits import FAR, LIMITED
 
 DONE = """\
 {"type":"thread.started","thread_id":"t"}

@@ -9,7 +9,7 @@ import pytest
 
 from kit.goal import SPEC, Goals
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FAILING = "echo 'Error: no key' >&2; exit 7"
 
 

@@ -16,7 +16,7 @@ from rooda.loops.procedure import loop
 from rooda.loops.procedure.loop import OodaState
 from rooda.run.records import Gates
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 STATE = OodaState(0, 2, 0, 3, "2026-02-06T10:00:00Z", None, "running", "build", ())
 
 

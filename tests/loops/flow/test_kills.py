@@ -11,7 +11,7 @@ import pytest
 
 from kit.flow import Flow
 from kit.workspace import Workspace, until
-from tests.flow.test_resume_flow import outcome
+from tests.loops.flow.test_resume import outcome
 
 GIT = """#!/bin/sh
 # Counts git's calls in the loop; at the one in $FAKE/git-kill it kills the loop: before git works, after, or meanwhile

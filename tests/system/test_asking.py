@@ -11,7 +11,7 @@ import pytest
 from kit.four import KINDS, Four
 from kit.swarm import loop_of
 from kit.workspace import until
-from tests.crash.test_times import switches
+from tests.system.test_times import switches
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

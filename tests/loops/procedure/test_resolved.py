@@ -13,7 +13,7 @@ from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.loops.procedure.prompts import assemble
 from rooda.run.placeholders import substitute
 from rooda.settings.layers import load
-from tests.prompts.test_builtin_procedures import user_page
+from tests.loops.procedure.test_builtin_procedures import user_page
 
 
 def resolved(workspace: Path, name: str) -> Procedure:

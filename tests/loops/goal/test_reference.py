@@ -23,7 +23,7 @@ from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import Finding, Hurt, Told
 from rooda.loops.kernel import Run
-from tests.goal.test_goal_trace import Script
+from tests.loops.goal.test_trace import Script
 
 
 class Memory(Script):

@@ -14,7 +14,7 @@ from kit.background import prepare
 from kit.kinds import CLAIM
 from kit.loops import Loops
 from kit.workspace import Ran, Workspace, until
-from tests.days.test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
+from tests.run.test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
 KINDS = pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 WORDS = {"ooda": ("-n", "2"), "reflex": (), "goal": ("--yes",), "flow": ("do it",)}

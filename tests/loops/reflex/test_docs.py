@@ -8,7 +8,7 @@ from kit.reflex import Kit
 from rooda.loops.reflex.rules import drafted
 from rooda.loops.reflex.scoring import STATUS_OF
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reflex.md").read_text()
 
 
