@@ -7,11 +7,11 @@ now = time.time
 sleep = time.sleep
 
 
-_stopped: list[float] = []  # seconds of each time in which we stood still
+_stopped: list[float] = []  # seconds of each time in which this process was stopped
 
 
 def running_time() -> float:
-    """As `monotonic`, without the time in which this process stood still by Ctrl+Z or `rooda pause`."""
+    """Monotonic time, without the time in which Ctrl+Z or `rooda pause` had stopped this process."""
     return monotonic() - sum(_stopped)
 
 
@@ -20,40 +20,40 @@ def add_stopped_since(since: float) -> None:
 
 
 def uptime() -> float:
-    """Seconds since the machine's start, those in which it slept too, if the system counts them. Nobody can set it."""
+    """Seconds since boot, including suspend if the system counts it. Setting the clock does not change it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def rfc3339(seconds: float) -> str:
-    """UTC with whole seconds and a Z, the form of every state file."""
+    """Format as UTC with whole seconds and a Z, as state files have it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def rfc3339_local(seconds: float) -> str:
-    """Local time with its distance to UTC, for times in the future that people wait for."""
+    """Format as local time with the UTC offset, for reset times that users wait for."""
     import datetime
 
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone().isoformat()
 
 
 def local_time(seconds: float) -> time.struct_time:
-    """Local time, for lines that people read."""
+    """Local time, for lines that users read."""
     return time.localtime(seconds)
 
 
 def rfc3339_milli(seconds: float) -> str:
-    """UTC with milliseconds, the form of events."""
+    """Format as UTC with milliseconds, as events have it."""
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds)))
     return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def file_stamp(seconds: float) -> str:
-    """UTC as part of a file name."""
+    """Format as UTC for use in a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
 
 
 def parse_time(text: str) -> float | None:
-    """A time as people type it: 2026-03-01, 2026-03-01T12:00 (UTC unless a zone is named), or 7d, 12h, 30m ago."""
+    """Parse a time as users type it: 2026-03-01, 2026-03-01T12:00 (UTC unless a zone is given), or 7d, 12h, 30m ago."""
     import datetime
 
     unit = {"d": 86_400.0, "h": 3600.0, "m": 60.0}.get(text[-1:])
@@ -67,7 +67,7 @@ def parse_time(text: str) -> float | None:
 
 
 def next_occurrence(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
-    """Next time a clock shows this; month 0: today or tomorrow, year 0: this year or the next."""
+    """Return the next time that a clock in `zone` shows this. Month 0: today or tomorrow; year 0: this or next."""
     import datetime
     import zoneinfo
 
@@ -78,10 +78,10 @@ def next_occurrence(present: float, year: int, month: int, day: int, hour: int, 
         if month:
             shown = shown.replace(year=year or today.year, month=month, day=day)
         if month and not year and shown.timestamp() < present - 86_400:
-            shown = shown.replace(year=today.year + 1)  # no 29th of February there: nothing is known
-        if not month:  # in autumn an hour comes twice; the present minute is the one that is meant
+            shown = shown.replace(year=today.year + 1)  # ValueError, thus None, if next year has no 29 February
+        if not month:  # in autumn one hour occurs twice: take the first that is not over
             choices = (shown.replace(fold=0), shown.replace(fold=1), shown + datetime.timedelta(days=1))
             shown = next(each for each in choices if each.timestamp() + 60 > present)
-        return shown.timestamp()  # the year 1 is too early for it
+        return shown.timestamp()  # OverflowError for the year 1
     except (ValueError, OSError, OverflowError, LookupError):
         return None

@@ -1,4 +1,7 @@
-"""Where the user's cache and state are. What is in them can be lost at any time: it costs time or comfort, no work."""
+"""Folders outside the project: the user's cache and state, and the files that ship with rooda.
+
+Deleting the cache or the state costs time or comfort, never work.
+"""
 
 import os
 
@@ -6,12 +9,12 @@ from rooda.base import files
 
 
 def cache(*names: str) -> str:
-    """Path of something in rooda's cache; "" when there is no home to put one in."""
+    """Path in rooda's cache; "" if the user has no home folder."""
     return _below("CACHE", ".cache/rooda", names)
 
 
 def state(*names: str) -> str:
-    """Path of something that all loops of this user share, and that outlives a restart and a reboot."""
+    """Path in the state that all loops of this user share, and that survives a reboot."""
     return _below("STATE", ".local/state/rooda", names)
 
 
@@ -24,19 +27,19 @@ def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:
 
 
 def make_home(path: str) -> None:
-    """`.rooda`, with a .gitignore so that no agent commits it."""
+    """Create `.rooda`, with a .gitignore so that agents don't commit it."""
     files.make_folder(path)
     ignored = os.path.join(path, ".gitignore")
     if not os.path.lexists(ignored):
         files.replace_unsynced(ignored, b"*\n")
 
 
-# Where the files that ship with rooda lie: inside the wheel, or beside the package in a checkout.
+# Shipped files are inside the wheel, or next to the package in a checkout.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def shipped(folder: str, name: str = "") -> str:
-    """Path of `name` in `prompts` or `config`; it need not exist."""
+    """Path of a shipped file in `prompts` or `config`; it need not exist."""
     installed = os.path.join(_PACKAGE, folder)
     root = installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), folder)
     return os.path.join(root, name) if name else root

@@ -1,4 +1,4 @@
-"""The only writer of files: replaced whole, appended in one write, or created if absent."""
+"""Reads and writes files. Every write of rooda goes through here."""
 
 import errno
 import os
@@ -7,32 +7,36 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader
 
+MOST_HELD = 8
+unsynced: set[str] = set()  # replaced files whose new name may not survive a power cut yet
+_replaced: list[int] = []  # descriptors of replaced files, still open
+
 
 def read(path: str) -> bytes:
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def open_regular(path: str, flags: int) -> int:
-    """Open a file of ours that an agent can reach: never through a link, and never waiting for a pipe's other end."""
+    """Open one of rooda's files, which an agent can reach: never follow a link, never block on a pipe."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not an ordinary file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
 
 
 def create_output(path: str) -> int:
-    """A new file for a process to write to; what had the name, a link or a pipe maybe, is removed."""
+    """Create a file for a process to write to; whatever had the name (a link or a pipe perhaps) is removed."""
     return _create_new(path, os.O_APPEND, 0o666)
 
 
 def has_space(place: int | str) -> bool:
-    """Has the disk of this open file, or of this path, room left?"""
+    """True if the file system of this path or open file has free space."""
     return os.statvfs(place).f_bavail > 0
 
 
 def require_space(descriptor: int) -> int:
-    """The open file, if its disk has room left: a full one takes an empty file, and then not a byte more."""
+    """Return the descriptor if its disk has free space: a full disk takes an empty file, but no data."""
     if has_space(descriptor):
         return descriptor
     os.close(descriptor)
@@ -49,12 +53,12 @@ def _create_new(path: str, how: int, mode: int) -> int:
 
 
 def read_ours(path: str) -> bytes:
-    """A file of ours: OSError if somebody put a link, a pipe or a device in its place."""
+    """Read one of rooda's files. OSError if a link, a pipe or a device has taken its place."""
     return read_open(open_regular(path, os.O_RDONLY))
 
 
 def read_ours_if_exists(path: str) -> bytes | None:
-    """The same; None where no ordinary file is. OSError if there is one that can't be read: that is not the same."""
+    """Like `read_ours`, but None if there is no regular file. OSError still means: it exists and can't be read."""
     try:
         return read_ours(path)
     except OSError:
@@ -64,7 +68,7 @@ def read_ours_if_exists(path: str) -> bytes | None:
 
 
 def read_open(descriptor: int) -> bytes:
-    """All of an open file, which is closed. Plain calls: a buffered reader costs twice as much, in every iteration."""
+    """Read an open file to its end and close it. A buffered read would cost twice, in every iteration."""
     try:
         size = os.fstat(descriptor).st_size
         data = os.read(descriptor, size + 1)
@@ -77,13 +81,13 @@ def read_open(descriptor: int) -> bytes:
 
 
 def read_proc(path: str) -> bytes:
-    """A short file of /proc: it tells no size, and one read gets all of it."""
+    """Read a short file of /proc, whose size is reported as 0, in one read."""
     with open(path, "rb", 0) as file:
         return file.read(4096)
 
 
 def text(path: str) -> str:
-    """The file as text; bytes that are not UTF-8 survive the way back out."""
+    """Read a file as text; bytes that are not UTF-8 survive as surrogates."""
     return to_text(read(path))
 
 
@@ -106,7 +110,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def append(descriptor: int, data: bytes) -> None:
-    """All of it or nothing: a disk that is full gets no torn line."""
+    """Append all of the data or nothing, so that a full disk leaves no torn line."""
     done = 0
     try:
         while done < len(data):
@@ -117,8 +121,11 @@ def append(descriptor: int, data: bytes) -> None:
         raise
 
 
-def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> None:
-    """A reader sees the old bytes or the new ones, also after a power cut: then maybe the old ones until `settle`."""
+def replace(path: str, data: bytes, mode: int = 0o666, synced: bool = True) -> None:
+    """Replace a file atomically. Readers see the old bytes or the new ones, after a power cut too.
+
+    With `synced=False` a power cut may bring back the old file until `sync_replaced`.
+    """
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         descriptor = _create_new(temporary, 0, mode)
@@ -127,24 +134,24 @@ def replace(path: str, data: bytes, mode: int = 0o666, settled: bool = True) -> 
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        hold(path)
+        hold_replaced(path)
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)
         raise _with_path(path, problem) from None
-    sync_parent(path) if settled else unsettled.add(path)
+    sync_parent(path) if synced else unsynced.add(path)
 
 
 def sync_replaced() -> None:
-    """No power cut undoes a replacing from now on. OSError about a file of which that can't be had."""
-    for path in (*unsettled,):
-        with suppress(FileNotFoundError, NotADirectoryError):  # the folder is gone, and what was in it: no news of ours
+    """Make every replacement durable. OSError names the file for which that failed."""
+    for path in (*unsynced,):
+        with suppress(FileNotFoundError, NotADirectoryError):  # the folder was deleted too
             sync_parent(path)
 
 
 def sync_parent(path: str) -> None:
-    """Whichever file has this name now, and that none has it, is on the disk afterwards."""
-    unsettled.discard(path)
+    """Make the creation, replacement or deletion of this name durable."""
+    unsynced.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -155,12 +162,12 @@ def sync_parent(path: str) -> None:
 
 
 def _with_path(path: str, problem: OSError) -> OSError:
-    """The same, told of the file that is meant, not of a temporary one or of none."""
+    """The same error, naming the file that is meant rather than a temporary one."""
     return OSError(problem.errno, problem.strerror, path)
 
 
 def create(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Write a new file, whole or not at all; FileExistsError if there is one."""
+    """Write a new file completely or not at all; FileExistsError if there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         write_all(descriptor, data)
@@ -172,19 +179,19 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def write(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Plain write, for files that nothing relies on after a crash. What has the name now is removed."""
+    """Replace a file without syncing, for files that need not survive a crash."""
     remove(path)
     create(path, data, mode)
 
 
 def link(path: str, target: str) -> None:
-    """A symbolic link. What has the name now is removed."""
+    """Make a symbolic link; whatever had the name is removed."""
     remove(path)
     os.symlink(target, path)
 
 
 def replace_unsynced(path: str, data: bytes) -> None:
-    """Whole or not at all when we are killed, but not synced: for files that nothing relies on after a power cut."""
+    """Replace a file atomically but without syncing: safe against a kill, not against a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         write(temporary, data)
@@ -195,7 +202,7 @@ def replace_unsynced(path: str, data: bytes) -> None:
 
 
 def open_append(path: str) -> int:
-    """A descriptor for whole-line appends; a torn last line of an earlier crash is ended first."""
+    """Open a file for whole-line appends. A torn last line of an earlier crash gets its line end first."""
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -204,23 +211,23 @@ def open_append(path: str) -> int:
 
 
 def sync(descriptor: int) -> None:
-    """Data on the disk; the file's own times may follow later."""
+    """Flush the file's data to the disk; its timestamps may follow later."""
     (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(descriptor)
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Replace what an open file holds in one write; blanks fill up what is shorter. Same place, so cheap to sync."""
+    """Overwrite an open file in one write, padding with blanks. The same blocks are used, so a sync is cheap."""
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 
 def clear(path: str) -> None:
-    """Nothing in it any more; whoever appends goes on at its beginning."""
+    """Truncate a file; a process that appends to it continues at offset 0."""
     with suppress(OSError):
         os.truncate(path, 0)
 
 
 def remove(path: str) -> None:
-    """Gone afterwards, whether or not it was there."""
+    """Delete a file if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -230,20 +237,20 @@ def remove(path: str) -> None:
             raise
 
 
-def rename(old: str, new: str, settled: bool = True) -> None:
-    """Not settled: for files that nothing relies on after a power cut."""
+def rename(old: str, new: str, synced: bool = True) -> None:
+    """Rename a file; `synced=False` if the rename need not survive a power cut."""
     os.rename(old, new)
-    if settled:
+    if synced:
         sync_parent(new)
 
 
 def copy_times(path: str, like: os.stat_result) -> None:
-    """It gets that file's times."""
+    """Give a file the access and modification times in `like`."""
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
 def list_folder(path: str) -> list[str]:
-    """What is in a folder: nothing, if it can't be looked into."""
+    """List a folder; empty if it can't be read."""
     try:
         return os.listdir(path)
     except OSError:
@@ -251,7 +258,7 @@ def list_folder(path: str) -> list[str]:
 
 
 def fingerprint(path: str) -> tuple[int, ...]:
-    """Changes whenever the file's content could have; () if it is not there. The last number is when it did."""
+    """Facts that differ once the content may have changed, the ctime last; () if there is no file."""
     try:
         facts = os.stat(path)
     except (OSError, ValueError):
@@ -260,7 +267,7 @@ def fingerprint(path: str) -> tuple[int, ...]:
 
 
 def tail(path: str, limit: int) -> bytes:
-    """The last `limit` bytes."""
+    """Return the last `limit` bytes."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
@@ -268,16 +275,16 @@ def tail(path: str, limit: int) -> bytes:
 
 
 def head(path: str, limit: int) -> bytes:
-    """The first `limit` bytes."""
+    """Return the first `limit` bytes."""
     with open(path, "rb") as file:
         return file.read(limit)
 
 
 def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
-    """Whole lines of the last `limit` bytes, without their ends; of a longer one only the first `longest` bytes."""
+    """Yield the complete lines of the last `limit` bytes without line ends, each cut at `longest` bytes."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        if size > limit:  # the line that the cut goes through is none: its end may look like another
+        if size > limit:  # skip the line that the limit cuts: its rest could pass for another line
             file.seek(size - limit - 1)
             _skip_line(file, longest)
         else:
@@ -289,31 +296,23 @@ def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
 
 
 def _skip_line(file: BufferedReader, longest: int) -> None:
-    """The rest of the line."""
     while (line := file.readline(longest)) and not line.endswith(b"\n"):
         pass
 
 
-# What tells one text from all others.
-
-
 def content_key(text: str) -> str:
-    """Tells this text from all others: itself, or of a long one its hash."""
+    """Identify a text: by itself, or by its hash if it is long."""
     return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
 
 
 def sha256(data: bytes) -> str:
-    """Return the hash in hex."""
     import hashlib
 
     return hashlib.sha256(data).hexdigest()
 
 
-# Folders that go: with all that is in them, once they are empty, or out of the way of a file.
-
-
 def remove_tree(path: str) -> None:
-    """Gone with all that is in it, whether or not it was there. Links are removed, not followed."""
+    """Delete a file or a folder with everything in it, if it exists. Links are deleted, not followed."""
     if not os.path.isdir(path) or os.path.islink(path):
         remove(path)
         return
@@ -328,7 +327,7 @@ def remove_tree(path: str) -> None:
 
 
 def remove_empty(path: str, top: str) -> None:
-    """This folder and those above it, as long as nothing is in them, up to `top`, which stays."""
+    """Delete this folder and its parents up to, but not including, `top`, as long as they are empty."""
     while path != top and path.startswith(top):
         try:
             os.rmdir(path)
@@ -338,7 +337,7 @@ def remove_empty(path: str, top: str) -> None:
 
 
 def move_folder_aside(path: str) -> None:
-    """No folder has this name afterwards: an empty one is removed, one that holds something is renamed, never lost."""
+    """Free a name that a folder has: delete the folder if it is empty, else rename it."""
     if not os.path.isdir(path) or os.path.islink(path):
         return
     try:
@@ -352,31 +351,28 @@ def move_folder_aside(path: str) -> None:
 
 
 def remove_empty_parents(path: str) -> None:
-    """An empty folder is gone, and those above it that are empty then."""
+    """Delete an empty folder, and each parent that is empty then."""
     os.removedirs(path)
 
 
-# Files that were replaced are held open for a while: their space is freed when nobody waits for it.
-MOST_HELD = 8
-unsettled: set[str] = set()  # files whose new name a power cut may still undo
-_outdated: list[int] = []  # files without a name, not yet freed
+def hold_replaced(path: str) -> None:
+    """Keep a file open that is about to be replaced, so that the kernel frees its space only at `release_replaced`.
 
-
-def hold(path: str) -> None:
-    """Keep what is about to be replaced until `let_go`, where that can be had without opening it for reading."""
+    Freeing costs more than the replacement itself, and would lengthen the gap between two agent calls.
+    """
     if how := getattr(os, "O_PATH", 0):
-        if len(_outdated) >= MOST_HELD:
-            let_go()
+        if len(_replaced) >= MOST_HELD:
+            release_replaced()
         try:
-            _outdated.append(os.open(path, how | os.O_NOFOLLOW | os.O_CLOEXEC))
+            _replaced.append(os.open(path, how | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError:
-            pass  # there is none, or it can't be held: then its space is freed with its name
+            pass  # there is no such file, or it can't be opened: its space is freed with its name
 
 
-def let_go() -> None:
-    """Free the space of what was replaced. That can take longer than the replacing: done while an agent works."""
-    while _outdated:
+def release_replaced() -> None:
+    """Free the space of replaced files; called while an agent runs."""
+    while _replaced:
         try:
-            os.close(_outdated.pop())
+            os.close(_replaced.pop())
         except OSError:
-            pass  # what it stood for has been replaced: there is nothing to lose
+            pass  # the file has been replaced: no data can be lost

@@ -1,19 +1,19 @@
-"""Frozen records to plain JSON values and back, strictly: a wrong type is a sentence, never a guess."""
+"""Frozen records to plain JSON values and back. A wrong type is an error with a sentence, never a guess."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
-LARGEST_FLOAT = 1e300  # of a number with decimals; neither infinity nor what is not a number passes
+LARGEST_FLOAT = 1e300  # largest absolute value of a float; infinity and NaN are invalid too
 
 
 class Mismatch(ValueError):
-    """The JSON does not have the record's shape."""
+    """Raised when JSON does not have the record's shape."""
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The bytes as one JSON object; Mismatch says what else they are."""
+    """Parse bytes as one JSON object; Mismatch says what they are instead."""
     try:
         value = loads(data)
     except ValueError as problem:
@@ -24,7 +24,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def encode(record: Any) -> Any:
-    """NamedTuples become objects, tuples lists; scalars stay."""
+    """Turn NamedTuples into objects and tuples into lists; scalars stay."""
     if hasattr(record, "_asdict"):
         return {key: encode(value) for key, value in record._asdict().items()}
     if isinstance(record, Mapping):
@@ -35,7 +35,7 @@ def encode(record: Any) -> Any:
 
 
 def decode(kind: type[Record], data: Mapping[str, Any]) -> Record:
-    """An instance of the NamedTuple `kind`; keys it does not know are ignored, missing ones need a default."""
+    """Build the NamedTuple `kind`. Unknown keys are ignored; missing ones need a default."""
     hints = get_type_hints(kind)
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     values = {}
@@ -67,7 +67,7 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
         return float(value)
     if hint is Any or (hint is not float and isinstance(value, hint) and (hint is bool or not isinstance(value, bool))):
         return value
-    names = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
+    names = {int: "a whole number", str: "a string", bool: "true or false", float: "a number"}
     raise Mismatch(f"{where} must be {names.get(hint, hint)}, found {_kind(value)}")
 
 
@@ -75,17 +75,17 @@ def _kind(value: Any) -> str:
     if value is None:
         return "null"
     number = "a number"
-    kinds = {bool: "true or false", int: number, float: number, str: "a text", list: "a list", dict: "an object"}
+    kinds = {bool: "true or false", int: number, float: number, str: "a string", list: "a list", dict: "an object"}
     return kinds.get(type(value), type(value).__name__)
 
 
-# JSON that others may have written: nested no deeper than everything that is done with it can follow.
+# JSON from others may be nested so deeply that recursive code fails on it.
 MAX_DEPTH = 100
 Json: TypeAlias = dict[str, Any]  # an object
 
 
 def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
-    """The value; ValueError for what is no JSON, or is nested too deeply."""
+    """Parse JSON; ValueError if it is invalid or nested too deeply."""
     try:
         value = read(data)
     except RecursionError:
@@ -96,7 +96,7 @@ def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
 
 
 def too_deep(data: bytes | str, value: Any) -> bool:
-    """Few texts have so many brackets that it must be looked at."""
+    """True if the value is nested too deeply. Texts with few brackets are not searched."""
     opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if opened <= MAX_DEPTH:
         return False
@@ -107,13 +107,13 @@ def too_deep(data: bytes | str, value: Any) -> bool:
     return bool(level)
 
 
-# JSON objects in the midst of other words, with an end to the effort: an answer may be anything. Pure.
-MAX_EFFORT = 50_000_000  # characters that are looked at in vain
-COST_PER_BRACE = 1000  # what a brace that begins nothing costs besides
+# Finding JSON objects inside other text. The effort is limited, since an agent's answer may be anything.
+MAX_EFFORT = 50_000_000  # characters searched without success
+COST_PER_BRACE = 1000  # added for each brace that starts no object
 
 
 def find_objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:
-    """Each that is inside no other, in order."""
+    """Yield each JSON object in the text, in order, without those inside others."""
     effort, place = 0, text.find("{")
     while place >= 0 and effort < MAX_EFFORT:
         try:

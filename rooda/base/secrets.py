@@ -1,61 +1,61 @@
-"""Values of variables that look like keys: which they are, and texts without them. Pure."""
+"""Finds the secrets in environment variables and hides them in texts. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 HIDDEN = "***"
-SHORTEST = 8  # what is shorter stands in every other sentence by chance
-SHORTEST_LINE = 16  # of a key of several lines
+SHORTEST = 8  # shorter values occur in ordinary text by chance
+SHORTEST_LINE = 16  # of one line of a multi-line secret
 SHORTEST_CODE = 12  # of base64
-LONGEST_CODE = 8192  # that is looked for in pieces
-SHORTEST_BROKEN = 60  # line of base64 that goes on in the next one; usual are 64 and 76
-_BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
+LONGEST_CODE = 8192  # of base64 that is searched in pieces
+SHORTEST_WRAPPED = 60  # of a wrapped base64 line; 64 and 76 are usual
+_LINE_BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # of a name: MY_KEY and myKey have two
-_TELLING = (  # how a word ends that tells of a key
+_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # in a name: MY_KEY and myKey have two
+_SECRET_ENDINGS = (  # endings of words that mark a secret
     *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
     *("AUTHORIZATION", "COOKIE", "PRIVATE"),
 )
-_TELLING_LAST = ("PASS", "PAT", "PWD", "DSN", "AUTH")  # words that tell of one behind another word
-_MISLEADING = ("MAX_", "KEY_REPEAT")
-_NO_KEY = ("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "LACKEY", "MICKEY", "MALARKEY")
-_ABOUT = (  # endings of names that hold something about a key, not the key
+_SECRET_AFTER_ANOTHER = ("PASS", "PAT", "PWD", "DSN", "AUTH")  # words that mark a secret if another word precedes them
+_NOT_SECRET = ("MAX_", "KEY_REPEAT")
+_NOT_KEYS = ("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "LACKEY", "MICKEY", "MALARKEY")
+_ABOUT_SECRETS = (  # endings of names that describe a secret rather than hold it
     *("_FILE", "_PATH", "_DIR", "_HOME", "_SOCK", "_BUDGET", "_ENCODING", "_LIMIT", "_COUNT", "_TIMEOUT", "_TTL"),
     *("_TYPE", "_NAME", "_TOKENS", "_ALGORITHM", "_LENGTH", "_SIZE", "_EXPIRES", "_EXPIRY", "_HELPER", "_BACKEND"),
 )
 
 
 def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
-    """What must not be seen, longest first. What is part of an `ordinary` text (a path that everybody sees) may be."""
-    found = {form for key in find_secrets(environ, ordinary) for form in _forms(key) if len(form) >= SHORTEST}
+    """Return the texts to hide, longest first, without secrets that are part of an `ordinary` text such as a path."""
+    found = {form for key in find_secrets(environ, ordinary) for form in _all_forms(key) if len(form) >= SHORTEST}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 
 
 def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
-    """Each key as it is, and the first variable that has it."""
+    """Map each secret to the first variable that holds it."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
         for key in [value.strip()] if looks_secret(name) else _passwords(value):
-            if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_plain(key):
+            if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_harmless(key):
                 found.setdefault(key, name)
     return found
 
 
 def looks_secret(name: str) -> bool:
-    """Does a variable of this name hold a key?"""
+    """True if a variable of this name holds a secret."""
     words = [word.upper() for word in _WORD.findall(name)]
     name = name.upper()
-    if name.startswith("ROODA_") or name.endswith(_ABOUT) or any(word in name for word in _MISLEADING):
+    if name.startswith("ROODA_") or name.endswith(_ABOUT_SECRETS) or any(word in name for word in _NOT_SECRET):
         return False
-    if any(word in _TELLING_LAST for word in words[1:]):
+    if any(word in _SECRET_AFTER_ANOTHER for word in words[1:]):
         return True
     singular = [word.removesuffix("S") for word in words]
-    return any(word.endswith(_TELLING) and not word.endswith(_NO_KEY) for word in singular)
+    return any(word.endswith(_SECRET_ENDINGS) and not word.endswith(_NOT_KEYS) for word in singular)
 
 
 def hide(text: str, values: Iterable[str]) -> str:
-    """The text with stars in their place."""
+    """Replace every secret in the text by stars."""
     if len(text) < SHORTEST:
         return text
     for value in values:
@@ -65,26 +65,26 @@ def hide(text: str, values: Iterable[str]) -> str:
 
 
 def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
-    """Base64 is often broken into lines, and those may stand indented."""
+    """Hide base64 that is wrapped into lines, indented or not."""
     lines = _lines(text)
-    if not any(len(line) >= SHORTEST_BROKEN and _last_word(line) >= SHORTEST_BROKEN for line in lines):
+    if not any(len(line) >= SHORTEST_WRAPPED and _last_word(line) >= SHORTEST_WRAPPED for line in lines):
         return text
     joined = "".join(lines)
     for value in values:
         if value in joined and len(value) >= SHORTEST_CODE:
-            text = re.sub(_BREAK.join(map(re.escape, value)), HIDDEN, text)
+            text = re.sub(_LINE_BREAK.join(map(re.escape, value)), HIDDEN, text)
     return text
 
 
 def hide_password(text: str) -> str:
-    """An address with stars in the place of its password, however short that is."""
+    """Replace the password in a URL by stars, however short it is."""
     for password in filter(None, _passwords(text)):
         text = text.replace(f":{password}@", f":{HIDDEN}@", 1)
     return text
 
 
 def _lines(text: str) -> list[str]:
-    """Without what stands round them; also those of a text inside JSON."""
+    """Split into stripped lines, also at the line breaks of a text inside JSON."""
     text = text.replace("\\r", "").replace("\\n", "\n") if "\\n" in text else text
     return [*map(str.strip, text.split("\n"))]
 
@@ -94,7 +94,7 @@ def _last_word(line: str) -> int:
 
 
 def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
-    """JSON-like facts of any depth with stars in the place of secrets; what has none is given back as it is."""
+    """Replace secrets by stars in JSON-like data of any depth. Returns the data itself if there are no secrets."""
     if not values:
         return facts
     if isinstance(facts, str):
@@ -107,7 +107,7 @@ def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
 
 
 def length_to_hold_back(text: str, values: Iterable[str]) -> int:
-    """How many characters at the end may be the beginning of a secret: who shows text in pieces shows them later."""
+    """Return how many characters at the end may begin a secret; when text is shown in pieces, they wait."""
     values = [*values]
     broken = _wrapped_base64_length(text)
     codes = [value for value in values if len(value) >= SHORTEST_CODE] if broken else []
@@ -126,11 +126,11 @@ def _longest_begun(text: str, values: Iterable[str]) -> int:
 
 
 def _wrapped_base64_length(text: str) -> int:
-    """How much of the end looks like base64 that was broken into lines; 0 without a line's end."""
+    """Return how many characters at the end look like base64 wrapped into lines; 0 if no line ends there."""
     size, window = 0, text[-LONGEST_CODE:]
     for line in reversed(window.splitlines(keepends=True)) if "\n" in window else ():
         word = _last_word(line.strip())
-        if not word or (line.endswith("\n") and word < SHORTEST_BROKEN):
+        if not word or (line.endswith("\n") and word < SHORTEST_WRAPPED):
             break
         if word < len(line.strip()):
             size += len(line) - len(line.rstrip()) + word
@@ -139,21 +139,21 @@ def _wrapped_base64_length(text: str) -> int:
     return size if "\n" in text[len(text) - size :] else 0
 
 
-def _forms(value: str) -> list[str]:
-    """As it is and line by line, and how JSON, an address or an `Authorization: Basic` writes that."""
+def _all_forms(value: str) -> list[str]:
+    """The value and its lines, each as it is and as JSON, a URL and `Authorization: Basic` write it."""
     lines = [line.strip() for line in value.splitlines()]
     plain = [value, *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
     return [form for each in plain for form in (each, *_in_json(each), *_in_address(each), *_in_base64(each))]
 
 
 def _in_json(value: str) -> set[str]:
-    """As the usual writers do it, and such JSON as a text inside JSON."""
+    """Encode as JSON writers do, and as a JSON text inside JSON."""
     once = _json_variants(value)
     return once | {form for text in once for form in _json_variants(text)}
 
 
 def _json_variants(value: str) -> set[str]:
-    """With or without `\\u`, in small or large digits, and with or without `\\/`."""
+    """Encode with and without `\\u`, with small and large hex digits, with and without `\\/`."""
     found = {in_json(value), in_json(value, ascii_only=True)}
     found |= {_with_large_digits(text) for text in found if "\\u" in text}
     return found | {text.replace("/", "\\/") for text in found}
@@ -172,7 +172,7 @@ def _with_large_digits(text: str) -> str:
 
 
 def _in_address(value: str) -> list[str]:
-    """Percent-encoded: all of it, in small letters, or but for what a path may hold."""
+    """Percent-encode all of it, in lower case, and with the slashes of a path kept."""
     data = [chr(byte) for byte in value.encode("utf-8", "surrogateescape")]
     codes = [each if each in _UNRESERVED else f"%{ord(each):02X}" for each in data]
     path = "".join(each if each == "/" else code for each, code in zip(data, codes, strict=True))
@@ -182,7 +182,7 @@ def _in_address(value: str) -> list[str]:
 
 
 def _in_base64(value: str) -> list[str]:
-    """What base64 of a longer text has of it, at each of the three places in a group; both alphabets."""
+    """Return what base64 of a longer text contains of it, at each of the three offsets, in both alphabets."""
     from binascii import b2a_base64
 
     data, found = value.encode("utf-8", "surrogateescape"), set[str]()
@@ -195,26 +195,26 @@ def _in_base64(value: str) -> list[str]:
 
 
 def _passwords(value: str) -> list[str]:
-    """`scheme://person:password@host`: under any name."""
+    """Return the password of `scheme://user:password@host`."""
     _, scheme, rest = value.partition("://")
     person, at, _ = rest.partition("/")[0].rpartition("@")
     _, colon, password = person.partition(":")
     return [password] if scheme and at and colon else []
 
 
-def _is_plain(value: str) -> bool:
-    """A count, a switch, one long number of seconds or a word such as `postgres` is no secret."""
+def _is_harmless(value: str) -> bool:
+    """True for a count, a switch, one long number of seconds or a word such as `postgres`."""
     ordinary = value.isdecimal() or (value.isascii() and value.isalpha() and value.islower())
     return ordinary and len(value) < SHORTEST_LINE
 
 
-# Texts that hold a key, kept with the name of its variable in the key's place, and filled in again. Pure.
-MARK = "\0"  # stands in no word of a command line, and in no variable's name
-LOST = MARK + MARK  # a form of a key that can't be made again from its variable
+# Texts kept with each secret replaced by the name of its variable, and filled in again later.
+MARK = "\0"  # cannot occur in a command line or in a variable's name
+LOST = MARK + MARK  # replaces a form of a secret that can't be rebuilt from its variable
 
 
 def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
-    """No key of these variables is in it any more."""
+    """Replace each secret by a reference to its variable."""
     known, hidden = find_secrets(environ, (ordinary,)), forms(environ, (ordinary,))
     if hide(text, hidden) == text:
         return text
@@ -229,13 +229,13 @@ def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
 
 
 def hide_references(text: str) -> str:
-    """As readers see it."""
+    """Replace each reference by stars, for display."""
     parts = text.split(MARK)
     return "".join(HIDDEN if place % 2 else part for place, part in enumerate(parts))
 
 
 def fill_references(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
-    """With the keys as the variables have them now, and the names of those that have none."""
+    """Fill in the references. Returns the text and the names of the variables that hold no secret."""
     parts = text.split(MARK)
     missing = [] if len(parts) % 2 else [""]
     for place in range(1, len(parts), 2):

@@ -1,10 +1,10 @@
-"""How long things took, in the words of the state file and the screen."""
+"""Durations, escaped text and columns, as the state files and the screen show them."""
 
 import re
 from collections.abc import Collection, Sequence
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
-LONGEST = 9_223_372_036.0  # seconds; what a Go duration holds
+LONGEST = 9_223_372_036.0  # seconds; the longest Go duration
 LONGEST_TEXT = 1000
 _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
@@ -30,12 +30,12 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_short(seconds: float) -> str:
-    """As `whole`; a few seconds with what tells them from others: 0.05s, 1.5s."""
+    """Like `format_seconds`; below 10 s with two digits: 0.05s, 1.5s."""
     return format_seconds(seconds) if seconds >= 10 else f"{seconds:.2g}s"
 
 
 def parse_seconds(text: str) -> float:
-    """Any Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError for what isn't one."""
+    """Parse a Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError if it isn't one."""
     if text in ("0", "+0", "-0"):
         return 0.0
     sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
@@ -52,7 +52,7 @@ def parse_seconds(text: str) -> float:
 
 
 def format_number(amount: float) -> str:
-    """300 for 300.0, 0.5 for 0.5: a configured number of seconds as the person wrote it."""
+    """Format a configured number as the user wrote it: 300 for 300.0, 0.5 for 0.5."""
     return f"{amount:g}" if amount < 1e6 else str(int(amount))
 
 
@@ -62,18 +62,18 @@ def timing_text(facts: dict[str, float]) -> str:
     return " ".join(parts)
 
 
-# Names that anybody can give a file, and words of agents, without power over the terminal. Pure.
-_POWERS = "\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # also over a text's direction
-_IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_POWERS}]"), re.compile(f"[{_POWERS}]")
+# Escapes for file names and agents' words: control characters, and those that change the direction of text.
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
 
 
 def escape_line(text: str) -> str:
-    """One line: each such character is written as Python would, `\\x1b`."""
+    """Escape control characters, line ends and tabs as Python does: `\\x1b`."""
     return _IN_A_LINE.sub(_escape, text)
 
 
 def escape_text(text: str) -> str:
-    """The same, but line ends and tabs stay."""
+    """Like `escape_line`, but keep line ends and tabs."""
     return _IN_A_TEXT.sub(_escape, text)
 
 
@@ -81,11 +81,11 @@ def _escape(found: "re.Match[str]") -> str:
     return ascii(found[0])[1:-1]
 
 
-# Rows of cells to lines of text whose columns stand below each other. Pure.
+# Tables and cells, measured in terminal columns.
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """`right`: the columns that end at the same place, as numbers should."""
+    """Format rows as aligned lines. `right`: indices of the right-aligned columns."""
     widths = [max(width(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = (zip(row, widths, strict=True) for row in rows)
     return ["  ".join(_cell(*each, right) for each in enumerate(line)).rstrip() for line in lines]
@@ -97,7 +97,7 @@ def _cell(place: int, pair: tuple[str, int], right: Collection[int]) -> str:
 
 
 def truncate(line: str, room: int) -> str:
-    """No more than fits; what is missing is shown by a last `…`."""
+    """Cut a line to `room` columns; a final `…` marks the cut."""
     if width(line) <= room:
         return line
     while width(line) >= max(room, 1):
@@ -110,7 +110,7 @@ def padded(text: str, room: int) -> str:
 
 
 def width(text: str) -> int:
-    """Columns on a terminal."""
+    """Number of terminal columns."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 

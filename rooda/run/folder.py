@@ -79,7 +79,7 @@ class RunFolder:
             spare = os.path.join(self._path, SPARE)
             facts = os.fstat(descriptor)
             if facts.st_size == 0 and os.path.samestat(facts, os.lstat(spare)):
-                files.rename(spare, path, settled=False)
+                files.rename(spare, path, synced=False)
                 return descriptor
         except OSError:
             pass

@@ -289,7 +289,7 @@ class Session:
         """What would make the time between two calls longer, done while one is made."""
         self._settle()
         self.folder.make_spare()
-        files.let_go()
+        files.release_replaced()
 
     def _settle(self) -> None:
         """No power cut takes the last state from us now."""

@@ -12,12 +12,12 @@ from rooda.base import files
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")
 def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
     """A few at most, whatever is replaced how often; then none."""
-    files.let_go()
+    files.release_replaced()
     for number in range(3 * files.MOST_HELD):
         files.replace(f"{tmp_path}/{number % 5}", b"%d" % number)
         assert _gone(tmp_path) <= files.MOST_HELD
     assert _gone(tmp_path)
-    files.let_go()
+    files.release_replaced()
     assert _gone(tmp_path) == 0
     assert sorted(int(each.read_bytes()) for each in tmp_path.iterdir()) == [19, 20, 21, 22, 23]
 
@@ -28,7 +28,7 @@ def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
     other.write_text("kept")
     os.symlink(other, tmp_path / "state")
     files.replace(f"{tmp_path}/state", b"new")
-    files.let_go()
+    files.release_replaced()
     assert (other.read_text(), (tmp_path / "state").read_text()) == ("kept", "new")
     assert not (tmp_path / "state").is_symlink()
 
@@ -37,7 +37,7 @@ def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> N
     """The folder was taken away after the replacing: that is no fault, and the others are settled all the same."""
     for name in ("away", "stays", "other"):
         (tmp_path / name).mkdir()
-        files.replace(f"{tmp_path}/{name}/state", b"1", settled=False)
+        files.replace(f"{tmp_path}/{name}/state", b"1", synced=False)
     shutil.rmtree(tmp_path / "away")
     shutil.rmtree(tmp_path / "other")
     (tmp_path / "other").write_text("no folder")
@@ -48,7 +48,7 @@ def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> N
 def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
     """Of another, whose folder is gone meanwhile, it says nothing; of its own it does."""
     (tmp_path / "away").mkdir()
-    files.replace(f"{tmp_path}/away/state", b"1", settled=False)
+    files.replace(f"{tmp_path}/away/state", b"1", synced=False)
     shutil.rmtree(tmp_path / "away")
     files.replace(f"{tmp_path}/here", b"2")
     with pytest.raises(FileNotFoundError):

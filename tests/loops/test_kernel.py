@@ -128,8 +128,8 @@ def test_codec_round_trip() -> None:
         ({"count": True, "inner": {"names": []}}, "count must be a whole number, found true or false"),
         ({"count": 1.5, "inner": {"names": []}}, "count must be a whole number"),
         ({"count": 1, "inner": []}, "inner must be an object, found a list"),
-        ({"count": 1, "inner": {"names": "ab"}}, "names must be a list, found a text"),
-        ({"count": 1, "inner": {"names": ["a", 2]}}, "names[1] must be a text, found a number"),
+        ({"count": 1, "inner": {"names": "ab"}}, "names must be a list, found a string"),
+        ({"count": 1, "inner": {"names": ["a", 2]}}, "names[1] must be a string, found a number"),
         ({"count": None, "inner": {"names": []}}, "found null"),
     ],
 )

@@ -77,7 +77,7 @@ def ready(place: Place) -> None:
     files.make_folder(place.folder)
     for path in (place.state, place.run, place.journal):
         if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
-            files.rename(path, f"{path}.agent", settled=False)
+            files.rename(path, f"{path}.agent", synced=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
         files.replace_unsynced(path, IGNORED)

@@ -80,7 +80,7 @@ class ProcedureStore:
         data = self._encoded(state)
         settled = self._written is None or state.status != RUNNING  # else when the next agent is being loaded
         try:
-            files.replace(self._place.state, data, settled=settled)
+            files.replace(self._place.state, data, synced=settled)
         except FileNotFoundError:
             make_room(self._place)
             files.replace(self._place.state, data)

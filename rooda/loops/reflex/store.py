@@ -88,7 +88,7 @@ class ReflexStore:
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
             files.move_folder_aside(place.artifact)
-            files.rename(waiting, place.artifact, settled=False)
+            files.rename(waiting, place.artifact, synced=False)
         if before is not None:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.point_at(place, state)
