@@ -155,7 +155,7 @@ def test_slices_do_not_see_each_other() -> None:
 
 
 LEFT = {"cli/common", "cli/status", "cli/resume", "cli/undo", "cli/usage", "cli/words", "git/retention", "startup",
-        "loops/overview", "run/ended", "run/history", "run/session", "settings/loop_kinds", "settings/setup",
+        "loops/overview", "run/ended", "run/history", "run/session",
         "views/lines", "views/status_table"}  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from making import made
 
-from rooda.settings.loop_kinds import OWN
+from rooda.loops import registry
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, variable_of
 from rooda.settings.setup import HOOKS
 from rooda.settings.toml import toml_value
@@ -158,7 +158,9 @@ def page() -> str:
 
 
 def _kinds() -> str:
-    own = {kind: {key: row for key, row in keys.items() if key not in SHARED} for kind, keys in OWN.items()}
+    own = {
+        kind: {key: row for key, row in keys.items() if key not in SHARED} for kind, keys in registry.own_keys().items()
+    }
     return "\n".join(f"`[{kind}]`\n\n{_keys(keys)}" for kind, keys in own.items())
 
 

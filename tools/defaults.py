@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from making import made
 
-from rooda.settings.loop_kinds import OWN
+from rooda.loops import registry
 from rooda.settings.schema import LOOP
 from rooda.settings.toml import toml_value
 from rooda.settings.types import Key
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHIPPED = os.path.join(ROOT, "config", "rooda.toml")
-TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **OWN}
+TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **registry.own_keys()}
 
 
 def text(before: str) -> str:

@@ -10,6 +10,7 @@ from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
+from rooda.loops import configuration
 from rooda.loops.options import DASH_H, tab_agents
 from rooda.settings import layers
 from rooda.settings.agents import agent_named
@@ -28,7 +29,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
-    found = layers.load(here.workspace, here.config)
+    found = configuration.load(here.workspace, here.config)
     known = ((name, agent_named(found, name)) for name in names(found))
     rows = [_facts(name, agent, _table(found, name), here.workspace) for name, agent in known if agent]
     if as_json:
@@ -89,7 +90,7 @@ def test(ctx: click.Context, name: str) -> int:
     One line for each thing that rooda relies on; exit 1 if one of them does not hold.
     """
     here = where(ctx)
-    found = layers.load(here.workspace, here.config)
+    found = configuration.load(here.workspace, here.config)
     agent = agent_named(found, name)
     if agent is None:
         known = names(found)

@@ -50,12 +50,13 @@ class App(click.Group):
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """Every word that may come first, and what it does."""
         from rooda.errors import RoodaError
-        from rooda.settings import layers, procedures
+        from rooda.loops import configuration
+        from rooda.settings import procedures
 
         words = [(name, word.help) for name, word in WORDS.items()]
         try:
             here = _where(ctx)
-            return words + procedures.summaries(layers.load(here.workspace, here.config))
+            return words + procedures.summaries(configuration.load(here.workspace, here.config))
         except RoodaError:
             return words
 
@@ -99,7 +100,7 @@ def _careful(command: click.Command) -> click.Command:
 
         @wraps(work)
         def careful(*words: Any, **options: Any) -> Any:
-            from rooda.settings.layers import refuse_reserved
+            from rooda.loops.configuration import refuse_reserved
 
             refuse_reserved(*_where(click.get_current_context()))
             return work(*words, **options)

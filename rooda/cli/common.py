@@ -7,10 +7,10 @@ import click
 
 from rooda.base import secrets
 from rooda.errors import RoodaError, UsageProblem
-from rooda.loops import registry
+from rooda.loops import configuration, registry
 from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
-from rooda.settings import layers, procedures
+from rooda.settings import procedures
 from rooda.settings.types import nearest
 from rooda.settings.where import Where, a_name, above, where
 
@@ -72,7 +72,7 @@ def _runs(here: Where) -> list[str]:
 
 def _procedures(here: Where) -> list[str]:
     try:
-        return procedures.names(layers.load(here.workspace, here.config))
+        return procedures.names(configuration.load(here.workspace, here.config))
     except RoodaError:
         return []
 
@@ -108,11 +108,11 @@ def keys() -> tuple[str, ...]:
 
 def _of_agents() -> list[dict[str, str]]:
     """Settings that can't be read give none."""
-    from rooda.settings import layers
+    from rooda.loops import configuration
 
     here = where(click.get_current_context())
     try:
-        agents = layers.load(here.workspace, here.config).table("agents")
+        agents = configuration.load(here.workspace, here.config).table("agents")
     except RoodaError:
         return []
     tables = [table.get("env") for table in agents.values() if isinstance(table, dict)]

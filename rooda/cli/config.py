@@ -45,10 +45,11 @@ def _show(ctx: click.Context, key: str, origin: bool, as_json: bool) -> int:
     from rooda.base import secrets
     from rooda.cli.common import keys
     from rooda.errors import UsageProblem
-    from rooda.settings import layers, lookup
+    from rooda.loops import configuration
+    from rooda.settings import lookup
 
     place = where(ctx)
-    found = warned(layers.load(place.workspace, place.config))
+    found = warned(configuration.load(place.workspace, place.config))
     rows = [
         row for row in lookup.origins(found) if not key or row[0] == key or row[0].startswith((f"{key}.", f"{key}["))
     ]

@@ -17,7 +17,7 @@ from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.git import command
 from rooda.git.repository import GitProblem, around
-from rooda.loops import registry
+from rooda.loops import configuration, registry
 from rooda.processes import table
 from rooda.run import tokens
 from rooda.run.setup import Setup
@@ -186,7 +186,7 @@ def _show(found: list[Finding], good: bool) -> None:
 
 def _patient(place: Where) -> Patient:
     try:
-        found = layers.load(place.workspace, place.config)
+        found = configuration.load(place.workspace, place.config)
     except RoodaError as problem:
         return Patient(place, None, str(problem))
     return Patient(place, found, agents=tuple(installed(found, place.workspace)))

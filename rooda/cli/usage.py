@@ -11,9 +11,9 @@ from rooda.base.json import Json
 from rooda.base.text import columns, format_seconds
 from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
+from rooda.loops.configuration import prices
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total
-from rooda.settings.setup import prices
 from rooda.settings.where import a_name, where
 
 _BY: dict[str, Callable[[Used], str]] = {

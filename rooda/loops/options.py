@@ -87,10 +87,10 @@ def _tab_models(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def _settings(ctx: click.Context) -> "Settings":
-    from rooda.settings import layers
+    from rooda.loops import configuration
 
     here = place_of_tab(ctx)
-    return layers.load(here.workspace, here.config)
+    return configuration.load(here.workspace, here.config)
 
 
 _TAB = {"agent": tab_agents, "ai_cmd_alias": tab_agents, "model": _tab_models}

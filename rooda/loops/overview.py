@@ -6,6 +6,7 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.loops import registry
+from rooda.loops.configuration import prices
 from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import folder as run_folder
@@ -14,7 +15,6 @@ from rooda.run.ended import INTERRUPTED, at_limit, standing
 from rooda.run.folder import folder_of
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
-from rooda.settings.setup import prices
 from rooda.settings.where import Where
 from rooda.views.status_table import Row, unreadable
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rooda.loops.procedure import kind as procedures
     from rooda.loops.reflex import kind as reflexes
     from rooda.run.setup import Setup
+    from rooda.settings.check import OwnKeys
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
 
@@ -25,6 +26,15 @@ KINDS = {
 }
 _PROCEDURES = "rooda.loops.procedure.cli"
 _DEMOS = {"flow": "rooda.demo.flow_project"}
+
+
+def own_keys() -> "OwnKeys":
+    """The settings that one kind of loop has alone, by its table."""
+    from rooda.loops.flow import keys as of_flows
+    from rooda.loops.goal import keys as of_goals
+    from rooda.loops.reflex import keys as of_reflexes
+
+    return {"reflex": of_reflexes.OWN, "flow": of_flows.OWN, "goal": of_goals.OWN}
 
 
 def demo_of(kind: str) -> "Callable[[str], int]":

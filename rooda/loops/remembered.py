@@ -12,7 +12,6 @@ from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import is_untyped
 from rooda.run import folder, history
-from rooda.settings.loop_kinds import OWN
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.types import PHASE, TEXTS
 from rooda.settings.where import Where
@@ -28,7 +27,7 @@ def _kept() -> tuple[str, ...]:
 
     Limits and counts are in the run's own files; how it is shown is decided anew each time.
     """
-    rows = [item for keys in (PROCEDURE, *OWN.values()) for item in keys.items()]
+    rows = [item for keys in (PROCEDURE, *registry.own_keys().values()) for item in keys.items()]
     kept = [(row.group, row.flag.parameter(key)) for key, row in rows if row.flag and row.kept]
     kept.append(("config", "config"))
     kept.sort(key=lambda each: GROUPS.index(each[0]) if each[0] in GROUPS else len(GROUPS))

@@ -1,25 +1,36 @@
 """What is wrong in one settings file, all at once."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from rooda.settings.loop_kinds import KINDS, TABLES
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED
 from rooda.settings.toml import Lines, Path, Tree
-from rooda.settings.types import COMMANDS, WORDS, Fault, Kind, meant, named, shown, table_faults
+from rooda.settings.types import COMMANDS, WORDS, Fault, Key, Kind, meant, named, shown, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind of loop has alone, by its table
 
 
-def faults_of(tree: Tree) -> list[Fault]:
-    faults = []
+def tables(own_keys: OwnKeys) -> tuple[str, ...]:
+    """The names of all tables, in the order in which they are shown."""
+    return ("loop", "procedures", *own_keys, "agents", "models", "prices", "ai_cmd_aliases", "hooks")
+
+
+def keys_of_kind(own: Mapping[str, Key]) -> dict[str, Key]:
+    """All keys of the table of one kind of loop, its own first."""
+    return {**own, **SHARED, **own}
+
+
+def faults_of(tree: Tree, own_keys: OwnKeys) -> list[Fault]:
+    faults, known = [], tables(own_keys)
     for name, value in tree.items():
-        if name not in TABLES:
-            faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name)}", warning=True))
+        if name not in known:
+            faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name, known)}", warning=True))
         elif not isinstance(value, dict):
             faults.append(Fault((name,), f"must be a table, got {shown(value)}"))
         else:
-            faults += [fault.under(name) for fault in _table(name, value)]
+            faults += [fault.under(name) for fault in _table(name, value, own_keys)]
     return faults
 
 
@@ -27,14 +38,14 @@ def _thing(value: Any) -> str:
     return "table" if isinstance(value, dict) else "key"
 
 
-def _root_hint(name: str) -> str:
-    near = meant(name, TABLES)
+def _root_hint(name: str, known: tuple[str, ...]) -> str:
+    near = meant(name, known)
     if name in LOOP or name in OLDER:
         return f"; did you mean {name!r} in [loop]?"
     return near
 
 
-def _table(name: str, value: Tree) -> list[Fault]:
+def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
     if name == "loop":
         return table_faults(value, LOOP)
     if name == "procedures":
@@ -47,8 +58,8 @@ def _table(name: str, value: Tree) -> list[Fault]:
         from rooda.settings.setup import HOOKS
 
         return table_faults(value, HOOKS)
-    if name in KINDS:
-        return table_faults(value, KINDS[name])
+    if own := own_keys.get(name):
+        return table_faults(value, keys_of_kind(own))
     return (WORDS if name == "models" else COMMANDS).faults(value)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
-from rooda.settings.check import dotted, faults_of, modernised
+from rooda.settings.check import OwnKeys, dotted, faults_of, modernised
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
 from rooda.settings.types import Fault, Kind, called, meant, shown
@@ -137,7 +137,8 @@ class Settings(NamedTuple):
 
     workspace: str
     layers: tuple[Layer, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    own_keys: OwnKeys
 
     @property
     def written(self) -> tuple[Layer, ...]:
@@ -186,27 +187,26 @@ def _has(tree: Any, path: Path) -> bool:
     return True
 
 
-def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read every tier; one ConfigProblem tells all that is wrong."""
+def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, own_keys: OwnKeys) -> Settings:
+    """Read every tier; one ConfigProblem lists all errors."""
     environ = os.environ if environ is None else environ
     workspace = os.path.abspath(workspace)
     tree, problems, warnings = environment(environ)
     layers = [Layer(ENVIRONMENT, "", tree)]
     for source in find(workspace, config, environ):
-        layer, faults, notes = _read(source)
+        layer, faults, notes = _read(source, own_keys)
         layers += [layer] if layer else []
         problems += faults
         warnings += notes
     if problems:
         raise ConfigProblem("\n".join(problems))
-    return Settings(workspace, tuple(layers), tuple(warnings))
+    return Settings(workspace, tuple(layers), tuple(warnings), own_keys)
 
 
-def refuse_reserved(workspace: str, config: str | None = None) -> None:
-    """ConfigProblem where a procedure bears the name of a command. All other faults wait for who needs the settings."""
+def has_reserved(workspace: str, config: str | None) -> bool:
+    """True if a procedure in a file of the user's has the name of a command."""
     found = find(os.path.abspath(workspace), config, os.environ)
-    if any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN):
-        load(workspace, config)
+    return any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN)
 
 
 def _has_reserved(path: str) -> bool:
@@ -219,7 +219,7 @@ def _has_reserved(path: str) -> bool:
     return isinstance(names, dict) and not RESERVED.isdisjoint(names)
 
 
-def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
+def _read(source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
     """One file's layer, its faults and its warnings."""
     try:
         data = files.read(source.path)
@@ -238,7 +238,7 @@ def _read(source: Source) -> tuple[Layer | None, list[str], list[str]]:
         from rooda.settings import toml
 
         return None, [f"{source.path}{toml.sentence(problem, data)}"], []
-    notices, faults = modernised(tree, lines), faults_of(tree)
+    notices, faults = modernised(tree, lines), faults_of(tree, own_keys)
     for fault in faults:
         if fault.warning:
             _drop(tree, fault.path)

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rooda.settings.check import dotted
+from rooda.settings.check import dotted, tables
 from rooda.settings.layers import Layer, Settings, flag_layer, merge
-from rooda.settings.loop_kinds import TABLES
 from rooda.settings.schema import LOOP
 from rooda.settings.toml import Path
 
@@ -90,7 +89,7 @@ def _lookup(settings: Settings, name: str, own: tuple[str, ...], flags: Mapping[
 def origins(settings: Settings) -> list[tuple[str, Any, str]]:
     """(dotted key, value, origin) of all that is set, table by table."""
     rows = []
-    for name in TABLES:
+    for name in tables(settings.own_keys):
         for path, value in _leaves((name,), settings.table(name)):
             rows.append((dotted(path), value, settings.origin(path)))
     return rows

@@ -1,7 +1,6 @@
 """From settings to what a loop of any kind is run with."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 from rooda.agents import prices as agents_prices
@@ -9,7 +8,7 @@ from rooda.agents.prices import Price, Prices
 from rooda.agents.records import Bounds
 from rooda.base import files
 from rooda.base.dirs import shipped
-from rooda.errors import ConfigProblem, RoodaError
+from rooda.errors import ConfigProblem
 from rooda.run.setup import Budget, Hook, Setup
 from rooda.settings.agents import agent_of, priced
 from rooda.settings.check import dotted
@@ -17,17 +16,19 @@ from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP, PRICE
 from rooda.settings.types import COMMAND, SECONDS, Fault, Key, Kind, shown, simple, table_faults
-from rooda.settings.where import Where
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
-def setup(settings: Settings, kind: str, flags: Mapping[str, Any]) -> tuple[Setup, Lookup]:
-    """The shared settings of this kind of loop, and where to look for its own. `flags` is what was typed; it wins."""
+def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bool = False) -> tuple[Setup, Lookup]:
+    """The shared settings of this kind of loop, and where to look for its own. `flags` were typed and win.
+
+    `price_raw`: give a raw command prices too, to estimate what it costs.
+    """
     look = lookup_kind(settings, kind, flags)
     made = setup_of(settings, look)
-    if made.agent is not None:  # the cost of a goal's raw command is estimated
-        made = made._replace(agent=priced(made.agent, settings, raw=kind == "goal"))
+    if made.agent is not None:
+        made = made._replace(agent=priced(made.agent, settings, raw=price_raw))
     return made, look
 
 
@@ -47,22 +48,6 @@ def filled(record: R, look: Lookup) -> R:
             fields[field] = type(getattr(record, field))(row.converted(found.value))
     made: R = record._replace(**fields)  # type: ignore[attr-defined]
     return made
-
-
-# What calls cost that nobody lived to write down: the prices of the workspace that they were made in.
-
-
-@cache
-def prices(here: Where) -> Prices:
-    """{} if the settings can't be read: what was used is told all the same."""
-    from rooda.settings import layers
-
-    pass  # moved
-
-    try:
-        return prices_of(layers.load(here.workspace, here.config))
-    except RoodaError:
-        return {}
 
 
 # [hooks]: what is done when a run comes to a certain point.

@@ -167,9 +167,10 @@ def test_no_false_alarm(command: str, env: dict[str, str]) -> None:
 
 def test_the_shipped_commands_are_no_traps() -> None:
     """None of the agents that ship is warned of, except amp without a key."""
-    from rooda.settings import agents, layers
+    from rooda.loops import configuration
+    from rooda.settings import agents
 
-    found = layers.load("/", environ={"HOME": "/nowhere"})
+    found = configuration.load("/", environ={"HOME": "/nowhere"})
     for name in agents.agents(found):
         agent = agents.agent_named(found, name)
         assert agent and (preflight.warnings(agent) == [] or name == "amp")

@@ -12,7 +12,7 @@ from kit.workspace import Workspace
 from rooda.agents.prices import Price, cost, price_of
 from rooda.agents.records import Usage
 from rooda.errors import ConfigProblem
-from rooda.settings import layers
+from rooda.loops import configuration
 from rooda.settings.schema import PRICE
 from rooda.settings.setup import prices_of
 from rooda.settings.types import table_faults
@@ -25,7 +25,7 @@ TABLE = {"gpt-5": Price(1, 2, 3, 4), "gpt-5-codex": Price(10, 20, 30, 40), "our-
 def in_force(ws: Workspace, toml: str) -> dict[str, Price]:
     """The prices with this rooda.toml."""
     ws.config(toml)
-    return dict(prices_of(layers.load(ws.path, environ=ws.env)))
+    return dict(prices_of(configuration.load(ws.path, environ=ws.env)))
 
 
 def test_each_kind_of_token_has_its_price() -> None:
@@ -125,7 +125,7 @@ def test_a_wrong_price_is_told_with_its_line(ws: Workspace, toml: str, says: str
 def test_an_unknown_key_of_a_price_is_a_warning(ws: Workspace) -> None:
     """The run goes on without it."""
     ws.config("[prices.x]\ninput = 1\noutput = 1\nouptut = 2")
-    (warning,) = layers.load(ws.path, environ=ws.env).warnings
+    (warning,) = configuration.load(ws.path, environ=ws.env).warnings
     assert warning.endswith("rooda.toml:4: prices.x.ouptut: unknown key; did you mean 'output'?")
 
 

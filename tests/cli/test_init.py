@@ -6,8 +6,8 @@ import re
 import pytest
 
 from kit.workspace import Workspace
+from rooda.loops.configuration import load
 from rooda.settings import detect
-from rooda.settings.layers import load
 
 PROJECTS = {
     "pytest": (

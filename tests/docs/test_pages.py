@@ -13,8 +13,8 @@ import pytest
 
 from kit.pages import PAGES, ROOT, anchors, blocks, commands, links, name_of
 from kit.workspace import Workspace
+from rooda.loops import configuration
 from rooda.run import gates_md
-from rooda.settings import layers
 
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
@@ -99,7 +99,7 @@ def test_settings_in_examples_are_accepted(bare: Workspace) -> None:
         if page.name == "procedures.md":
             bare.write("prompts/our-priorities.md", "Tests first.")
         bare.config(text)
-        loaded = layers.load(bare.path, environ={"HOME": bare.home})
+        loaded = configuration.load(bare.path, environ={"HOME": bare.home})
         assert loaded.warnings == (), name_of(page)
 
 

@@ -100,8 +100,8 @@ def test_O_118_every_shipped_procedure_can_be_shown(installed: Installed) -> Non
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
     assert len(names) >= 16
     program = (
-        "import sys; from rooda.settings import layers; from rooda.loops.procedure import effects, settings\n"
-        "found = layers.load('.', None)\n"
+        "import sys; from rooda.loops import configuration; from rooda.loops.procedure import effects, settings\n"
+        "found = configuration.load('.', None)\n"
         "for name in sys.argv[1:]: print(len(effects.prompt_text(settings.procedure(found, name, {}), 1)))"
     )
     sizes = run(installed.python, "-c", program, *names, cwd=installed.folder).split()

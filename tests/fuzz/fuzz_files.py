@@ -8,6 +8,7 @@ from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.logs import show
 from rooda.errors import USAGE, RoodaError
+from rooda.loops.configuration import load
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import store, table
 from rooda.loops.goal.commands import answer
@@ -22,7 +23,6 @@ from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
 from rooda.settings import detect, procedures
-from rooda.settings.layers import load
 from rooda.settings.lookup import decided, origins
 from rooda.settings.toml import toml_value
 from rooda.views.lines import LEVELS, lines

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from kit.workspace import Workspace
 from rooda.errors import USAGE, RoodaError
+from rooda.loops.configuration import load
 from rooda.loops.procedure import settings as procedure_settings
 from rooda.loops.procedure.model import PHASES
 from rooda.run import gates_md
 from rooda.run.records import Gate
 from rooda.settings import procedures
-from rooda.settings.layers import load
 from rooda.settings.lookup import decided, origins
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from rooda.errors import RoodaError
+from rooda.loops.configuration import load
 from rooda.loops.procedure import settings
 from rooda.loops.procedure.model import Procedure
-from rooda.settings.layers import Settings, load
+from rooda.settings.layers import Settings
 
 OWN = """
 [procedures.mine]

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooda.errors import RoodaError
+from rooda.loops.configuration import load
 from rooda.loops.procedure import settings as procedure_settings
 from rooda.settings import procedures
-from rooda.settings.layers import load
 from rooda.settings.lookup import origins
 from rooda.settings.toml import toml_value
 

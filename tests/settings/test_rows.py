@@ -14,14 +14,15 @@ from kit.tiers import OWN as MINE
 from kit.tiers import Tiers
 from rooda.loops import options, registry, remembered
 from rooda.loops.procedure import settings
+from rooda.settings.check import keys_of_kind
 from rooda.settings.layers import environment
-from rooda.settings.loop_kinds import KINDS, OWN
 from rooda.settings.schema import LOOP, PROCEDURE, flag_of, variable_of
 from rooda.settings.toml import toml_value
 from rooda.settings.types import ALL, GATES, PARAMETERS, Key
 
 ROOT = Path(__file__).parents[2]
-TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **OWN}
+OWN = registry.own_keys()
+TABLES = {"loop": LOOP, **OWN}
 OPTIONS = [(key, row) for key, row in PROCEDURE.items() if row.flag]
 KINDS_OPTIONS = [(kind, key, row) for kind, keys in OWN.items() for key, row in keys.items() if row.flag]
 FILLED = [(key, row) for key, row in LOOP.items() if "." in row.into]
@@ -85,10 +86,10 @@ def test_each_option_is_one_of_its_kinds(key: str, row: Key) -> None:
     assert (row.flag.flag(key) in taken) == (key in LOOP and row.kinds == ALL)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OWN)
 def test_each_kind_takes_the_shared_keys(kind: str) -> None:
     """The keys that hold for all kinds are valid in each kind's table, beside its own."""
-    assert set(KINDS[kind]) == {key for key, row in LOOP.items() if row.kinds == ALL} | set(OWN[kind])
+    assert set(keys_of_kind(OWN[kind])) == {key for key, row in LOOP.items() if row.kinds == ALL} | set(OWN[kind])
 
 
 @pytest.mark.parametrize(("kind", "key", "row"), KINDS_OPTIONS, ids=[f"{kind}.{key}" for kind, key, _ in KINDS_OPTIONS])

@@ -230,12 +230,12 @@ def _facts(node: Node) -> Json:
 def _of_agent(here: Where, root: Node) -> list[str]:
     """What can't be had with the agent that is configured; nothing where none is."""
     from rooda.base import files
+    from rooda.loops import configuration
     from rooda.loops.flow import agents
     from rooda.loops.flow.yaml import lenient
-    from rooda.settings import layers
     from rooda.settings.setup import setup
 
-    found = layers.load(here.workspace, here.config)
+    found = configuration.load(here.workspace, here.config)
     made, look = setup(found, "flow", {})
     if made.agent is None:
         return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]

@@ -24,7 +24,7 @@ from rooda.errors import (
     code_of_signal,
 )
 from rooda.git.repository import Repo, listing
-from rooda.loops import launch
+from rooda.loops import configuration, launch
 from rooda.loops.flow import agents as flow_agents
 from rooda.loops.flow import commits, effects
 from rooda.loops.flow import repository as flow_repository
@@ -110,7 +110,7 @@ class Ground(NamedTuple):
 
 def ground(where: Where, asked: RunOptions) -> Ground:
     """Settings and repository."""
-    found = warned(layers.load(where.workspace, where.config))
+    found = warned(configuration.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
     return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(launch.look(made, asked)))
 

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from rooda.loops import options
+from rooda.loops.goal.keys import OWN
 from rooda.loops.options import DASH_H, InOrder
-from rooda.settings.goal_keys import OWN
 from rooda.settings.where import relocated, where
 
 

@@ -112,4 +112,4 @@ def stays(workspace: str, name: str) -> Callable[[str], bool]:
 def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
-    return of_kind(settings, "goal", {})[0]
+    return of_kind(settings, "goal", {}, price_raw=True)[0]

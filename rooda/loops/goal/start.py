@@ -11,7 +11,7 @@ from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.errors import FAILED, ConfigProblem, Interrupted, LimitReached, UsageProblem, code_of_signal
-from rooda.loops import launch, options
+from rooda.loops import configuration, launch, options
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.edit_counts import Watch, ticking
@@ -33,7 +33,7 @@ from rooda.processes.signals import Signals
 from rooda.run.records import Ending
 from rooda.run.session import Session, Tenant
 from rooda.run.setup import Setup
-from rooda.settings import agents, layers
+from rooda.settings import agents
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where, warned
@@ -60,8 +60,8 @@ class Ready(NamedTuple):
 
 def ready(where: Where, typed: Json) -> Ready:
     asked = options.run_options(typed)
-    found = warned(layers.load(where.workspace, where.config))
-    made, look = setup(found, "goal", asked.flags)
+    found = warned(configuration.load(where.workspace, where.config))
+    made, look = setup(found, "goal", asked.flags, price_raw=True)
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[goal]"))
     screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))

@@ -11,6 +11,7 @@ from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import OK, Undecided, UsageProblem, code_of_signal
+from rooda.loops import configuration
 from rooda.loops.goal import criteria
 from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
 from rooda.loops.goal.effects import OUTPUT
@@ -22,7 +23,6 @@ from rooda.processes import lock
 from rooda.processes.regex import finds
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Spec, run
-from rooda.settings import layers
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.where import Where
 
@@ -88,7 +88,7 @@ def _changed(workspace: str, state: GoalState, criterion: Criterion, typed: Json
 
 def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
     """The commands' results as they are at this moment; the state is not changed by them."""
-    look = lookup_kind(layers.load(where.workspace, where.config), "goal", {})
+    look = lookup_kind(configuration.load(where.workspace, where.config), "goal", {})
     rows = facts(state, False, None)["criteria"]
     with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         for row, criterion in zip(rows, state.brief.criteria, strict=True):

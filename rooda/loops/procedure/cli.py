@@ -10,7 +10,7 @@ from rooda.agents import command, preflight
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.errors import OK, ConfigProblem, UsageProblem
-from rooda.loops import options
+from rooda.loops import configuration, options
 from rooda.loops.options import DASH_H, RunOptions, items, tab_procedures
 from rooda.loops.procedure import effects, settings
 from rooda.loops.procedure.model import PHASES, Procedure
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
     """The command of one procedure; its help speaks of it. An unknown name is refused unless -C may explain it."""
-    from rooda.settings import layers, procedures
+    from rooda.loops import configuration
+    from rooda.settings import procedures
 
-    found = layers.load(where.workspace, where.config)
+    found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)
     elif any(word.startswith(("-C", "--config")) for word in words):
@@ -91,16 +92,18 @@ class _Run(click.Group):
     """`rooda run` takes a procedure's name where other groups take a command's."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from rooda.settings import layers, procedures
+        from rooda.loops import configuration
+        from rooda.settings import procedures
 
         here = place_of(ctx)
-        return procedures.names(layers.load(here.workspace, here.config))
+        return procedures.names(configuration.load(here.workspace, here.config))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from rooda.settings import layers, procedures
+        from rooda.loops import configuration
+        from rooda.settings import procedures
 
         here = place_of(ctx)
-        known = items(procedures.summaries(layers.load(here.workspace, here.config)), incomplete)
+        known = items(procedures.summaries(configuration.load(here.workspace, here.config)), incomplete)
         return known + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -155,7 +158,7 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 def info(ctx: click.Context, procedure: str) -> int:
     """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
     here = where(ctx)
-    found = warned(layers.load(here.workspace, here.config))
+    found = warned(configuration.load(here.workspace, here.config))
     resolved = settings.procedure(found, procedure, {})
     own = procedures.own(found, procedure)
     click.echo("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))
@@ -194,7 +197,7 @@ def _configuration(own: dict[str, object]) -> list[str]:
 def list_(ctx: click.Context, as_json: bool) -> int:
     """The procedures there are, yours and the built-in ones, with a line about each."""
     here = where(ctx)
-    found = warned(layers.load(here.workspace, here.config))
+    found = warned(configuration.load(here.workspace, here.config))
     rows = {name: procedures.summary(found, name) for name in procedures.names(found)}
     if as_json:
         import json

@@ -6,7 +6,7 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.loops import launch, options
+from rooda.loops import configuration, launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
 from rooda.loops.procedure import effects, loop, rules, settings
@@ -243,5 +243,5 @@ def prepared(
     name: str, where: Where, asked: RunOptions, found: "layers.Settings | None" = None
 ) -> tuple["layers.Settings", Procedure]:
     """`found`: the settings of `where`, if they are loaded already."""
-    found = warned(found or layers.load(where.workspace, where.config))
+    found = warned(found or configuration.load(where.workspace, where.config))
     return found, settings.procedure(found, name, asked.flags)

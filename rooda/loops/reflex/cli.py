@@ -15,13 +15,13 @@ from rooda.loops.reflex import store as reflex_store
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
 from rooda.loops.reflex.files import FRESH, Found, Place, meant, none_active, without_history
 from rooda.loops.reflex.inspect import diff, history, show
+from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.manage import clean, stop
 from rooda.loops.reflex.prepare import Ready, ready
 from rooda.loops.reflex.start import go
 from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.loops.reflex.status import list_, status, tab_aliases
 from rooda.loops.remembered import taken_over
-from rooda.settings.reflex_keys import OWN
 from rooda.settings.where import Where, relocated, where
 
 COUNT = click.IntRange(min=1)

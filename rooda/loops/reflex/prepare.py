@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops import launch
+from rooda.loops import configuration, launch
 from rooda.loops.options import RunOptions
 from rooda.loops.reflex.view import ReflexScreen
 from rooda.run.setup import Setup
@@ -34,7 +34,7 @@ class Ready(NamedTuple):
 
 def ready(where: Where, asked: RunOptions, own: Json) -> Ready:
     """`own`: what was typed of this kind's own settings."""
-    found = warned(layers.load(where.workspace, where.config))
+    found = warned(configuration.load(where.workspace, where.config))
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _only_reads(found, look, made.agent):

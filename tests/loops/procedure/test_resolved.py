@@ -8,11 +8,11 @@ import pytest
 from kit.shipped_prompts import procedures, prompt
 from rooda.agents import promise
 from rooda.base import files
+from rooda.loops.configuration import load
 from rooda.loops.procedure import settings as procedure_settings
 from rooda.loops.procedure.model import PHASES, Fragment, Procedure
 from rooda.loops.procedure.prompts import assemble
 from rooda.run.placeholders import substitute
-from rooda.settings.layers import load
 from tests.loops.procedure.test_builtin_procedures import user_page
 
 

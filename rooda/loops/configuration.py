@@ -1,0 +1,31 @@
+"""Settings with the tables of every kind of loop."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from rooda.agents.prices import Prices
+from rooda.errors import RoodaError
+from rooda.loops import registry
+from rooda.settings import layers, setup
+from rooda.settings.layers import Settings
+from rooda.settings.where import Where
+
+
+def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read every tier; one ConfigProblem lists all errors."""
+    return layers.load(workspace, config, environ, registry.own_keys())
+
+
+def refuse_reserved(workspace: str, config: str | None = None) -> None:
+    """ConfigProblem if a procedure has the name of a command. Other errors wait until the settings are needed."""
+    if layers.has_reserved(workspace, config):
+        load(workspace, config)
+
+
+@cache
+def prices(where: Where) -> Prices:
+    """Prices in force in a workspace; {} if its settings are invalid, so that usage can be shown anyway."""
+    try:
+        return setup.prices_of(load(where.workspace, where.config))
+    except RoodaError:
+        return {}
