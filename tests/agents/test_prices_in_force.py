@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.limits import FAR, LIMITED
+from kit.spending import calls, paid, usage
 from kit.workspace import Workspace, until
-from tests.run.test_spending_limits import calls, paid, usage
-from tests.run.test_usage_limits import FAR, LIMITED
 
 DONE = """\
 {"type":"thread.started","thread_id":"t"}

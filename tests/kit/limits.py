@@ -7,6 +7,11 @@ from typing import Any
 from .four import Four
 from .workspace import until
 
+FAR = 4_000_000_000  # a time that no test reaches
+LIMITED = """\
+{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}
+{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your limit","session_id":"s","num_turns":1}
+"""
 DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
 AGENT = """\
 cd "$HELD"

@@ -90,6 +90,12 @@ def _marked_elsewhere(name: str, value: str) -> list[int]:
     return found
 
 
+def switches(pid: int) -> int:
+    """How often a process has gone to sleep of its own accord: as often as it was woken."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+
 class Running:
     """A process in a session of its own; its output goes to files, so that nothing can hold it up."""
 

@@ -58,3 +58,8 @@ def text(use: Use) -> str:
 def prompt(procedure: str) -> str:
     mine = [use for use in uses() if use.procedure == procedure]
     return assemble({phase: [text(use) for use in mine if use.phase == phase] for phase in PHASES})
+
+
+def user_page() -> str:
+    with open(os.path.join(os.path.dirname(shipped("prompts")), "docs", "procedures.md"), encoding="utf-8") as file:
+        return file.read()

@@ -11,10 +11,10 @@ import pytest
 import tomli_w
 
 from kit.background import prepare
+from kit.endings import LIMITED, SHORT, never_holds, scripted, writes_nothing
 from kit.kinds import CLAIM
 from kit.loops import Loops
 from kit.workspace import Ran, Workspace, until
-from tests.run.test_hooks_of_all_loops import LIMITED, SHORT, never_holds, scripted, writes_nothing
 
 KINDS = pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 WORDS = {"ooda": ("-n", "2"), "reflex": (), "goal": ("--yes",), "flow": ("do it",)}

@@ -9,34 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 
+from kit.endings import DONE, LIMITED, SHORT, hooked, makes_nothing, never_holds, scripted, writes_nothing
 from kit.loops import Loops
 from kit.workspace import Ran, Workspace, until
 
-MOMENTS = ("done", "failed", "paused", "stopped", "stuck", "limit", "budget", "needs_person")
-LIMITED = (
-    '{"type":"rate_limit_event","rate_limit_info":'
-    '{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}\n'
-    '{"type":"result","is_error":true,"api_error_status":429,"result":"You have hit your limit"}\n'
-)
 REFUSED = '{"type":"result","is_error":true,"api_error_status":401,"result":"Invalid API key"}\n'
-DONE = '{"type":"result","is_error":false,"result":"Done."}\n'
-CLI = 'output = "claude"\n'
-
-
-def hooked(ws: Workspace, agent: str = "", **hooks: object) -> Loops:
-    """Every hook puts its event into a file outside the workspace."""
-    table = hooks or dict.fromkeys(MOMENTS, 'cat >>"$FAKE/told"')
-    return Loops(ws, "\n" + tomli_w.dumps({"hooks": table}), *([agent] if agent else []))
-
-
-def scripted(ws: Workspace, said: str, **hooks: object) -> Loops:
-    """An agent whose transcript is read, and which says always the same."""
-    ws.write("said.out", said)
-    loops = hooked(ws, 'agent = "mine"\non_limit = "stop"', **hooks)
-    loops.more += '\n[agents.mine]\ncommand = "cat said.out"\n' + CLI
-    return loops
 
 
 def told(ws: Workspace) -> list[tuple[str, str]]:
@@ -55,25 +33,6 @@ def breaks_its_contract(ws: Workspace) -> Ran:
     return hooked(ws).reflex()
 
 
-def never_holds(ws: Workspace) -> Ran:
-    ws.out("produce", "# Page\n")
-    issue = dict.fromkeys(("problem", "fix_instruction", "expected_effect"), "x") | {"rule_id": "a.correctness.one"}
-    ws.out("critique", json.dumps({"issues": [issue]}))
-    ws.out("refine", "# Page\n")
-    return hooked(ws).reflex()
-
-
-def makes_nothing(ws: Workspace) -> Ran:
-    ws.side("step-1", "true")
-    return hooked(ws).goal("--yes")
-
-
-def writes_nothing(ws: Workspace) -> Ran:
-    flow = hooked(ws).flow_ready("S1")
-    flow.say("sensor-unit", "no status\n", "no status\n")
-    return flow.run("do it")
-
-
 def planned(ws: Workspace, said: str) -> Ran:
     """A goal whose plan an agent has to make."""
     scripted(ws, said).settings()
@@ -88,7 +47,6 @@ def refused_flow(ws: Workspace) -> Ran:
     return flow.run("do it")
 
 
-SHORT = ("--max-duration", "0.001")
 ENDS: list[tuple[str, Callable[[Workspace], Ran], int, list[str]]] = [
     ("ooda done", lambda ws: hooked(ws).ooda("-n", "1"), 0, ["done"]),
     ("ooda stuck", fails, 1, ["failed", "stuck"]),

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.limits import FAR, LIMITED
 from kit.workspace import Workspace, until
 
-LIMITED = """\
-{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%d,"rateLimitType":"five_hour"}}
-{"type":"result","is_error":true,"api_error_status":429,"result":"You've hit your limit","session_id":"s","num_turns":1}
-"""
 DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","num_turns":1}'
 
 
@@ -29,9 +26,6 @@ def agents(ws: Workspace, resets_at: int, **loop: object) -> None:
 
 def calls(ws: Workspace) -> list[str]:
     return ws.read("calls").split() if ws.exists("calls") else []
-
-
-FAR = 4_000_000_000
 
 
 def test_stop(ws: Workspace) -> None:

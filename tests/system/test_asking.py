@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kit.four import KINDS, Four
+from kit.processes import switches
 from kit.swarm import loop_of
 from kit.workspace import until
-from tests.system.test_times import switches
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 

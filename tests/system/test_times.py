@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.processes import switches
 from kit.workspace import Workspace, alive, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -122,12 +123,6 @@ def test_OA_17_the_output_of_a_gate_is_capped(ws: Workspace) -> None:
     (output,) = Path(ws.path).glob(".rooda/runs/*/0001-gate-1.out")
     assert output.stat().st_size < 1_000_000
     assert output.read_text().endswith("last word\n")
-
-
-def switches(pid: int) -> int:
-    """How often a process has gone to sleep of its own accord: as often as it was woken."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
 def test_nobody_wakes_while_an_agent_works(ws: Workspace) -> None:

@@ -41,7 +41,7 @@ def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
 
 def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
     """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
-    from tests.loops.flow.test_resume import kill_at
+    from kit.flow_kills import kill_at
 
     assert kind.locks(flow.ws.path) == {} and kind.resumable(flow.ws.path) == []
     assert kind.facts(flow.ws.path, None) == [] and kind.resumable("/") == []
@@ -59,8 +59,8 @@ def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
     import os
     import signal
 
+    from kit.flow_kills import held
     from kit.workspace import until
-    from tests.loops.flow.test_resume import held
 
     flow.scenario("S1")
     held(flow, "actuator-main.1")

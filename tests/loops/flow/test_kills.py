@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kit.flow import Flow
+from kit.flow_kills import outcome
 from kit.workspace import Workspace, until
-from tests.loops.flow.test_resume import outcome
 
 GIT = """#!/bin/sh
 # Counts git's calls in the loop; at the one in $FAKE/git-kill it kills the loop: before git works, after, or meanwhile

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.flow import Flow
-from tests.loops.flow.test_resume import kill_at
+from kit.flow_kills import kill_at
 
 
 def facts(flow: Flow, run: str) -> Any:

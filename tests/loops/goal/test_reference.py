@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from kit.goal import Goals, blocks, claim, plan
 from kit.goal_reference import Case, Outcome, Turn, cases, model
+from kit.goal_world import Script
 from kit.processes import until
 from kit.workspace import FAKE_AI
 from rooda.loops.goal.criteria import Criterion, Mark
@@ -23,7 +24,6 @@ from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import Finding, Hurt, Told
 from rooda.loops.kernel import Run
-from tests.loops.goal.test_trace import Script
 
 
 class Memory(Script):

@@ -1,12 +1,11 @@
 """config/procedures.toml: the seventeen procedures, complete and consistent with prompts/."""
 
-import os
 import re
 import tomllib
 
 import pytest
 
-from kit.shipped_prompts import fragments, procedures, prompt, uses
+from kit.shipped_prompts import fragments, procedures, prompt, user_page, uses
 from rooda.base.dirs import shipped
 from rooda.loops.procedure.model import PHASES
 from rooda.run.placeholders import PLACEHOLDER
@@ -159,11 +158,6 @@ def test_OU_047_only_build_commits() -> None:
     assert commits == {"build"}
     assert leaves == set(NAMES) - {"build"}
     assert "Do not push" in fragments()["act/hand-over.md"]
-
-
-def user_page() -> str:
-    with open(os.path.join(os.path.dirname(shipped("prompts")), "docs", "procedures.md"), encoding="utf-8") as file:
-        return file.read()
 
 
 def test_user_page_names_every_procedure_with_its_limit() -> None:
