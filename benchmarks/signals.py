@@ -23,7 +23,7 @@ STAND = """\
 import os, time
 from rooda.processes import guardian
 began = time.perf_counter()
-guardian.stand()
+guardian.start()
 os.write(1, b"%.6f" % (time.perf_counter() - began))
 os._exit(0)
 """

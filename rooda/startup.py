@@ -58,7 +58,7 @@ def _answered(arguments: list[str] | None) -> int:
 
         if "--detach" in words and not {"--dry-run", "-d", "--help", "-h"} & {*words}:
             _detach()
-        guardian.stand()
+        guardian.start()
     from rooda.cli.exits import guarded
 
     code = guarded(words)
@@ -72,7 +72,7 @@ def _detach() -> None:
     from rooda.processes import detach
 
     try:
-        detach.leave(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
+        detach.detach(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
     except OSError as problem:
         _print(f"Error: it can't go into the background: {problem.strerror or problem}\n", sys.stderr)
         sys.exit(1)
@@ -87,7 +87,7 @@ def _leave(code: int) -> None:
             pass
     from rooda.processes import guardian
 
-    guardian.farewell()
+    guardian.announce_exit()
     os._exit(code)
 
 

@@ -12,7 +12,7 @@ from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.processes import detach, ending, supervise, table
 from rooda.processes.signals import Signals
-from rooda.processes.supervise import Done, Spec, Tick
+from rooda.processes.supervise import Done, Periodic, Spec
 from rooda.run import events, folder
 
 PATIENCE = 120.0  # seconds for one run
@@ -55,7 +55,7 @@ class Bench:
                 ending.signal_all((pids.pop(),), signal.SIGTERM)
 
         spec = Spec(
-            argv=[*detach.command(), "-C", self.work, "check", "-n", "1"],
+            argv=[*detach.rooda_command(), "-C", self.work, "check", "-n", "1"],
             cwd=self.work,
             env=self._environment(),
             output=os.path.join(self._folder, "rooda.out"),
@@ -64,16 +64,16 @@ class Bench:
             keep=True,  # the server; what the run itself leaves is what we look for
             note=pids.append,
         )
-        return supervise.run(spec, self._signals, Tick(0.1, end_it))
+        return supervise.run(spec, self._signals, Periodic(0.1, end_it))
 
     def _serve(self, scenario: Json) -> Json:
         """Start the server; how the CLI is pointed at it."""
         script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
         files.write(script, json.dumps(scenario).encode())
-        argv = [*detach.command("rooda.agentkit.server"), script, "--for", self._name, "--told", told]
+        argv = [*detach.rooda_command("rooda.agentkit.server"), script, "--for", self._name, "--told", told]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
-        self.server = supervise.begin(Spec(argv, self._folder, self._environment(), output))
+        self.server = supervise.start_background(Spec(argv, self._folder, self._environment(), output))
         deadline = clock.monotonic() + READY
         while not os.path.exists(told):
             if clock.monotonic() > deadline or ending.has_exited(self.server) or self._signals.count:

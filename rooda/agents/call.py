@@ -22,7 +22,7 @@ class Round(NamedTuple):
     """Agents that are ready to be started, and how to understand what became of them."""
 
     specs: list[supervise.Spec]
-    tick: supervise.Tick | None
+    tick: supervise.Periodic | None
     replies: Callable[[Sequence[supervise.Done]], list[Reply]]
 
 

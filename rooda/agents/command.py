@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rooda.agents.records import Agent
-from rooda.processes.guardian import MANAGER
+from rooda.processes.guardian import MANAGER_VARIABLES
 
 _split = lru_cache(16)(shlex.split)  # the same command for every call
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
@@ -95,7 +95,7 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Ours, without what would mislead: nesting marks, and the marks of a rooda that called us."""
-    misleading = {*NESTING, *_OURS, *MANAGER}
+    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from rooda.processes.signals import Signals
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 
 
 class Folder(Protocol):
@@ -24,5 +24,5 @@ class Ground(NamedTuple):
     env: Mapping[str, str]
     folder: Folder
     signals: Signals
-    tick: Tick | None = None
+    tick: Periodic | None = None
     marked: bool = False  # what we start carries the run's mark from its first moment, and nothing can take it off

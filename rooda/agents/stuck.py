@@ -6,7 +6,7 @@ from collections.abc import Callable
 from rooda.agents.reader import reader
 from rooda.base import clock, files
 from rooda.processes import ending
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 
 _LONGEST = 4_194_304
 LOOK = 2.0  # seconds between looks
@@ -43,11 +43,11 @@ class Circles:
         if reader(output).circles:
             self._watched.append((pid, stop, output, transcript))
 
-    def over(self, tick: Tick | None) -> Tick:
+    def over(self, tick: Periodic | None) -> Periodic:
         """Looks now and then, and does what the given tick does as often as that asks for."""
-        return Tick(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
+        return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
-    def _work(self, tick: Tick | None) -> None:
+    def _work(self, tick: Periodic | None) -> None:
         if tick:
             tick.work()
         if clock.monotonic() - self._looked >= LOOK:

@@ -101,7 +101,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
 @click.pass_context
 def continue_(ctx: click.Context, name: str | None) -> int:
     """Let a loop go on that `rooda pause` or Ctrl+Z has stopped."""
-    return _signal(ctx, name, "continue", signals.go_on, "", "Continued", "Watch it with: rooda attach")
+    return _signal(ctx, name, "continue", signals.resume, "", "Continued", "Watch it with: rooda attach")
 
 
 def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
@@ -119,11 +119,11 @@ def _comes_to(loop: Loop, still: bool) -> bool:
     """
     for _ in range(PATIENCE):
         owner = lock.owner(loop.lock)
-        if not lock.is_held(loop.lock) or table.standing(owner.get("pid")) == {still}:
+        if not lock.is_held(loop.lock) or table.stopped_states(owner.get("pid")) == {still}:
             break
         clock.sleep(LOOK)
         if not still:
-            signals.go_on(owner)
+            signals.resume(owner)
     return lock.is_held(loop.lock)
 
 
@@ -217,6 +217,6 @@ def _ends(loop: Loop, seconds: float) -> bool:
 
     def awake() -> bool:
         owner = lock.owner(loop.lock)
-        return True in table.standing(owner.get("pid")) and not signals.go_on(owner)
+        return True in table.stopped_states(owner.get("pid")) and not signals.resume(owner)
 
     return lock.await_free(loop.lock, seconds, awake)

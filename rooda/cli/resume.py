@@ -15,8 +15,8 @@ from rooda.loops import options, registry
 from rooda.loops.overview import name_of
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
-from rooda.processes.guardian import MANAGER
-from rooda.processes.signals import Haste
+from rooda.processes.guardian import MANAGER_VARIABLES
+from rooda.processes.signals import StopRequest
 from rooda.run import folder, history, workspaces
 from rooda.run.ended import cut_off
 from rooda.settings.where import Where, above, relocated, where
@@ -137,7 +137,7 @@ class CutOff(NamedTuple):
 def resume_all(here: Where) -> tuple[int, list[CutOff]]:
     """The exit code, and those that go on now. After a signal no further one is begun."""
     codes: dict[CutOff, int] = {}
-    haste = Haste(0)
+    haste = StopRequest(0)
     try:
         for each in (each for workspace in _everywhere(here) for each in _of(workspace)):
             codes[each] = FAILED
@@ -184,13 +184,13 @@ def _is_cut_off(session: history.SessionLog) -> bool:
     return cut_off(session.ended, session.asked, folder.order_of(session.folder).get("order", ""))
 
 
-def _goes_on(each: CutOff, haste: Haste) -> int:
+def _goes_on(each: CutOff, haste: StopRequest) -> int:
     """Resumed as it was started, in the background: OK; UNDECIDED where somebody else has just done so; else FAILED."""
     if haste.signal:
         raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]
-    env = {key: value for key, value in os.environ.items() if key not in MANAGER}
-    done = capture.capture([*detach.command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
+    env = {key: value for key, value in os.environ.items() if key not in MANAGER_VARIABLES}
+    done = capture.capture([*detach.rooda_command(), *words], timeout=PATIENCE, env=env, cwd=each.workspace)
     who = f"{each.loop.name} in {each.workspace}"
     if done.code == OK:
         click.echo(f"Resumed {who}")

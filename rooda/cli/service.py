@@ -15,7 +15,7 @@ from rooda.loops import registry
 from rooda.loops.options import DASH_H
 from rooda.processes import capture, detach, guardian, linux, lock, signals, table
 from rooda.processes.signals import Signals
-from rooda.processes.systemd import herald
+from rooda.processes.systemd import notifier
 from rooda.settings.where import Where
 
 # `rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them.
@@ -25,7 +25,7 @@ ELSEWHERE = 2.0
 
 def supervised(here: Where) -> int:
     """Until the last has ended. A signal is passed on to each, and waited for: their states are saved by then."""
-    manager, told = herald(), 0
+    manager, told = notifier(), 0
     pause = LOOK if linux.adopt_orphans() else ELSEWHERE
     with Signals() as heard:
         code, going = resume_all(here)
@@ -227,7 +227,7 @@ def status() -> int:
 def _manager() -> Manager:
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
     log = os.path.join(_home(), "Library", "Logs", "rooda.log")
-    command = (*detach.command(), "resume", "--all", "--wait")
+    command = (*detach.rooda_command(), "resume", "--all", "--wait")
     settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
     facts = Facts(command, _variables(), os.path.abspath(settings), log)
     if sys.platform == "darwin":

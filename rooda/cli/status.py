@@ -125,7 +125,7 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
                 while not signals.first:
                     if signals.suspended:
                         page.leave()
-                        signals.stand_still()
+                        signals.stop_self()
                         page.enter()
                     page.paint(look())
                     signals.pause(PAUSE)

@@ -64,7 +64,7 @@ def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool
     try:
         return _undo(repo, found, number, redo, _Way(dry_run, yes))
     finally:
-        held.let_go()
+        held.unlock()
 
 
 class _Way(NamedTuple):

@@ -57,7 +57,7 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
     try:
         make_home(os.path.dirname(os.path.dirname(path)))
-        held = lock.take(path) or _after_a_dying_run(path)
+        held = lock.acquire(path) or _after_a_dying_run(path)
     except OSError as problem:
         why = problem.strerror or str(problem)
         warn(screen, f"{path} can't be locked ({why}); a second run of '{name}' would not be noticed")
@@ -75,7 +75,7 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
 
 def _introduced(held: lock.Lock) -> None:
     try:
-        held.introduce()
+        held.write_owner()
     except OSError:
         pass  # the ledger says so, when it begins
 
@@ -106,7 +106,7 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
     """
     if not lock.owner(path) or not lock.await_free(path, unless=lambda: table.is_alive(lock.owner(path))):
         return None
-    return lock.take(path)
+    return lock.acquire(path)
 
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
@@ -140,7 +140,7 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
-    for text in detach.reached(own.workspace):
+    for text in detach.access_hints(own.workspace):
         _say(screen, text)
     config = where.config or layers.workspace_file(where.workspace)
     return Where(own.workspace, config if os.path.lexists(config) else None)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from rooda.base import clock
 from rooda.errors import Interrupted
 from rooda.processes import ending
-from rooda.processes.signals import Haste
+from rooda.processes.signals import StopRequest
 from rooda.processes.supervise import NOT_FOUND
 
-LATE, TOO_MUCH = 124, 125  # the codes of one that took too long, and of one that said more than it should
+TIMED_OUT, TOO_MUCH = 124, 125  # the codes of one that took too long, and of one that said more than it should
 LOOK = 0.25  # seconds between two looks for a signal, while one works
 SHORT_LOOK = 0.01  # between two looks at what one says of which little is wanted
 LAST_WORDS = 1.0  # seconds to clear up in: a git that is just killed leaves its locks
@@ -42,14 +42,14 @@ def capture(
     come and somebody else ended it, it has not failed either. With `most`, in bytes, nothing is told to it, and nobody
     who holds its output longer than it lives is waited for.
     """
-    pipe, haste = subprocess.PIPE, Haste(1 if brief else 0)
+    pipe, haste = subprocess.PIPE, StopRequest(1 if brief else 0)
     try:
         child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            said = _little_of(child, most, timeout, haste) if most else _heard(child, stdin, timeout, haste)
+            said = _read_limited(child, most, timeout, haste) if most else _communicate(child, stdin, timeout, haste)
         except Interrupted:
             _end(child)
             raise
@@ -62,7 +62,7 @@ def capture(
     return said
 
 
-def _heard(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste: Haste) -> Captured:
+def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste: StopRequest) -> Captured:
     last, said = clock.monotonic() + timeout, stdin or None
     while True:
         try:
@@ -74,10 +74,10 @@ def _heard(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste
                 raise Interrupted(haste.signal) from None
             if clock.monotonic() >= last:
                 ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
-                return Captured(LATE, late.stdout or b"", f"no answer within {timeout:g}s".encode())
+                return Captured(TIMED_OUT, late.stdout or b"", f"no answer within {timeout:g}s".encode())
 
 
-def _little_of(child: "subprocess.Popen[bytes]", most: int, timeout: float, haste: Haste) -> Captured:
+def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, haste: StopRequest) -> Captured:
     assert child.stdin and child.stdout and child.stderr
     child.stdin.close()
     last, said = clock.monotonic() + timeout, {child.stdout.fileno(): b"", child.stderr.fileno(): b""}
@@ -86,19 +86,19 @@ def _little_of(child: "subprocess.Popen[bytes]", most: int, timeout: float, hast
     while True:
         code = child.poll()
         late = clock.monotonic() >= last
-        said = {pipe: text + _there(pipe, most + 1 - len(text)) for pipe, text in said.items()}
+        said = {pipe: text + _read_available(pipe, most + 1 - len(text)) for pipe, text in said.items()}
         flood = any(len(text) > most for text in said.values())
         if code is None and (late or flood):
             ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
         if code is not None or late or flood:
             out, err = said.values()
-            return Captured(TOO_MUCH if flood else LATE if code is None else code, out, err)
+            return Captured(TOO_MUCH if flood else TIMED_OUT if code is None else code, out, err)
         if haste.signal:
             raise Interrupted(haste.signal)
         clock.sleep(SHORT_LOOK)
 
 
-def _there(pipe: int, room: int) -> bytes:
+def _read_available(pipe: int, room: int) -> bytes:
     """What can be read at once."""
     found = b""
     try:

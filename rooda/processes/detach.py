@@ -8,22 +8,22 @@ from collections.abc import Callable
 from rooda.base import files
 from rooda.processes import signals
 
-_teller = -1  # in the detached process: the end that its starter listens to
+_report_pipe = -1  # in the detached process: the end that its starter listens to
 _console = ""  # where it speaks until its run has a folder
 
 
-def leave(speak: Callable[[str, bool], object]) -> None:
+def detach(speak: Callable[[str, bool], object]) -> None:
     """Fork. The parent waits until the run has begun, or failed to, says so and exits; the child goes on alone."""
     import tempfile
 
-    global _teller, _console
+    global _report_pipe, _console
     descriptor, _console = tempfile.mkstemp(prefix="rooda-", suffix=".log")
-    listen, _teller = os.pipe()
-    with signals.Heir() as heir:
-        heir.pid = child = os.fork()
-    if child:
-        os.close(_teller)
-        os._exit(_wait(heir, listen, speak))
+    listen, _report_pipe = os.pipe()
+    with signals.ForwardingChild() as child:
+        child.pid = os.fork()
+    if child.pid:
+        os.close(_report_pipe)
+        os._exit(_wait(child, listen, speak))
     os.close(listen)
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -33,10 +33,10 @@ def leave(speak: Callable[[str, bool], object]) -> None:
         os.close(each)
 
 
-def begun(run: str, folder: Callable[[], str], workspace: str) -> None:
+def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
     """The run has a folder: speak into that, and tell the starter. Nothing if nobody detached us."""
-    global _teller  # noqa: PLW0603
-    if _teller < 0:
+    global _report_pipe  # noqa: PLW0603
+    if _report_pipe < 0:
         return
     said = files.read(_console)
     files.remove(_console)
@@ -50,29 +50,31 @@ def begun(run: str, folder: Callable[[], str], workspace: str) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     try:
-        files.write_all(_teller, json.dumps({"run": run, "console": path, "workspace": workspace}).encode() + b"\n")
+        files.write_all(
+            _report_pipe, json.dumps({"run": run, "console": path, "workspace": workspace}).encode() + b"\n"
+        )
     except OSError:
         pass  # the starter is gone; the loop goes on
-    os.close(_teller)
-    _teller = -1
+    os.close(_report_pipe)
+    _report_pipe = -1
 
 
-def _wait(child: signals.Heir, listen: int, speak: Callable[[str, bool], object]) -> int:
+def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, bool], object]) -> int:
     """The exit code of the starter: 0 once the run has begun, else that of the failed start."""
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
         run, console, workspace = json.loads(line).values()
-        lines = [f"Started in the background: {run}", f"It speaks to {console}", *reached(workspace)]
+        lines = [f"Started in the background: {run}", f"It speaks to {console}", *access_hints(workspace)]
         speak("\n".join(lines), False)
-        return child.end() if child.told else 0
-    code = child.end()
+        return child.wait() if child.signaled else 0
+    code = child.wait()
     speak(files.text(_console).rstrip("\n"), True)
     files.remove(_console)
     return code
 
 
-def reached(workspace: str) -> list[str]:
+def access_hints(workspace: str) -> list[str]:
     """How to reach a run that works elsewhere, in a worktree or where -C led: a bare `rooda status` does not see it."""
     import shlex
 
@@ -85,6 +87,6 @@ def reached(workspace: str) -> list[str]:
 # rooda once more, as a process of its own.
 
 
-def command(module: str = "rooda") -> list[str]:
+def rooda_command(module: str = "rooda") -> list[str]:
     """Its first words. `-P`: the folder that it begins in is somebody's project, whose modules are none of ours."""
     return [sys.executable, "-P", "-m", module]

@@ -97,7 +97,7 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
     return []
 
 
-def reap_strangers(ours: Collection[int]) -> None:
+def reap_while_waiting(ours: Collection[int]) -> None:
     """Bury orphans that died while `ours` lives on, so that they don't pile up. Costs one call when there are none."""
     while hasattr(os, "waitid"):
         try:

@@ -13,14 +13,18 @@ from collections.abc import Iterable
 from rooda.errors import code_of_signal
 from rooda.processes import linux
 
-MANAGER = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")  # the service manager's; only the loop speaks there
+MANAGER_VARIABLES = (
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+)  # the service manager's; only the loop speaks there
 
 GRACE = 2.0  # for what a killed loop left behind
-LOOKS = 100  # who loses its parent while all are looked for may go unseen
-TOLD = signal.SIGUSR1  # "look at the lifeline"
-SAID = signal.SIGUSR2  # "a service manager is to hear something"
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-WATCHED = {*PASSED_ON, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, SAID}
+MAX_SWEEPS = 100  # who loses its parent while all are looked for may go unseen
+LIFELINE_SIGNAL = signal.SIGUSR1  # "look at the lifeline"
+MESSAGE_SIGNAL = signal.SIGUSR2  # "a service manager is to hear something"
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+WATCHED = {*FORWARDED, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, MESSAGE_SIGNAL}
 
 lifeline = -1  # in the loop process: what the guardian writes to
 _guardian = -1  # its pid, also when it is dead
@@ -32,36 +36,36 @@ def visible_pid() -> int:
     return os.getpid() if lifeline < 0 else _guardian
 
 
-def heard(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
+def not_ignored(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
     """Those of these signals that mean anything to us: under `nohup` a hang-up does not."""
     return {each for each in numbers if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN}
 
 
-def say(text: bytes) -> bool:
+def send_to_manager(text: bytes) -> bool:
     """To a service manager, through the guardian: by default it hears only the process that it started."""
     if _speaking < 0 or os.getppid() != _guardian:
         return False
     try:
         os.write(_speaking, text + b"\0")
-        os.kill(_guardian, SAID)
+        os.kill(_guardian, MESSAGE_SIGNAL)
     except OSError:
         return False
     return True
 
 
-def farewell() -> None:
+def announce_exit() -> None:
     """The loop's last act: no pause that comes now holds the guardian, and one that has come holds it no longer."""
     if lifeline >= 0 and os.getppid() == _guardian:
         os.close(lifeline)
         _send(_guardian, signal.SIGCONT)
 
 
-def stand() -> None:
+def start() -> None:
     """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
     global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may have ignored it; then nobody would be told
     linux.adopt_orphans()
-    watched = heard(WATCHED)
+    watched = not_ignored(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     read, write = os.pipe()
     listening, speaking = os.pipe() if os.environ.get("NOTIFY_SOCKET") else (-1, -1)
@@ -75,7 +79,7 @@ def stand() -> None:
     os.set_blocking(read, False)
     lifeline = read
     linux.adopt_orphans()
-    linux.be_told_of_parents_death(TOLD)
+    linux.signal_on_parent_death(LIFELINE_SIGNAL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
     if os.getppid() != _guardian:  # it died before it could be watched
         os._exit(128 + signal.SIGTERM)
@@ -84,23 +88,23 @@ def stand() -> None:
 def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) -> None:
     """Sleep until a signal; pass it on, or see that the loop has ended. Never returns."""
     passed = 0
-    while (status := _ended(loop)) is None:
+    while (status := _exit_status(loop)) is None:
         number = signal.sigwait(watched)
-        if number in PASSED_ON:
+        if number in FORWARDED:
             passed = passed or number
-            _tell(loop, write, number)
+            _forward(loop, write, number)
         elif number == signal.SIGTSTP:
             _send(loop, signal.SIGTSTP)
-            _stand_still(write)
+            _stop_self(write)
         elif number == signal.SIGCONT:
             _send(loop, signal.SIGCONT)
-        _pass_on(listening)
-    _pass_on(listening)
+        _relay_messages(listening)
+    _relay_messages(listening)
     _end_the_rest()
-    _leave(status, passed)
+    _exit_like(status, passed)
 
 
-def _stand_still(write: int) -> None:
+def _stop_self(write: int) -> None:
     """Not where nobody would wake us: the loop has said goodbye, or who lets us go on has done so already."""
     lifeline_end = select.poll()
     lifeline_end.register(write, 0)
@@ -108,7 +112,7 @@ def _stand_still(write: int) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _pass_on(listening: int) -> None:
+def _relay_messages(listening: int) -> None:
     """What the loop has said to a service manager."""
     if listening < 0:
         return
@@ -122,7 +126,7 @@ def _pass_on(listening: int) -> None:
         pass
 
 
-def _ended(loop: int) -> int | None:
+def _exit_status(loop: int) -> int | None:
     """The loop's wait status once it is dead. Buries orphans on the way; while we are awake, the loop is too."""
     while True:
         try:
@@ -138,12 +142,12 @@ def _ended(loop: int) -> int | None:
             return None
 
 
-def _tell(loop: int, write: int, number: int) -> None:
+def _forward(loop: int, write: int, number: int) -> None:
     try:
         os.write(write, bytes((number,)))
     except OSError:
         pass
-    _send(loop, TOLD)
+    _send(loop, LIFELINE_SIGNAL)
 
 
 def _send(pid: int, number: int) -> None:
@@ -159,7 +163,7 @@ def _end_the_rest() -> None:
     from rooda.base import clock
     from rooda.processes import ending
 
-    for _ in range(LOOKS):
+    for _ in range(MAX_SWEEPS):
         done = ending.end_all(
             ending.living_below, GRACE, lambda seconds: clock.sleep(min(seconds, 0.005)), lambda: False
         )
@@ -177,12 +181,12 @@ def childless() -> bool:
     return False
 
 
-def _leave(status: int, passed: int) -> None:
+def _exit_like(status: int, passed: int) -> None:
     """End as the loop ended: the same code, or the same signal."""
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))
     number = os.WTERMSIG(status)
-    if number == TOLD:  # asked to end before it listened: nothing had begun
+    if number == LIFELINE_SIGNAL:  # asked to end before it listened: nothing had begun
         os._exit(code_of_signal(passed or signal.SIGTERM))
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

@@ -15,14 +15,14 @@ class Ledger:
     """Best effort, like all persistence: what can't be noted is said, and the loop goes on."""
 
     def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
-        self._held, self._run, self._told, self._say = held, run, "", complain
+        self._lock, self._run, self._last_complaint, self._say = held, run, "", complain
         self._calls: list[Json] = []
         self._note()
         self.sync()
 
     def turn(self) -> None:
         """Whoever was entered has ended; it is written with the next who begins."""
-        self._calls, self._told = [], ""
+        self._calls, self._last_complaint = [], ""
 
     def enter(self, pid: int, command: str) -> None:
         """This process is about to become an agent."""
@@ -35,15 +35,15 @@ class Ledger:
         A power cut that forgets a pid has ended its process; any other death of ours leaves what was written.
         """
         try:
-            if self._held:
-                self._held.sync()
+            if self._lock:
+                self._lock.sync()
         except OSError:
             pass  # what could not be written has been said
 
     def renew(self) -> bool:
         """An agent may have cleaned our folder away; then the lock must be held anew. False: another run has it now."""
         try:
-            if self._held and not self._held.renew():
+            if self._lock and not self._lock.renew():
                 self._complain("the lock was deleted, and another run has begun here since; this one makes way for it")
                 self.abandon()
                 return False
@@ -53,28 +53,28 @@ class Ledger:
 
     def abandon(self) -> None:
         """We are as good as dead: the next run may begin, and ends whom we have not ended by then."""
-        if self._held:
-            self._held.let_go()
-            self._held = None
+        if self._lock:
+            self._lock.unlock()
+            self._lock = None
 
     def close(self) -> None:
         """Nobody is left."""
         try:
-            if self._held:
-                self._held.release()
+            if self._lock:
+                self._lock.release()
         except OSError:
             pass  # the next start looks for survivors, and finds none
 
     def _complain(self, text: str) -> None:
         """Once in a turn is enough."""
-        if text != self._told:
-            self._told = text
+        if text != self._last_complaint:
+            self._last_complaint = text
             self._say(text)
 
     def _note(self) -> None:
         try:
-            if self._held:
-                self._held.note(self._run, self._calls)
+            if self._lock:
+                self._lock.note(self._run, self._calls)
         except OSError as problem:
             why = problem.strerror or str(problem)
             self._complain(f"the ledger of running agents can't be written ({why}); a crash may leave one alive")
@@ -85,7 +85,7 @@ GRACE = 2.0
 PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again
 
 
-class Found(NamedTuple):
+class Survivors(NamedTuple):
     """Who was found alive."""
 
     run: str
@@ -94,46 +94,46 @@ class Found(NamedTuple):
     ended: bool
 
 
-def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Found | None:
+def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Survivors | None:
     """End every process that provably belongs to the ledger's run; `is_run` knows a run's id. None when none lives."""
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != table.boot():
         return None
     if not is_run(run):
         return None
-    kin = _Kin(run, _noted(calls))
-    found, ended = kin.living(), True
+    processes = _RunProcesses(run, _entered(calls))
+    found, ended = processes.living(), True
     if found:
-        ended = ending.end_all(kin.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
-    found = list(dict.fromkeys(found + _hunt(kin)))
+        ended = ending.end_all(processes.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
+    found = list(dict.fromkeys(found + _kill_newcomers(processes)))
     if not found:
         return None
     commands = tuple(str(call.get("command", "")) for call in calls if isinstance(call, dict))
-    return Found(run, tuple(found), commands, ended)
+    return Survivors(run, tuple(found), commands, ended)
 
 
-def _hunt(kin: "_Kin") -> list[int]:
-    """Kill on sight, until nobody is seen in a look during which nobody forked. Whom that met."""
-    met: list[int] = []
+def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
+    """Kill on sight, until nobody is seen in a look during which nobody forked. Whom that killed."""
+    killed: list[int] = []
     last = clock.monotonic() + 10 * PATIENCE
     deadline = clock.monotonic() + PATIENCE
     while (now := clock.monotonic()) < min(deadline, last):
-        newest = table.newest()
-        if seen := kin.strike():
-            met += seen
+        newest = table.last_pid()
+        if seen := processes.kill_marked():
+            killed += seen
             deadline = now + PATIENCE
-        elif newest == table.newest():
+        elif newest == table.last_pid():
             break
-    return met
+    return killed
 
 
-def _noted(calls: list[Any]) -> dict[int, object]:
+def _entered(calls: list[Any]) -> dict[int, object]:
     """Pid and start time of the noted processes, as far as they make sense."""
     calls = [call for call in calls if isinstance(call, dict) and type(call.get("pid")) is int]
     return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and type(call.get("start")) in (int, float)}
 
 
-class _Kin:
+class _RunProcesses:
     """The noted, their groups, sessions and descendants, and all that carry the run's mark.
 
     A group or session is proof only while its leader lives, whose start time we know: later its number may be
@@ -141,16 +141,18 @@ class _Kin:
     """
 
     def __init__(self, run: str, noted: dict[int, object]) -> None:
-        self._run, self._spared = run, table.ourselves()
+        self._run, self._spared = run, table.own_ancestry()
         self._unmarked = set(self._spared)
         self._known: dict[int, object] = {}
         leaders = {pid for pid, start in noted.items() if table.start_of(pid) == start}
         self._learn(leaders)
-        self._learn(kin.pid for kin in table.everyone() if {kin.group, kin.session} & leaders)
+        self._learn(
+            processes.pid for processes in table.all_processes() if {processes.group, processes.session} & leaders
+        )
 
     def living(self) -> list[int]:
         """Who of them lives now."""
-        self._learn(table.marked(self._run, self._unmarked))
+        self._learn(table.marked_with(self._run, self._unmarked))
         for pid in list(self._known):
             self._learn(table.descendants(pid))
         dead = {pid for pid, start in self._known.items() if table.start_of(pid) != start or table.is_zombie(pid)}
@@ -158,14 +160,14 @@ class _Kin:
         self._known = {pid: start for pid, start in self._known.items() if pid not in dead}
         return list(self._known)
 
-    def strike(self) -> list[int]:
+    def kill_marked(self) -> list[int]:
         """Kill whoever carries the mark the moment he is seen."""
-        met = []
-        for pid in table.marked(self._run, self._unmarked):
+        killed = []
+        for pid in table.marked_with(self._run, self._unmarked):
             if not table.is_zombie(pid):
                 ending.kill(pid)
-                met.append(pid)
-        return met
+                killed.append(pid)
+        return killed
 
     def _learn(self, pids: Iterable[int]) -> None:
         for pid in pids:

@@ -15,12 +15,12 @@ def adopt_orphans() -> bool:
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def be_told_of_parents_death(number: int) -> bool:
+def signal_on_parent_death(number: int) -> bool:
     """The kernel sends us this signal when our parent dies."""
     return _prctl(_PR_SET_PDEATHSIG, number)
 
 
-def mark(run: str) -> bool:
+def mark_self(run: str) -> bool:
     """Brand ourselves, and thus all that we start, with a number of this run.
 
     It is a limit that stops nobody: processor time of a real-time process, set to 36,000 years and some. Unlike the
@@ -34,13 +34,13 @@ def mark(run: str) -> bool:
         soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
         if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
             return False  # somebody means it
-        resource.setrlimit(resource.RLIMIT_RTTIME, (mark_of(run), hard))
+        resource.setrlimit(resource.RLIMIT_RTTIME, (mark_number(run), hard))
     except (OSError, ValueError):
         return False
     return True
 
 
-def mark_of(run: str) -> int:
+def mark_number(run: str) -> int:
     return _LEAST_MARK + int(files.sha256(run.encode())[:14], 16)
 
 

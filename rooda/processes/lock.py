@@ -22,16 +22,16 @@ class Lock:
         self._facts: dict[str, Any] = {}
         self.before = before  # what the holder before us wrote
 
-    def introduce(self) -> None:
+    def write_owner(self) -> None:
         """Who holds it, before anything is begun: a person may be asked first. The ledger stays as it was found."""
-        us = _about_us()
+        us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
         self._write()
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
         """The ledger: whom this run has started and not yet ended. Any death of ours leaves it readable."""
-        self._facts = {**(self._facts or _about_us()), "run": run, "calls": calls}
+        self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
         self._write()
 
     def sync(self) -> None:
@@ -42,9 +42,9 @@ class Lock:
 
     def renew(self) -> bool:
         """An agent may have deleted the folder: hold the file that carries the name now. False: somebody else does."""
-        if _is_named(self._descriptor, self._path):
+        if _has_name(self._descriptor, self._path):
             return True
-        fresh = take(self._path)
+        fresh = acquire(self._path)
         if fresh is None:
             return False
         os.close(self._descriptor)
@@ -58,14 +58,14 @@ class Lock:
         try:
             self._write()
         finally:
-            self.let_go()
+            self.unlock()
 
-    def let_go(self) -> None:
+    def unlock(self) -> None:
         """Free for the next run, which finds the ledger as it is."""
         os.close(self._descriptor)
 
 
-def take(path: str) -> Lock | None:
+def acquire(path: str) -> Lock | None:
     """The lock, or None while somebody lives who holds it. OSError when the file can't be made."""
     files.make_folder(os.path.dirname(path))
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -76,15 +76,15 @@ def take(path: str) -> Lock | None:
             if attempt + 1 < TRIES:
                 clock.sleep(0.02)
             continue
-        if _is_named(descriptor, path):
+        if _has_name(descriptor, path):
             return Lock(path, descriptor, owner(path))
         os.close(descriptor)  # somebody took it away before we held it
-        return take(path)
+        return acquire(path)
     os.close(descriptor)
     return None
 
 
-def _is_named(descriptor: int, path: str) -> bool:
+def _has_name(descriptor: int, path: str) -> bool:
     """Is it the open file that has this name?"""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -128,5 +128,5 @@ def owner(path: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _about_us() -> dict[str, Any]:
+def _own_identity() -> dict[str, Any]:
     return {**table.identity_of(guardian.visible_pid()), "started_at": clock.rfc3339(clock.now())}

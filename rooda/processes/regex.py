@@ -34,7 +34,7 @@ def search(pattern: str, text: str, timeout: float) -> str:
     return "timed out" if done.code == 124 else "found" if done.code == 0 else "missing"
 
 
-def finds(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
     """Is it there? One that can't be found in time, or before a signal, is not."""
     try:
         return search(pattern, text, PATIENCE) == "found"

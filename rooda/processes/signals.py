@@ -14,7 +14,7 @@ ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a term
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Ears(Protocol):
+class SignalSource(Protocol):
     """What a wait listens to."""
 
     @property
@@ -22,7 +22,7 @@ class Ears(Protocol):
     @property
     def suspended(self) -> bool: ...
     def wait(self, seconds: float | None) -> None: ...
-    def stand_still(self) -> None: ...
+    def stop_self(self) -> None: ...
 
 
 open_blocks: list["Signals"] = []  # in which signals are noted just now
@@ -41,29 +41,29 @@ class Signals:
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspended = False
-        self._heed = False  # Ctrl+Z or `fg` has come since they were last put in order
-        self._told = True  # there may be something on the lifeline
+        self._stop_pending = False  # Ctrl+Z or `fg` has come since they were last put in order
+        self._lifeline_pending = True  # there may be something on the lifeline
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
 
     @property
     def first(self) -> int:
         """The signal that came first, 0 for none; it decides the exit code."""
-        self._listen()
+        self._read_lifeline()
         return self._first
 
     @property
     def count(self) -> int:
         """How many ending signals have been sent."""
-        self._listen()
+        self._read_lifeline()
         kinds = {*self._direct, *self._passed}
         return sum(max(self._direct.get(kind, 0), self._passed.get(kind, 0)) for kind in kinds)
 
     @property
     def suspended(self) -> bool:
         """Are we to stand still, since Ctrl+Z came and nothing after it? An end comes first."""
-        if self._heed:
-            self._hear()
+        if self._stop_pending:
+            self._read_stop_signals()
         return self._suspended and not self.first
 
     def __enter__(self) -> "Signals":
@@ -76,14 +76,14 @@ class Signals:
         if self._lifeline >= 0:
             self._poll.register(self._lifeline, select.POLLIN)
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        heard = guardian.heard(ENDING)
+        heard = guardian.not_ignored(ENDING)
         self._old: dict[signal.Signals, Any] = {number: signal.signal(number, self._note) for number in heard}
         for number in (signal.SIGTSTP, signal.SIGCONT):
-            self._old[number] = signal.signal(number, self._note_heed)
+            self._old[number] = signal.signal(number, self._note_stop_pending)
         if self._lifeline >= 0:
-            linux.be_told_of_parents_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
+            linux.signal_on_parent_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
-        self._old[guardian.TOLD] = signal.signal(guardian.TOLD, self._note_told)
+        self._old[guardian.LIFELINE_SIGNAL] = signal.signal(guardian.LIFELINE_SIGNAL, self._note_lifeline)
         open_blocks.append(self)
         return self
 
@@ -116,15 +116,15 @@ class Signals:
             self._poll.unregister(reader)
 
     def _sleep(self, seconds: float | None) -> list[int]:
-        seconds = 0.0 if self._heed else seconds  # what was taken out of the pipe can't wake us any more
+        seconds = 0.0 if self._stop_pending else seconds  # what was taken out of the pipe can't wake us any more
         ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
-        self._told = self._told or any(descriptor == self._lifeline for descriptor, _ in ready)
-        self._heed = False
-        self._hear()
-        self._listen()
+        self._lifeline_pending = self._lifeline_pending or any(descriptor == self._lifeline for descriptor, _ in ready)
+        self._stop_pending = False
+        self._read_stop_signals()
+        self._read_lifeline()
         return [descriptor for descriptor, _ in ready]
 
-    def _hear(self) -> None:
+    def _read_stop_signals(self) -> None:
         """Ctrl+Z and `fg` in the order in which they came: Python calls its handlers in that of their numbers."""
         try:
             while numbers := os.read(self._read, 4096):
@@ -134,7 +134,7 @@ class Signals:
         except BlockingIOError:
             pass
 
-    def stand_still(self) -> None:
+    def stop_self(self) -> None:
         """As long as we are suspended; limits of run time leave this time out.
 
         Who is told to go on just before he stops himself would sleep for ever: then the guardian wakes him.
@@ -142,30 +142,30 @@ class Signals:
         since = clock.monotonic()
         while self.suspended:
             os.kill(os.getpid(), signal.SIGSTOP)
-            self._hear()
+            self._read_stop_signals()
         clock.add_stopped_since(since)
 
     def suspend_if_asked(self) -> None:
         """Ctrl+Z where no agent is at work."""
         if self.suspended:
-            self.stand_still()
+            self.stop_self()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._first = self._first or number
         self._direct[number] = self._direct.get(number, 0) + 1
 
-    def _note_heed(self, number: int, frame: FrameType | None) -> None:
+    def _note_stop_pending(self, number: int, frame: FrameType | None) -> None:
         """SIGCONT is also sent when the guardian dies."""
-        self._heed = self._told = True
+        self._stop_pending = self._lifeline_pending = True
 
-    def _note_told(self, number: int, frame: FrameType | None) -> None:
-        self._told = True
+    def _note_lifeline(self, number: int, frame: FrameType | None) -> None:
+        self._lifeline_pending = True
 
-    def _listen(self) -> None:
+    def _read_lifeline(self) -> None:
         """Take what the guardian passed on; its death counts as SIGTERM."""
-        if self._lifeline < 0 or not self._told:
+        if self._lifeline < 0 or not self._lifeline_pending:
             return
-        self._told = False
+        self._lifeline_pending = False
         try:
             numbers = os.read(self._lifeline, 4096)
         except BlockingIOError:
@@ -180,7 +180,7 @@ class Signals:
             self._passed[number] = self._passed.get(number, 0) + 1
 
 
-class Haste:
+class StopRequest:
     """Does a person want an end of something that begins now? After so many signals, if one of them has come since."""
 
     def __init__(self, spared: int) -> None:
@@ -198,12 +198,12 @@ class Haste:
         return open_blocks[-1].first if open_blocks else 0
 
 
-class Later:
+class SignalsFromNow:
     """Only the signals that come from now on: what happens after an end has an end of its own."""
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
-        self.wait, self.stand_still = signals.wait, signals.stand_still
+        self.wait, self.stop_self = signals.wait, signals.stop_self
 
     @property
     def count(self) -> int:
@@ -214,16 +214,16 @@ class Later:
         return self._signals.suspended
 
 
-class Heir:
+class ForwardingChild:
     """A child that gets what asks us to end. The fork stands in the with-block: no signal is lost in between.
 
     Of `--detach`: whoever ends the command before the run has begun wants no run.
     """
 
     def __init__(self) -> None:
-        self.pid, self.told = 0, False
+        self.pid, self.signaled = 0, False
 
-    def __enter__(self) -> "Heir":
+    def __enter__(self) -> "ForwardingChild":
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
         return self
 
@@ -233,14 +233,14 @@ class Heir:
                 signal.signal(number, self._pass_on)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
-    def end(self) -> int:
+    def wait(self) -> int:
         """Its exit code, as a shell would say it."""
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
-        self.told = True
+        self.signaled = True
         os.kill(self.pid, number)  # not waited for yet, so it is there, at least as a zombie
 
 
@@ -257,7 +257,7 @@ def suspend(facts: dict[str, object]) -> bool:
     return _send(facts, signal.SIGTSTP)
 
 
-def go_on(facts: dict[str, object]) -> bool:
+def resume(facts: dict[str, object]) -> bool:
     """As `fg` would."""
     return _send(facts, signal.SIGCONT)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rooda.base import clock, files
 from rooda.processes import ending, guardian, table
-from rooda.processes.signals import Ears
+from rooda.processes.signals import SignalSource
 
 # The limits of one process: wall time, idle time, a cap on its output, and a last word that is no exit.
 LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
@@ -17,7 +17,7 @@ LEAST = 0.05  # seconds of it; below that a short look tells nothing
 CAP_LOOK = 1.0  # seconds between looks at a capped file
 
 
-class Fence:
+class Limits:
     """Asked by the wait: which limit has passed, and when to ask again. Without limits it never asks to be woken."""
 
     def __init__(
@@ -129,35 +129,35 @@ class Done(NamedTuple):
     errno: int = 0  # of what kept it from being started
 
 
-class Tick(NamedTuple):
+class Periodic(NamedTuple):
     """Something to do every so often while a process runs. Without one there are no wake-ups at all."""
 
     every: float
     work: Callable[[], None]
 
 
-def run(spec: Spec, signals: Ears, tick: Tick | None = None) -> Done:
+def run(spec: Spec, signals: SignalSource, periodic: Periodic | None = None) -> Done:
     """Run to the end, whatever end that is. What it left behind is ended too."""
-    return together((spec,), signals, tick)[0]
+    return run_all((spec,), signals, periodic)[0]
 
 
-def together(
+def run_all(
     specs: Sequence[Spec],
-    signals: Ears,
-    tick: Tick | None = None,
-    meanwhile: Callable[[], None] | None = None,
+    signals: SignalSource,
+    periodic: Periodic | None = None,
+    on_settled: Callable[[], None] | None = None,
 ) -> list[Done]:
     """Run all of them at once, each within its own limits, until the last has ended. What they left is ended then.
 
-    `meanwhile` is done when they have settled to work: never, if none lives that long.
+    `on_settled` is done when they have settled to work: never, if none lives that long.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
-    if meanwhile and started and not ending.await_exits([task.pid for task in started], SETTLED, signals.wait):
-        meanwhile()
-    _watch(started, signals, tick)
+    if on_settled and started and not ending.await_exits([task.pid for task in started], SETTLED, signals.wait):
+        on_settled()
+    _watch(started, signals, periodic)
     interrupted = bool(signals.count)  # one that comes later does not find them at work
-    swept = _bury(started, signals)
+    swept = _reap(started, signals)
     return [task.done(swept if len(started) == 1 else 0, interrupted) for task in tasks]
 
 
@@ -174,7 +174,7 @@ class _Task:
             self._problem = problem
             return
         self._began = clock.monotonic()
-        self.fence = Fence(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
+        self.limits = Limits(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
         """Up the ladder: its own stop signal, TERM where that was another, KILL."""
@@ -185,7 +185,7 @@ class _Task:
     def look(self, impatient: bool) -> float | None:
         """Do what is due; how long nobody need look again. Impatience skips the graces."""
         if not self._reason:
-            reason, pause = self.fence.due()
+            reason, pause = self.limits.due()
             if not reason:
                 return pause
             self.end(reason)
@@ -204,13 +204,13 @@ class _Task:
         self._until = clock.monotonic() + (self.spec.grace if self._rungs else ending.LAST_WAIT)
 
     def close(self) -> None:
-        self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.fence.slept
+        self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.limits.slept
 
     @property
-    def buried(self) -> bool:
+    def reaped(self) -> bool:
         return self._code != NOT_DEAD
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         """Once it is dead."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -221,17 +221,17 @@ class _Task:
     def done(self, swept: int, interrupted: bool) -> Done:
         if not self.pid:
             return _not_started(self._problem, self.spec)
-        code, note = (self._code, "") if self.buried else (-signal.SIGKILL, f"process {self.pid} does not die")
+        code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} does not die")
         ended = "interrupted" if interrupted else self.ended
-        return Done(code if code >= 0 else 128 - code, self.seconds, ended, self.fence.size(), note, swept)
+        return Done(code if code >= 0 else 128 - code, self.seconds, ended, self.limits.size(), note, swept)
 
 
-def begin(spec: Spec) -> int:
+def start_background(spec: Spec) -> int:
     """Start something that goes on beside us until `end_leftovers`; its pid."""
     return _start(spec)
 
 
-def end_leftovers(signals: Ears, grace: float) -> int:
+def end_leftovers(signals: SignalSource, grace: float) -> int:
     """End whatever still descends from us: what calls with `keep` left. How many there were."""
     return _sweep((), grace, signals)
 
@@ -250,13 +250,13 @@ def _start(spec: Spec) -> int:
         for descriptor in {output, spec.errors} - {-1}:
             os.close(descriptor)
     if spec.note and spec.held:
-        _held_until_noted(pid, spec.note)
+        _stopped_until_noted(pid, spec.note)
     elif spec.note:
         spec.note(pid)
     return pid
 
 
-def _held_until_noted(pid: int, note: Callable[[int], None]) -> None:
+def _stopped_until_noted(pid: int, note: Callable[[int], None]) -> None:
     """It sleeps, in the first moments of its loading, until its identity is on disk. Our death leaves it asleep.
 
     A stub that waits before its exec would do the same a little earlier, at twice the processor time per call.
@@ -275,21 +275,21 @@ def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
     return Done(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
 
 
-def _watch(tasks: Sequence[_Task], signals: Ears, tick: Tick | None) -> None:
+def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
     """Wait for exits, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
     while running := _still_running(tasks):
         for task in running if signals.count else ():
             task.end("interrupted")
         if signals.suspended:
-            _suspend([task.fence for task in running], signals)
+            _suspend([task.limits for task in running], signals)
         pauses = [pause for task in running if (pause := task.look(signals.count > 1)) is not None]
-        if tick:
-            tick.work()
-            pauses.append(tick.every)
+        if periodic:
+            periodic.work()
+            pauses.append(periodic.every)
         signals.wait(min(pauses, default=None))
-        ending.reap_strangers([task.pid for task in tasks])
-    if tick:
-        tick.work()
+        ending.reap_while_waiting([task.pid for task in tasks])
+    if periodic:
+        periodic.work()
 
 
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
@@ -300,20 +300,20 @@ def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
     return [task for task in tasks if not task.ended]
 
 
-def _suspend(fences: Iterable[Fence], signals: Ears) -> None:
+def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
     """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
     began = clock.monotonic()
     below: set[int] = set()
     while new := set(table.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
         ending.signal_all(new, signal.SIGSTOP)
         below |= new
-    signals.stand_still()
+    signals.stop_self()
     ending.signal_all(below, signal.SIGCONT)
-    for fence in fences:
-        fence.shift(clock.monotonic() - began)
+    for limits in all_limits:
+        limits.shift(clock.monotonic() - began)
 
 
-def _bury(tasks: Sequence[_Task], signals: Ears) -> int:
+def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
     """Reap the leaders and end what they left. A group's number is not given away while anybody is in the group."""
     swept = 0
     keep = any(task.spec.keep for task in tasks)
@@ -321,14 +321,14 @@ def _bury(tasks: Sequence[_Task], signals: Ears) -> int:
         for task in tasks:
             ending.signal_group(task.pid, signal.SIGTERM)
     for task in tasks:
-        task.bury()
+        task.reap()
     if tasks and not keep and not guardian.childless():
-        undead = [task.pid for task in tasks if not task.buried]
+        undead = [task.pid for task in tasks if not task.reaped]
         swept = _sweep(undead, max(task.spec.grace for task in tasks), signals)
     return swept
 
 
-def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
+def _sweep(ours: Collection[int], grace: float, signals: SignalSource) -> int:
     """End every descendant but the children in `ours`. Where orphans don't come to us, only what is still below us."""
     ended: set[int] = set()
 
@@ -344,17 +344,17 @@ def _sweep(ours: Collection[int], grace: float, signals: Ears) -> int:
 # Makes a process in a session of its own: straight from the kernel where that can be had, else by `subprocess`.
 _LINUX = sys.platform.startswith("linux")
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and thus by whatever it starts
-_guarded = False  # what we were given open stays with us
+_inherited_closed = False  # what we were given open stays with us
 
 
 def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, output: int, errors: int) -> int:
     """Its pid. OSError or ValueError if it can't be started."""
     if _LINUX and os.environ.get("PATH") == env.get("PATH") and _is_here(cwd):
-        return _at_once(argv, env, (stdin, output, errors))
+        return _posix_spawn(argv, env, (stdin, output, errors))
     import subprocess
 
     child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True)
-    child.returncode = 0  # for subprocess it has ended: it is buried by whoever waits for it
+    child.returncode = 0  # for subprocess it has ended: it is reaped by whoever waits for it
     return child.pid
 
 
@@ -365,9 +365,9 @@ def _is_here(cwd: str) -> bool:
         return False
 
 
-def _at_once(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
+def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
     """Without loading subprocess, and a little quicker; an `exec` that fails is told as by it."""
-    _keep_what_was_inherited()
+    _close_inherited_on_exec()
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
     try:
         return os.posix_spawnp(argv[0], [*argv], env, file_actions=actions, setsid=True, setsigdef=_IGNORED)
@@ -375,10 +375,10 @@ def _at_once(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]
         raise OSError(problem.errno, problem.strerror, argv[0]) from None
 
 
-def _keep_what_was_inherited() -> None:
+def _close_inherited_on_exec() -> None:
     """Files that whoever started us had left open are no business of an agent's."""
-    global _guarded  # noqa: PLW0603 - one per process, like the process itself
-    if _guarded:
+    global _inherited_closed  # noqa: PLW0603 - one per process, like the process itself
+    if _inherited_closed:
         return
     for name in os.listdir("/proc/self/fd"):
         if (descriptor := int(name)) > 2:
@@ -386,4 +386,4 @@ def _keep_what_was_inherited() -> None:
                 os.set_inheritable(descriptor, False)
             except OSError:  # the one that the list was read from
                 pass
-    _guarded = True
+    _inherited_closed = True

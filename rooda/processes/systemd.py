@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.processes import guardian
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 
 PATIENCE = 1.0  # seconds that a full queue may hold us up
 
@@ -18,7 +18,7 @@ def send(text: bytes) -> None:
     """One message, to the socket that the environment names; nobody there is no matter."""
     import socket
 
-    address = os.environ.get(guardian.MANAGER[0], "")
+    address = os.environ.get(guardian.MANAGER_VARIABLES[0], "")
     place = f"\0{address[1:]}" if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as end:
@@ -28,7 +28,7 @@ def send(text: bytes) -> None:
         pass
 
 
-class Herald:
+class ManagerNotifier:
     """Speaks to whoever listens; where nobody does, or no longer, it is silent."""
 
     HEARD = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
@@ -40,7 +40,7 @@ class Herald:
         """READY=1, STATUS=…, as one message."""
         text = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in facts.items())
         data = text.encode("utf-8", "replace")
-        if not guardian.say(data):
+        if not guardian.send_to_manager(data):
             send(data)
 
     def tell(self, record: Json) -> None:
@@ -56,28 +56,28 @@ class Herald:
         elif event == "run.ended":
             self.say(STOPPING=1, STATUS=f"{name}: ended ({record.get('reason', '')})")
 
-    def beat(self) -> None:
+    def ping_watchdog(self) -> None:
         """WATCHDOG=1, if it is time for it again."""
         if self.every and clock.monotonic() >= self._next:
             self._next = clock.monotonic() + self.every
             self.say(WATCHDOG=1)
 
-    def ticking(self, other: Tick | None) -> Tick | None:
+    def with_watchdog(self, other: Periodic | None) -> Periodic | None:
         """While the loop waits for its agent: what the screen wants, and the watchdog's beat. None if neither does."""
         if not self.every:
             return other
 
         def work() -> None:
-            self.beat()
+            self.ping_watchdog()
             if other:
                 other.work()
 
-        return Tick(min(self.every, other.every) if other else self.every, work)
+        return Periodic(min(self.every, other.every) if other else self.every, work)
 
 
-def herald(environ: Mapping[str, str] = os.environ) -> Herald:
+def notifier(environ: Mapping[str, str] = os.environ) -> ManagerNotifier:
     """Whether the watchdog is meant for us is said by its pid."""
-    period, pid = (environ.get(name, "") for name in guardian.MANAGER[1:])
+    period, pid = (environ.get(name, "") for name in guardian.MANAGER_VARIABLES[1:])
     ours = pid in ("", str(os.getpid()), str(guardian.visible_pid()))
     seconds = int(period) / 1e6 if period.isdecimal() and period.isascii() and ours else 0.0
-    return Herald(seconds / 2)
+    return ManagerNotifier(seconds / 2)

@@ -11,7 +11,7 @@ PROC = os.path.isdir("/proc/self/task")
 _LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel lists them
 
 
-class Kin(NamedTuple):
+class ProcessInfo(NamedTuple):
     """What /proc tells of one process."""
 
     pid: int
@@ -26,7 +26,7 @@ def children(pid: int) -> list[int]:
     if not PROC:
         return _psutil_children(pid, recursive=False)
     if not _LISTED:
-        return [kin.pid for kin in everyone() if kin.parent == pid]
+        return [info.pid for info in all_processes() if info.parent == pid]
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -51,15 +51,15 @@ def descendants(pid: int, but: Container[int] = ()) -> list[int]:
 
 def is_zombie(pid: int) -> bool:
     """Dead but not reaped, or gone altogether."""
-    kin = kin_of(pid)
-    return kin is None or kin.state in (b"Z", b"X")
+    info = info_of(pid)
+    return info is None or info.state in (b"Z", b"X")
 
 
-def everyone() -> Iterator[Kin]:
+def all_processes() -> Iterator[ProcessInfo]:
     """All processes of the machine that can be seen."""
     for entry in os.listdir("/proc") if PROC else ():
-        if entry.isdigit() and (kin := kin_of(int(entry))):
-            yield kin
+        if entry.isdigit() and (info := info_of(int(entry))):
+            yield info
 
 
 def cpu_seconds(pids: list[int]) -> float:
@@ -74,7 +74,7 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def marked(run: str, others: set[int]) -> Iterator[int]:
+def marked_with(run: str, others: set[int]) -> Iterator[int]:
     """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented.
 
     The newest come first: one that forks and exits all the time is gone soon. Those in `others` are known not to carry
@@ -83,7 +83,7 @@ def marked(run: str, others: set[int]) -> Iterator[int]:
     if not PROC:
         yield from _psutil_marked(run)
         return
-    name, limit = f"ROODA_RUN={run}".encode(), b" %d " % linux.mark_of(run)
+    name, limit = f"ROODA_RUN={run}".encode(), b" %d " % linux.mark_number(run)
     for entry in reversed(os.listdir("/proc")):
         if not entry.isdigit() or int(entry) in others:
             continue
@@ -93,7 +93,7 @@ def marked(run: str, others: set[int]) -> Iterator[int]:
             others.add(int(entry))
 
 
-def newest() -> int:
+def last_pid() -> int:
     """The number that was given last. The same before and after a look: nobody forked meanwhile, nobody was missed."""
     return int((_read("", "loadavg").split() or [b"0"])[-1])
 
@@ -105,45 +105,45 @@ def _read(pid: str, name: str) -> bytes:
         return b""
 
 
-def ourselves() -> set[int]:
+def own_ancestry() -> set[int]:
     """Us and those above us: never to be ended by us."""
     found, pid = {os.getpid()}, os.getppid()
     while pid > 0 and pid not in found:
         found.add(pid)
-        kin = kin_of(pid)
-        pid = kin.parent if kin else 0
+        info = info_of(pid)
+        pid = info.parent if info else 0
     return found
 
 
-def kin_of(pid: int) -> Kin | None:
+def info_of(pid: int) -> ProcessInfo | None:
     if not PROC:
-        return _psutilkin_of(pid)
+        return _psutil_info(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent, group, session = file.read().rpartition(b")")[2].split()[:4]
     except (OSError, ValueError):
         return None
-    return Kin(pid, state, int(parent), int(group), int(session))
+    return ProcessInfo(pid, state, int(parent), int(group), int(session))
 
 
 def is_stopped(pid: object) -> bool:
     """By Ctrl+Z or `rooda pause`."""
-    kin = kin_of(pid) if isinstance(pid, int) else None
-    return kin is not None and kin.state in (b"T", b"t")
+    info = info_of(pid) if isinstance(pid, int) else None
+    return info is not None and info.state in (b"T", b"t")
 
 
-def standing(pid: object) -> set[bool]:
+def stopped_states(pid: object) -> set[bool]:
     """Do they stand still, it and whom it has started itself? Of a run: the guardian and its loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 
-def _psutilkin_of(pid: int) -> Kin | None:
+def _psutil_info(pid: int) -> ProcessInfo | None:
     import psutil
 
     try:
         process = psutil.Process(pid)
         state = {psutil.STATUS_ZOMBIE: b"Z", psutil.STATUS_STOPPED: b"T"}.get(process.status(), b"S")
-        return Kin(pid, state, process.ppid(), os.getpgid(pid), os.getsid(pid))
+        return ProcessInfo(pid, state, process.ppid(), os.getpgid(pid), os.getsid(pid))
     except (psutil.Error, OSError):
         return None
 

@@ -52,7 +52,7 @@ class Checker:
 
     def _round(self, commands: Sequence[Command]) -> list[Ran]:
         specs = self.ready(commands)
-        return understood(supervise.together(specs, self._ground.signals, self._ground.tick), specs)
+        return understood(supervise.run_all(specs, self._ground.signals, self._ground.tick), specs)
 
     def ready(self, commands: Sequence[Command]) -> list[supervise.Spec]:
         return [self._spec(command) for command in commands]

@@ -14,7 +14,7 @@ from rooda.agents.context import Ground
 from rooda.base import clock, files
 from rooda.base.json import Json
 from rooda.processes import ending, supervise
-from rooda.processes.signals import Ears, Later, Signals
+from rooda.processes.signals import Signals, SignalsFromNow, SignalSource
 from rooda.run.ended import moments
 from rooda.run.setup import Hook
 
@@ -58,7 +58,7 @@ class Hooks:
         for facts in (self._facts(name, record) for name in names):
             if record["event"] != "run.ended":
                 self._begin(facts)
-            elif problem := _problem(facts, Later(self._ground.signals)):
+            elif problem := _problem(facts, SignalsFromNow(self._ground.signals)):
                 yield problem
         yield from self._over()
 
@@ -93,7 +93,7 @@ class Hooks:
         folders = [os.path.abspath(folder) for folder in sys.path]
         argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
         try:
-            pid = supervise.begin(supervise.Spec(argv, facts["cwd"], facts["env"], said))
+            pid = supervise.start_background(supervise.Spec(argv, facts["cwd"], facts["env"], said))
         except (OSError, ValueError):
             return
         ending.spared.add(pid)
@@ -115,7 +115,7 @@ def beside(path: str) -> None:
     os.write(1, problem.encode("utf-8", "replace"))
 
 
-def _problem(facts: Json, ears: Ears) -> str:
+def _problem(facts: Json, ears: SignalSource) -> str:
     """What went wrong, or ""."""
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
     spec = supervise.Spec(**given, grace=GRACE, cap=KEPT, keep=True)  # a notifier may stay until the run's end

@@ -16,7 +16,7 @@ from rooda.processes import detach, linux, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 from rooda.run import evidence, hooks, workspaces
 from rooda.run import folder as run_folder
 from rooda.run.budget import Turnstile
@@ -41,7 +41,7 @@ from rooda.run.records import Command, Gate, Gates, Ran
 from rooda.run.setup import Setup
 
 if TYPE_CHECKING:
-    from rooda.processes.systemd import Herald
+    from rooda.processes.systemd import ManagerNotifier
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
@@ -67,18 +67,18 @@ class Session:
         tenant: Tenant,
         signals: Signals,
         show: Callable[[Json], None],
-        tick: Tick | None,
+        tick: Periodic | None,
         held: Lock | None,
     ) -> None:
         linux.settle_memory()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
-        detach.begun(folder.run, folder.ready, workspace)
+        detach.report_started(folder.run, folder.ready, workspace)
         linux.adopt_orphans()
-        marked = linux.mark(folder.run)
+        marked = linux.mark_self(folder.run)
         workspaces.note(workspace)
         self._herald = _herald()
-        tick = self._herald.ticking(tick) if self._herald else tick
+        tick = self._herald.with_watchdog(tick) if self._herald else tick
         self._signals, self._manner, self._refused = signals, manner_of(tenant.setup), ""
         self._limited: list[str] = []  # transcripts that tell of a usage limit
         named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
@@ -197,7 +197,7 @@ class Session:
         self._ledger.turn()
         agents, checks = agents_call.ready(calls, self.ground, self._begun), self._checker.ready(commands)
         specs, signals = [*agents.specs, *checks], self.ground.signals
-        ended = supervise.together(specs, signals, agents.tick, self._sync)
+        ended = supervise.run_all(specs, signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self.signalled()
         self._keep_the_lock()
@@ -312,10 +312,10 @@ class Session:
         self.emit(Problem(text=text))
 
 
-def _herald() -> "Herald | None":
+def _herald() -> "ManagerNotifier | None":
     """Whom a service manager hears; None where there is none."""
     if not os.environ.get("NOTIFY_SOCKET"):
         return None
     from rooda.processes import systemd
 
-    return systemd.herald()
+    return systemd.notifier()

@@ -9,7 +9,7 @@ from typing import NamedTuple, TextIO
 from rooda.base import clock, secrets
 from rooda.base.json import Json
 from rooda.base.text import escape_text
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 from rooda.views.agent_output import Tail
 from rooda.views.lines import LEVELS, Line, lines
 from rooda.views.live import Live, is_terminal
@@ -83,11 +83,11 @@ class Screen:
             self._live.clear()
         self._out(sys.stderr if line.aside else sys.stdout, text + "\n")
 
-    def tick(self) -> Tick | None:
+    def tick(self) -> Periodic | None:
         """What must happen while an agent works; nothing unless somebody watches."""
         if self._tail:
-            return Tick(0.2, self._both)
-        return Tick(1.0, self._draw) if self._live else None
+            return Periodic(0.2, self._both)
+        return Periodic(1.0, self._draw) if self._live else None
 
     def close(self) -> None:
         if self._live:

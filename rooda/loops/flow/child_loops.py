@@ -23,7 +23,7 @@ def loop_of(agent: Agent) -> Callable[[Session, Job, int, str], Action]:
         kind = str(keys.get("loop", "ooda"))
         name = str(keys.get("procedure", "build")) if kind == "ooda" else kind
         path = session.folder.write(f"{number:04d}-plan.md", files.to_bytes(plan))
-        text = "; ".join(shlex.join([*detach.command(), *words]) for words in _WORDS[kind](keys, path))
+        text = "; ".join(shlex.join([*detach.rooda_command(), *words]) for words in _WORDS[kind](keys, path))
         whose = {"ROODA_LOOP_AGENT": agent.name} if agent.name else {"ROODA_LOOP_AI_CMD": agent.command}
         ran = session.run((Command(text, f"loop-{name}", number=number, env=whose),))[0]
         if ran.ended == "interrupted":

@@ -54,13 +54,13 @@ def cancel(where: Where, typed: Json) -> int:
         ended = "It ended before that; nothing is left to cancel."
         click.echo(ended if running else "There is no goal to cancel here.")
         return OK
-    held = lock.take(place.lock)
+    held = lock.acquire(place.lock)
     if held is None:
         raise Undecided("The goal goes on in another terminal; not cancelled.", "Try again, or: rooda stop goal")
     try:
         _cancel(place, state, bool(typed["keep_state"]))
     finally:
-        held.let_go()
+        held.unlock()
     return OK
 
 
@@ -145,13 +145,13 @@ def rollback(where: Where, typed: Json) -> int:
         rows = [f"{name}  {commit[:12]}" for name, commit in known.items()]
         click.echo("\n".join(["Checkpoints, each from before its iteration:", *rows] if rows else ["No checkpoints."]))
         return OK
-    held = lock.take(place.lock)
+    held = lock.acquire(place.lock)
     if held is None:
         raise Undecided("The goal is running; nothing was restored.", "Let it pause first: rooda goal pause")
     try:
         done, kept = checkpoints.rolled_back(where.workspace, run, typed["k"])
     finally:
-        held.let_go()
+        held.unlock()
     of = f"from before iteration {typed['k']}" if typed["k"].isdecimal() else f"of checkpoint {typed['k']}"
     click.echo(f"Restored the work tree {of}: {len(done.changes)} files.")
     for row in done.changes:

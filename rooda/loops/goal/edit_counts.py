@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping
 
 from rooda.base import clock
-from rooda.processes.supervise import Tick
+from rooda.processes.supervise import Periodic
 
 SKIPPED = {
     *(".git", ".loop", ".rooda", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"),
@@ -23,7 +23,7 @@ REST = 10  # times as long as a look took, before the next: a large workspace is
 MOST = 50_000  # files watched
 
 
-def ticking(watch: "Watch", other: Tick | None) -> Tick:
+def ticking(watch: "Watch", other: Periodic | None) -> Periodic:
     """Do what the screen wants, and look at the files."""
 
     def work() -> None:
@@ -31,7 +31,7 @@ def ticking(watch: "Watch", other: Tick | None) -> Tick:
         if other:
             other.work()
 
-    return Tick(min(LOOK, other.every) if other else LOOK, work)
+    return Periodic(min(LOOK, other.every) if other else LOOK, work)
 
 
 def folders(top: str) -> Iterator[str]:

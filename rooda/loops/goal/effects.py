@@ -17,7 +17,7 @@ from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.plan import MustNot
 from rooda.loops.goal.questions import Asker
 from rooda.loops.goal.world import LOST, Finding, GoalWorld, Hurt, Question, Told
-from rooda.processes.regex import finds
+from rooda.processes.regex import matches
 from rooda.run.event_records import Problem, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command, Ran
@@ -100,7 +100,7 @@ class Effects:
 
     def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
         output = _tail(ran.output, OUTPUT)
-        met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, finds)
+        met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, matches)
         code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self._session.clean(output)
         head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
         head += [f"expected: {criterion.expect}"] if criterion.expect else []

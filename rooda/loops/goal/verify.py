@@ -20,7 +20,7 @@ from rooda.loops.goal.state import GoalState
 from rooda.loops.goal.store import GoalStore, unfinished
 from rooda.loops.goal.table import facts, table
 from rooda.processes import lock
-from rooda.processes.regex import finds
+from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Spec, run
 from rooda.settings.lookup import Lookup, lookup_kind
@@ -50,7 +50,7 @@ def act(where: Where, typed: Json) -> int:
 
 def _decided(place: Place, state: GoalState, name: str, typed: Json) -> GoalState:
     """The goal with this criterion verified in the new way, on disk."""
-    held = lock.take(place.lock)
+    held = lock.acquire(place.lock)
     if held is None:
         raise Undecided("The goal is running; its criteria stay as they are.", "Let it pause: rooda goal pause")
     try:
@@ -64,7 +64,7 @@ def _decided(place: Place, state: GoalState, name: str, typed: Json) -> GoalStat
         store.load(())
         store.carry((), state)
     finally:
-        held.let_go()
+        held.unlock()
     return state
 
 
@@ -100,7 +100,7 @@ def _shown(where: Where, state: GoalState, name: str | None, as_json: bool) -> i
                     return code_of_signal(signals.first)
                 output = files.to_text(files.tail(spec.output, OUTPUT))
                 met = done.ended == "exit" and done.code == 0
-                row["met"] = met and criteria.holds(criterion.expect, output, finds)
+                row["met"] = met and criteria.holds(criterion.expect, output, matches)
                 row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
     wanted = [row for row in rows if name in (None, row["criterion"])]
     click.echo(

@@ -180,13 +180,13 @@ class Alone:
         try:
             make_home(self._home)
             while self._held is None and clock.monotonic() < deadline:
-                self._held = lock.take(os.path.join(self._home, "locks", "reflex.lock"))
+                self._held = lock.acquire(os.path.join(self._home, "locks", "reflex.lock"))
         except OSError:
             return  # without a place for locks the rename of whole files has to do
 
     def __exit__(self, *_: Any) -> None:
         if self._held:
-            self._held.let_go()
+            self._held.unlock()
             self._held = None
 
 
