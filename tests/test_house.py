@@ -155,8 +155,7 @@ def test_slices_do_not_see_each_other() -> None:
 
 
 LEFT = {"cli/common", "cli/status", "cli/resume", "cli/undo", "cli/usage", "cli/words", "git/retention", "startup",
-        "loops/overview", "run/ended", "run/history", "run/session",
-        "views/lines", "views/status_table"}  # fmt: skip
+        "loops/overview", "run/ended", "run/history", "run/session", "views/status_table"}  # fmt: skip
 
 
 def test_only_the_registry_names_a_kind() -> None:

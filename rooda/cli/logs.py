@@ -206,7 +206,7 @@ def say_cut_off(folder: str) -> None:
 
 def show(record: Json, least: int) -> None:
     try:
-        found = lines(record)
+        found = lines(record, registry.view(record.get("loop")).LINES)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
         return  # somebody changed the file
     for line in found:

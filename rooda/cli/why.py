@@ -11,6 +11,7 @@ from rooda.base.text import escape_line
 from rooda.cli.common import keys, say_none_noted, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
+from rooda.loops import registry
 from rooda.run import folder as run_folder
 from rooda.run import history
 from rooda.run.events import NAME
@@ -38,7 +39,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     if iteration:
         folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
     log, hidden = _Log(folder), keys()
-    found = [*reasons(log.records(), is_live(workspace, folder))]
+    found = [*reasons(log.records(), registry.view, is_live(workspace, folder))]
     shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]
     if as_json:
         import json

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rooda.settings.check import OwnKeys
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
+    from rooda.views.why import View
 
 OODA = "ooda"
 KINDS = {
@@ -53,6 +54,12 @@ def first_prompt(settings: "Settings", name: str) -> str:
     """What the agent of the procedure NAME would read first."""
     prompt: str = importlib.import_module(KINDS[OODA]).first_prompt(settings, name)
     return prompt
+
+
+def view(kind: object) -> "View":
+    """Return the lines and reasons of KIND; those of a procedure for a kind that rooda doesn't know."""
+    package = KINDS[kind if isinstance(kind, str) and kind in KINDS else OODA].rpartition(".")[0]
+    return cast("View", importlib.import_module(f"{package}.view"))
 
 
 class Tenant(Protocol):

@@ -11,10 +11,11 @@ from rooda.base.json import Json
 from rooda.base.text import escape_text
 from rooda.processes.supervise import Periodic
 from rooda.views.agent_output import Tail
-from rooda.views.lines import LEVELS, Line, lines
+from rooda.views.lines import LEVELS, Line, LineMakers, lines
 from rooda.views.live import Live, is_terminal
 
 _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
+_NO_LINES: LineMakers = {}
 
 
 class Look(NamedTuple):
@@ -29,8 +30,8 @@ class Look(NamedTuple):
 class Screen:
     """Shows the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, look: Look, own: LineMakers = _NO_LINES) -> None:
+        self._look, self._own = look, own
         self._stamp = Stamp(look.stamps)
         self._saved = True
         terminal = is_terminal(sys.stdout) and not look.json
@@ -51,7 +52,7 @@ class Screen:
             self._live.note(record)
         if self._tail:
             self._tail.note(record)
-        for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record):
+        for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record, self._own):
             self.line(line)
         self._draw()
 

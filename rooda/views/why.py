@@ -1,41 +1,43 @@
-"""Events to reasons: which rule let a run go on, fail, pause or stop, and where the evidence stands. Pure."""
+"""Reasons for `rooda why`: the rule and the evidence behind each decision of a run.
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+The reasons here hold for every kind of loop; a kind's view.py has the reasons of its own events. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from rooda.base.json import Json
 from rooda.base.text import format_number
 from rooda.run.history import SessionState
 from rooda.run.spending import cause_of
-from rooda.views.lines import LEVELS, OWN_WORDS, faults, lines
+from rooda.views.lines import LEVELS, LineMakers, lines
 
-PROMISE = "<promise>SUCCESS</promise>"
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 CUT_OFF = "no end in its log: it was killed, or the machine stopped"
 
 
 class Reason(NamedTuple):
-    """One decision: what was decided, by which rule, and the file with the words that show it."""
+    """One decision, its rule, and the file and words that prove it."""
 
     ts: str
-    iteration: int  # as the screen counts, 0 for the run itself
+    iteration: int  # as on the screen; 0 for the run itself
     decision: str  # began | went on | failed | waited | switched | asked | told | ended | cut off
     rule: str
-    evidence: str = ""  # path; empty: the event itself shows it
-    words: str = ""  # what to look for in it; empty: its end
+    evidence: str = ""  # path; "" if the event itself is the evidence
+    words: str = ""  # to look for in the evidence; "" for its last line
     at: int = 0  # line of the event
 
 
-class Seen(SessionState):
-    """What came before an event, as far as reasons need it."""
+class Past(SessionState):
+    """The events before the current one, as far as reasons need them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.turn: dict[str, Json] = {}  # the latest event of each name, of this iteration
+        self.turn: dict[str, Json] = {}  # latest event of each name in this iteration
         self.red: list[Json] = []  # gates of this iteration that did not pass
-        self.latest: dict[str, Json] = {}  # the call that ended last, by what ROODA_CALL said
-        self.call: Json = {}  # the latest of all
-        self.agents: dict[str, str] = {}  # who was asked last, by what ROODA_CALL said
+        self.latest: dict[str, Json] = {}  # last call that ended, by its ROODA_CALL
+        self.call: Json = {}  # last call that ended, of any ROODA_CALL
+        self.agents: dict[str, str] = {}  # last agent, by its ROODA_CALL
         self.written: dict[tuple[str, str], list[str]] = {}  # files, by node and call
 
     def note(self, record: Json) -> None:
@@ -53,129 +55,98 @@ class Seen(SessionState):
         self.turn[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
-        """The latest call's file, and the words in it that say how it failed. `call`: the latest of this kind."""
+        """Return the transcript of the latest call, or of the latest CALL, and the words in it that say what failed."""
         found = self.latest.get(call, {}) if call else self.call
         return found.get("transcript", ""), found.get("message") or ""
 
 
-def reasons(records: Iterable[Json], alive: bool = False) -> Iterator[Reason]:
-    """In the order of the events, each with the `line` that it has in its file. `alive`: more may come."""
-    seen = Seen()
+ReasonMaker: TypeAlias = Callable[[Json, Past], Iterator[Reason]]
+ReasonMakers: TypeAlias = Mapping[str, ReasonMaker]  # by name of the event
+
+
+class View(Protocol):
+    """The lines and reasons of one kind of loop: its view.py."""
+
+    @property
+    def LINES(self) -> LineMakers: ...
+
+    @property
+    def REASONS(self) -> ReasonMakers: ...
+
+
+def reasons(records: Iterable[Json], view_of: Callable[[object], View], alive: bool = False) -> Iterator[Reason]:
+    """Yield the reasons in the order of the events; `view_of` finds the view of an event's `loop`.
+
+    The `line` of a record is its line in the log. `alive`: the run may still add events.
+    """
+    past = Past()
     for record in records:
         try:
-            found = [reason for reason in _maker(record)(record, seen) if _is_sound(reason)]
-            seen.note(record)
+            found = [reason for reason in _of_event(record, past, view_of(record.get("loop"))) if _is_sound(reason)]
+            past.note(record)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
-            continue  # somebody changed the file
+            continue  # the log was edited
         yield from (reason._replace(at=record.get("line", 0)) for reason in found)
-    if seen.last and not alive and seen.ended is None:
-        yield _cut_off(seen)
+    if past.last and not alive and past.ended is None:
+        yield _cut_off(past)
 
 
-def _maker(record: Json) -> "Maker":
-    """Of the kind of loop, if it has reasons of its own: REASONS of its `view.py`."""
-    if (loop := record.get("loop")) in OWN_WORDS:
-        import importlib
-
-        own: Maker | None = importlib.import_module(f"rooda.loops.{loop}.view").REASONS.get(record["event"])
-        if own:
-            return own
-    return _MAKERS.get(record["event"], told)
+def _of_event(record: Json, past: Past, view: View) -> Iterator[Reason]:
+    maker = view.REASONS.get(record["event"]) or _MAKERS.get(record["event"])
+    return maker(record, past) if maker else _warnings(record, view.LINES)
 
 
 def _is_sound(reason: Reason) -> bool:
-    """Not made of what somebody else wrote into the file."""
+    """False if an edited log has put other types into it."""
     texts = (reason.ts, reason.decision, reason.rule, reason.evidence, reason.words)
     return all(isinstance(text, str) for text in texts) and isinstance(reason.iteration, int)
 
 
-def _cut_off(seen: Seen) -> Reason:
-    """What was at work then is the evidence; nothing that comes later in its transcript was ever read."""
-    last, at_work = seen.last, [*seen.at_work]
-    rule = f"the run was cut off: {CUT_OFF}" if seen.opening else "the run did not begin: no start in its log"
+def _cut_off(past: Past) -> Reason:
+    """The evidence is the transcript of a call that was running; rooda never read its end."""
+    last, at_work = past.last, [*past.at_work]
+    rule = f"the run was cut off: {CUT_OFF}" if past.opening else "the run did not begin: no start in its log"
     number = last.get("display", 0)
     where = last["ts"], number if isinstance(number, int) else 0
     return Reason(*where, "cut off", rule, str(at_work[-1]) if at_work else "", at=last.get("line", 0))
 
 
-def began(record: Json, seen: Seen) -> Iterator[Reason]:
-    most = record.get("max_iterations")
-    limit = f"at most {most} iterations" if most else "no limit of iterations"
-    gates = ", ".join(record.get("gates") or ()) or "none"
-    before = f"{record.get('iterations', 0)} were completed before"
-    yield Reason(record["ts"], 0, "began", f"{limit}; gates: {gates}; {before}")
-
-
-def _turn(record: Json, seen: Seen) -> Iterator[Reason]:
-    transcript = seen.transcript()[0]
-    where = record["ts"], record["display"]
-    if record["outcome"] == "interrupted":
-        rule = "a signal ended its agent; the call counts, failures in a row do not change"
-        yield Reason(*where, "ended", rule, transcript)
-    elif record["outcome"] == "failure":
-        yield from _failed(record, seen, transcript)
-    else:
-        rule = "the agent exited with 0"
-        rule += ", and every gate passed" if "gates.ended" in seen.turn else ", and there are no gates"
-        promised = record.get("promise") == "SUCCESS"
-        signal = "; it signaled SUCCESS" if promised else ""
-        yield Reason(*where, "went on", rule + signal, transcript, PROMISE if promised else "")
-
-
-def _failed(record: Json, seen: Seen, transcript: str) -> Iterator[Reason]:
-    where = record["ts"], record["display"], "failed"
-    count = f"failures in a row: {record['consecutive_failures']} of {record['failure_threshold']}"
-    words = record.get("message") or (PROMISE.replace("SUCCESS", "FAILURE") if record["promise"] == "FAILURE" else "")
-    for fault in faults(record):
-        evidence = seen.red[0].get("output", "") if seen.red and fault.of_gates else transcript
-        yield Reason(*where, f"{fault.text}; {count}", evidence, words)
-    for gate in seen.red:
-        yield Reason(*where, f"gate {gate['gate']}: {gate['verdict']}", gate.get("output", ""))
-
-
-def _asked(record: Json, seen: Seen) -> Iterator[Reason]:
-    """Only if somebody else than the last time is asked the same: because the other one may not be."""
-    before, now = seen.agents.get(record["call"], ""), record.get("agent", "")
-    seen.agents[record["call"]] = now
+def _agent_switched(record: Json, past: Past) -> Iterator[Reason]:
+    """A reason only if the agent is not the one of the latest call of this ROODA_CALL."""
+    before, now = past.agents.get(record["call"], ""), record.get("agent", "")
+    past.agents[record["call"]] = now
     if before and now and before != now:
-        limited = seen.call.get("agent_outcome") == "usage_limit"
+        limited = past.call.get("agent_outcome") == "usage_limit"
         why = f"usage limit of {before}" if limited else f"{before} may not be asked, or {now} may again"
         rule = f"{now} is asked instead of {before} (on_limit, fallback): {why}"
-        yield Reason(record["ts"], record["display"], "switched", rule, *(seen.transcript() if limited else ()))
+        yield Reason(record["ts"], record["display"], "switched", rule, *(past.transcript() if limited else ()))
 
 
-def _waited(record: Json, seen: Seen) -> Iterator[Reason]:
+def _waited(record: Json, past: Past) -> Iterator[Reason]:
     who = record.get("account")
     cause = f"usage limit of {who}" if who else "a fault of the service that may pass"
     rule = f"{cause}: {format_number(record['seconds'])}s, until {record['until']}"
-    yield Reason(record["ts"], record["display"], "waited", rule, *seen.transcript())
+    yield Reason(record["ts"], record["display"], "waited", rule, *past.transcript())
 
 
-def _ended(record: Json, seen: Seen) -> Iterator[Reason]:
-    said, reason = lines(record), record.get("reason", "")
-    rule = limits(record) if reason == "limit" else _RULES.get(reason, "")
-    text = "; ".join(part for part in (said[0].text if said else "", stopped(record), rule) if part)
-    transcript, words = seen.transcript()
-    words = PROMISE if reason == "success-signal" else words
-    shown = reason in ("success-signal", "failures", "agent") or _of_account(record)
-    if reason == "failures" and seen.red:
-        transcript, words = seen.red[0].get("output", ""), ""
-    yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", transcript if shown else "", words)
+def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
+    """Every warning on the screen is a reason, except those that another reason repeats."""
+    if record["event"] in ("iteration.ended", "budget.exceeded"):
+        return
+    for line in lines(record, own):
+        if LEVELS[line.level] >= LEVELS["warn"]:
+            text = line.said if line.level == "warn" else line.text
+            yield Reason(record["ts"], record.get("display", 0), "told", text)
 
 
 def limits(record: Json) -> str:
-    """The rule behind an end at a limit of money, tokens, time or an account; "" in a log without its cause."""
+    """Return the rule behind an end at a limit of money, tokens, time or an account; "" if the log has no cause."""
     cause = cause_of(record)
     return _LIMITS.get(cause.kind, "") if cause else ""
 
 
-def _of_account(record: Json) -> bool:
-    cause = cause_of(record)
-    return cause is not None and cause.kind == "account"
-
-
 def stopped(record: Json) -> str:
-    """Who ended it: a person from another terminal, a signal, or neither."""
+    """Return who ended the run: the user with `rooda stop`, or a signal; "" if it ended by itself."""
     if "stopped_by" in record:
         because = record.get("stopped_because")
         return "a person ended it with rooda stop" + (f": {because}" if because else "")
@@ -183,35 +154,9 @@ def stopped(record: Json) -> str:
     return f"the signal was {SIGNALS.get(number, number)}" if number else ""
 
 
-def told(record: Json, seen: Seen) -> Iterator[Reason]:
-    """Whatever warns a person is a reason too."""
-    if record["event"] in ("iteration.ended", "budget.exceeded"):
-        return
-    for line in lines(record):
-        if LEVELS[line.level] >= LEVELS["warn"]:
-            text = line.said if line.level == "warn" else line.text
-            yield Reason(record["ts"], record.get("display", 0), "told", text)
-
-
 _OF_RUN = "money, tokens and time are counted over all sessions of a run, and tested before each call"
 _LIMITS = {  # by kind of cause
     "account": 'a usage limit is not waited for with on_limit = "stop"',
     **dict.fromkeys(("cost", "tokens", "time"), _OF_RUN),
 }
-_RULES = {
-    "max-iterations": "the limit is tested after the failures, before each iteration",
-    "failures": "the failures in a row reached the threshold",
-    "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
-    "signal": "a signal ends the loop; the state is kept",
-    "agent": "the same call would only fail again, so no other was made",
-    "prompt": "without a prompt there is nothing to ask",
-}
-Maker: TypeAlias = Callable[[Json, Seen], Iterator[Reason]]
-_MAKERS: dict[str, Maker] = {
-    "run.started": began,
-    "run.resumed": began,
-    "agent.started": _asked,
-    "iteration.ended": _turn,
-    "resting": _waited,
-    "run.ended": _ended,
-}
+_MAKERS: ReasonMakers = {"agent.started": _agent_switched, "resting": _waited}

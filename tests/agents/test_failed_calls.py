@@ -6,8 +6,8 @@ from rooda.agents.outcome import in_words
 from rooda.agents.records import Reply
 from rooda.loops.flow import calls
 from rooda.loops.goal import effects as goal_effects
+from rooda.loops.procedure import view
 from rooda.loops.reflex import effects
-from rooda.views import lines
 
 TIMEOUT = Reply(143, 9.0, "timeout", limit=300.0)
 IDLE = Reply(143, 9.0, "idle", limit=0.5)
@@ -52,7 +52,7 @@ def test_a_failed_call_in_the_words_of_each_loop(reply: Reply) -> None:
 def test_a_failed_call_on_the_screen(reply: Reply) -> None:
     """From the event, where the outcome has another name."""
     record = {**reply._asdict(), "agent_outcome": reply.outcome, "gates_failed": ""}
-    assert [fault.text for fault in lines.faults(record)] == [ON_SCREEN[reply]]
+    assert [fault.text for fault in view.faults(record)] == [ON_SCREEN[reply]]
 
 
 def test_a_call_that_went_well_has_no_fault() -> None:

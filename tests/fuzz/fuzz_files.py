@@ -8,11 +8,12 @@ from rooda.base import json as base_json
 from rooda.cli import usage
 from rooda.cli.logs import show
 from rooda.errors import USAGE, RoodaError
+from rooda.loops import registry
 from rooda.loops.configuration import load
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import store, table
 from rooda.loops.goal.commands import answer
-from rooda.loops.procedure import loop, settings
+from rooda.loops.procedure import loop, settings, view
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect, status
 from rooda.loops.reflex import status as listing
@@ -77,7 +78,7 @@ def ooda_state(data: bytes) -> None:
     begun = loop.reopened(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    assert lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)})
+    assert lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)}, view.LINES)
     store = procedure_store.ProcedureStore(place, lambda event: None)
     if state.status != loop.COMPLETED:
         store.carry((), state)
@@ -159,7 +160,7 @@ def events(data: bytes) -> None:
     records = [record for line in data.split(b"\n") if (record := parsed(line))]
     for record in records:
         show(record, LEVELS["error"] + 1)
-    for reason in reasons(records):
+    for reason in reasons(records, registry.view):
         json.dumps(reason._asdict())
     calls = list(used(room()))
     rows = [usage._row("x", calls)] if calls else []

@@ -18,6 +18,7 @@ from rooda.loops.procedure import loop
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.start import earlier, require_saved
 from rooda.loops.procedure.store import Place, ProcedureStore, look
+from rooda.loops.procedure.view import LINES
 from rooda.views.lines import lines
 from rooda.views.screen import Look, Screen
 
@@ -119,7 +120,7 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
     begun = loop.reopened(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    shown = lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)})
+    shown = lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)}, LINES)
     assert [line.text.partition(" ")[0] for line in shown] == ["Resuming", "Previous"]
     json.dumps(loop.run_ended(begun, loop.Ending("signal", 130, 2), begun, 0.0).facts)
 

@@ -8,10 +8,12 @@ from rooda.base.json import Json
 from rooda.errors import Cause
 from rooda.loops.flow.boundaries import Boundary, message, of_error, read
 from rooda.loops.flow.model import NodeState, Reading
+from rooda.loops.registry import view
 from rooda.run.ended import PAUSED, at_limit, cut_off, moments, standing
 from rooda.run.spending import cause_facts, cause_of, in_words
 from rooda.views import why
-from rooda.views.lines import lines
+from rooda.views.lines import Line
+from rooda.views.lines import lines as lines_of
 
 CAUSES = {
     "cost": Cause("cost", 2.25, 2.0, 1),
@@ -45,6 +47,10 @@ def ended(loop: str = "ooda", reason: str = "signal", code: int = 130, cause: Ca
     return facts | {"loop": loop, "reason": reason, "exit_code": code} | cause_facts(cause) | more
 
 
+def lines(record: Json) -> list[Line]:
+    return lines_of(record, view(record["loop"]).LINES)
+
+
 def same(read: Any, **facts: Any) -> Any:
     """What is read of this end, which must be the same under every note."""
     found = [read(ended(**facts, note=note)) for note in NOTES]
@@ -53,7 +59,7 @@ def same(read: Any, **facts: Any) -> Any:
 
 
 def rule_of(record: Json) -> str:
-    (reason,) = why.reasons([record])
+    (reason,) = why.reasons([record], view)
     return reason.rule.replace(record["note"], "NOTE") if record["note"] else reason.rule
 
 
@@ -149,7 +155,7 @@ def test_the_error_of_a_node_under_any_action(action: str) -> None:
     end, whole = of_node("node.ended", action), of_node("run.ended", action)
     (text,) = (line.text for line in lines(whole) if line.level == "error")
     assert text == "ERROR: Flow x ended with an error: the sensor wrote nothing (total: 1s)"
-    node, last = (reason.rule for reason in why.reasons([end, whole]))
+    node, last = (reason.rule for reason in why.reasons([end, whole], view))
     assert node == "main 1: error: a step came to nothing: the sensor wrote nothing"
     assert last.startswith("Flow x ended with an error: the sensor wrote nothing (total: 1s); an error of a node")
 
@@ -157,7 +163,7 @@ def test_the_error_of_a_node_under_any_action(action: str) -> None:
 def test_an_error_in_a_log_without_the_field() -> None:
     """From before: the action is shown as it is."""
     old = {key: value for key, value in of_node("node.ended", "error: x").items() if key != "error"}
-    (reason,) = why.reasons([old], alive=True)
+    (reason,) = why.reasons([old], view, alive=True)
     assert reason.rule == "main 1: error: a step came to nothing: error: x"
     assert "ended with an error: error: x (total" in lines(old | {"event": "run.ended"})[0].text
 
@@ -182,7 +188,7 @@ def test_the_evidence_of_a_red_gate() -> None:
     gate: Json = {"event": "gate.ended", "ts": "t", "gate": "lint", "verdict": "exit 1", "output": "/gate"}
     gate |= {"loop": "ooda", "elapsed": 1.0}
     call: Json = {"event": "agent.ended", "ts": "t", "transcript": "/call", "call": "iteration", "loop": "ooda"}
-    found = [reason.evidence for reason in why.reasons([call, gate, turn], alive=True)]
+    found = [reason.evidence for reason in why.reasons([call, gate, turn], view, alive=True)]
     assert found == ["/call", "/gate", "/gate"]
 
 
@@ -190,4 +196,4 @@ def test_a_label_is_no_part_of_what_is_said() -> None:
     """A screen puts WARNING before it, `why` does not."""
     record: Json = {"event": "problem", "ts": "t", "display": 1, "loop": "ooda", "text": "WARNING: as it was written"}
     assert [line.text for line in lines(record)] == ["WARNING: WARNING: as it was written"]
-    assert [reason.rule for reason in why.reasons([record], alive=True)] == ["WARNING: as it was written"]
+    assert [reason.rule for reason in why.reasons([record], view, alive=True)] == ["WARNING: as it was written"]

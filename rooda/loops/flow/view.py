@@ -10,77 +10,77 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import format_seconds, padded, truncate
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
-from rooda.views.lines import Line, error, warning
+from rooda.views.lines import Line, LineMakers, error, warning
 from rooda.views.live import Live, size
 from rooda.views.screen import Look, Screen
-from rooda.views.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 MET = "target-met"
 
 
-def _began(record: Json, seen: Seen) -> Iterator[Reason]:
+def _began(record: Json, past: Past) -> Iterator[Reason]:
     nodes = " > ".join(record["nodes"])
     where = f"; at {record['active']}{record['step'] and ' (' + record['step'] + ')'}" if record["step"] else ""
     yield Reason(record["ts"], 0, "began", f"nodes: {nodes}; on branch {record['branch']}{where}")
 
 
-def _entered(record: Json, seen: Seen) -> Iterator[Reason]:
+def _entered(record: Json, past: Past) -> Iterator[Reason]:
     rule = _of_node(record, f"the node begins, at most {record['max_iterations']} iterations")
     yield Reason(record["ts"], record["display"], "began", rule)
 
 
-def _turned(record: Json, seen: Seen) -> Iterator[Reason]:
+def _turned(record: Json, past: Past) -> Iterator[Reason]:
     """A boundary within the node; its end has an event of its own."""
     if record["status"] != "running":
         return
     if record["number"]:
         rule = f"its controller did not say that the target is met; {record['summary']}"
-        evidence = _decision(record, seen)
+        evidence = _decision(record, past)
     elif set(record["sensors"].values()) <= {"pending"}:
         rule, evidence = "its sensors are measured after the first cycle", ("", "")
     else:
-        rule, evidence = "measured", _measured(record, seen)
+        rule, evidence = "measured", _measured(record, past)
     yield Reason(record["ts"], record["display"], "went on", _of_node(record, rule), *evidence)
 
 
-def _done(record: Json, seen: Seen) -> Iterator[Reason]:
+def _done(record: Json, past: Past) -> Iterator[Reason]:
     """By its controller's word, by the limit before the controller is asked, or by a mishap."""
     error = record["reason"] == "error"
     if record["reason"] == MET:
-        rule, evidence = "its controller said that the target is met", _decision(record, seen)
+        rule, evidence = "its controller said that the target is met", _decision(record, past)
     elif error:
-        rule, evidence = f"a step came to nothing: {record.get('error') or record['action']}", seen.transcript()
+        rule, evidence = f"a step came to nothing: {record.get('error') or record['action']}", past.transcript()
     else:
-        rule, evidence = f"{record['action']}, before its controller was asked", _measured(record, seen)
+        rule, evidence = f"{record['action']}, before its controller was asked", _measured(record, past)
     rule = _of_node(record, f"{record['status']}: {rule}")
     yield Reason(record["ts"], record["display"], "failed" if error else "ended", rule, *evidence)
 
 
-def _decision(record: Json, seen: Seen) -> tuple[str, str]:
+def _decision(record: Json, past: Past) -> tuple[str, str]:
     """The line of the controller's file that says it."""
-    return next(iter(seen.written.get((record["node"], "controller"), ())), ""), f"{MET}:"
+    return next(iter(past.written.get((record["node"], "controller"), ())), ""), f"{MET}:"
 
 
-def _measured(record: Json, seen: Seen) -> tuple[str, str]:
+def _measured(record: Json, past: Past) -> tuple[str, str]:
     """The first sensor that fails, else the first one."""
-    paths = seen.written.get((record["node"], "sensor"), [])
+    paths = past.written.get((record["node"], "sensor"), [])
     found = dict(zip(record["sensors"], paths, strict=False))
     failing = [path for name, path in found.items() if record["sensors"][name] == "fail"]
     return next(iter([*failing, *paths]), ""), "status:"
 
 
-def _told(record: Json, seen: Seen) -> Iterator[Reason]:
+def _told(record: Json, past: Past) -> Iterator[Reason]:
     """Mostly of the call that has just ended: a contract that was broken, a file that was put back."""
-    yield Reason(record["ts"], record["display"], "told", record["text"], *seen.transcript())
+    yield Reason(record["ts"], record["display"], "told", record["text"], *past.transcript())
 
 
-def _why_ended(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     said = LINES["run.ended"](record)[0].said
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
     text = "; ".join(filter(None, (said, stopped(record), rule)))
-    last = seen.turn.get("node.ended", {})
-    evidence = _decision(last, seen) if last and record["reason"] == MET else ("", "")
-    evidence = seen.transcript() if record["reason"] == "error" else evidence
+    last = past.turn.get("node.ended", {})
+    evidence = _decision(last, past) if last and record["reason"] == MET else ("", "")
+    evidence = past.transcript() if record["reason"] == "error" else evidence
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *evidence)
 
 
@@ -95,7 +95,7 @@ _RULES = {
     "error": "an error of a node ends the flow",
     "signal": "a signal ends the loop; the state is kept",
 }
-REASONS: dict[str, Maker] = {
+REASONS: ReasonMakers = {
     "run.started": _began,
     "run.resumed": _began,
     "node.entered": _entered,
@@ -175,7 +175,7 @@ def _end(record: Json) -> Line:
     return error(f"Flow {record['name']} ended with an error: {what} (total: {total})")
 
 
-LINES = {
+LINES: LineMakers = {
     "run.started": _started,
     "run.resumed": _resumed,
     "run.ended": _ended,
@@ -243,6 +243,6 @@ class FlowScreen(Screen):
     """A screen with the live tree."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__(look)
+        super().__init__(look, LINES)
         if self._live:
             self._live = FlowLive(sys.stdout)

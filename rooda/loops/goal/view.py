@@ -2,16 +2,16 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import TextIOWrapper
 
 from rooda.agents.outcome import in_words
 from rooda.base.json import Json
 from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
-from rooda.views.lines import Line, warning
+from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.screen import Look, Screen
-from rooda.views.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "⏸": "||", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "│": "|", "─": "-", "├": "+", "┤": "+"}
@@ -155,7 +155,7 @@ def _rows(level: str, *rows: str) -> list[Line]:
     return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
-LINES: dict[str, Callable[[Json], list[Line]]] = {
+LINES: LineMakers = {
     "goal.scored": _scored,
     "goal.planned": _planned,
     "goal.prechecked": _prechecked,
@@ -240,7 +240,7 @@ class GoalScreen(Screen):
     """Its lines are a format of their own, so nothing stands before them unless [goal] says so."""
 
     def __init__(self, look: Look, ascii_only: bool = False) -> None:
-        super().__init__(look)
+        super().__init__(look, LINES)
         self._ascii = ascii_only
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors != "replace":
             sys.stdout.reconfigure(errors="replace")  # a C locale would refuse what it does not have
@@ -259,15 +259,15 @@ class GoalScreen(Screen):
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}
 
 
-def _why_scored(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
     """Whether there is enough to work on."""
     intent = record["shape"] == "Intent"
     rule = f"the specification scores {record['total']}/10: {record['shape']}"
     rule += "; below 5 nothing is begun without a person" if intent else ""
-    yield Reason(record["ts"], 0, "asked" if intent else "went on", rule, *seen.transcript("plan"))
+    yield Reason(record["ts"], 0, "asked" if intent else "went on", rule, *past.transcript("plan"))
 
 
-def _began(record: Json, seen: Seen) -> Iterator[Reason]:
+def _began(record: Json, past: Past) -> Iterator[Reason]:
     rule = (
         f"at most {record['max_iterations']} iterations, {record['budget']}; type {record['type']}, "
         f"workflow {record['workflow']}; steps: {record['steps']}"
@@ -276,58 +276,58 @@ def _began(record: Json, seen: Seen) -> Iterator[Reason]:
     yield Reason(record["ts"], 0, "began", f"{rule}; true before any work: {held}" if held else rule)
 
 
-def _why_resumed(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
     unmet = ", ".join(record["unmet"]) or "none"
     rule = f"{record['done']} of {record['total']} steps were done in {record['iterations']} iterations; unmet: {unmet}"
     yield Reason(record["ts"], 0, "began", "; ".join([rule, *record["notes"]]))
 
 
-def _why_verified(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
     """rooda's own runs are the evidence for what follows; those before the start only tell what held already."""
-    if "iteration.started" in seen.turn:
+    if "iteration.started" in past.turn:
         met = record["verdict"] == "met"
         rule = f"criterion {record['criterion']}: {record['verdict']}"
         words = "" if met else "result: "
         yield Reason(record["ts"], record["display"], "verified" if met else "failed", rule, record["evidence"], words)
 
 
-def _turned(record: Json, seen: Seen) -> Iterator[Reason]:
+def _turned(record: Json, past: Past) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
-    fault = in_words(seen.latest.get("step", {}), _WORDS)
+    fault = in_words(past.latest.get("step", {}), _WORDS)
     word = "accepted: the agent exited with 0, and what the step is tied to holds"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""
     if record["claimed"] and not record["exit_signal"]:
         rule += "; it claimed completion, which was not admitted"
     rule += f"; unmet: {', '.join(unmet)}" if unmet else "; all criteria hold"
-    transcript, words = seen.transcript("step")
+    transcript, words = past.transcript("step")
     words = "EXIT_SIGNAL" if record["claimed"] else words
     decision = "went on" if record["accepted"] else "failed"
     yield Reason(record["ts"], record["display"], decision, rule, transcript, words)
 
 
-def _why_asked(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_asked(record: Json, past: Past) -> Iterator[Reason]:
     by = f"; answered by {record['answer']}" if record["answer"] else ""
     rule = f"gate {record['gate']}: {record['text'] or 'a person decides'}{by}"
     yield Reason(record["ts"], record["display"], "asked", rule)
 
 
-def _answered(record: Json, seen: Seen) -> Iterator[Reason]:
+def _answered(record: Json, past: Past) -> Iterator[Reason]:
     said = "nobody answered" if record["answer"] is None else f"the answer was {record['answer']!r}"
     yield Reason(record["ts"], record["display"], "asked", f"gate {record['gate']}: {said}")
 
 
-def _why_ended(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     word = f"Paused: {record['note']}" if record["status"] == "paused" else record["status"]
     word += f": {record['note']}" if record["status"] in ("failed", "in_progress") else ""
     reason = record["reason"]
     rule = limits(record) if reason == "shared limit" else _RULES.get(reason, "")
     text = "; ".join(filter(None, (word, stopped(record), rule)))
     call = {"completed": "step", "error": "step", "unplanned": "plan"}.get(reason, "")
-    evidence, words = seen.transcript(call) if call else ("", "")
+    evidence, words = past.transcript(call) if call else ("", "")
     words = "EXIT_SIGNAL" if reason == "completed" else words
     unmet = [name for name, met in record.get("criteria", {}).items() if not met]
-    checked = seen.turn.get("criterion.verified", {})
+    checked = past.turn.get("criterion.verified", {})
     if reason in ("stuck", "error") and checked.get("criterion") in unmet:
         evidence, words = checked["evidence"], "result: "
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", evidence, words)
@@ -351,9 +351,9 @@ _RULES = {
     "asked": "a person asked for it; the iteration that ran was finished first",
     **dict.fromkeys(("G1", "G2", "G3"), "a person decides before it goes on"),
 }
-REASONS: dict[str, Maker] = {
+REASONS: ReasonMakers = {
     "goal.scored": _why_scored,
-    "goal.disclosed": lambda record, seen: iter(()),
+    "goal.disclosed": lambda record, past: iter(()),
     "run.started": _began,
     "run.resumed": _why_resumed,
     "criterion.verified": _why_verified,

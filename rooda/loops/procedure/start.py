@@ -16,6 +16,7 @@ from rooda.loops.procedure.events import RunResumed, RunStarted
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.store import Place
+from rooda.loops.procedure.view import LINES
 from rooda.loops.registry import OODA
 from rooda.loops.remembered import has_own, taken_over
 from rooda.processes import lock
@@ -38,7 +39,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         return _apart(*ready(found, procedure, where, asked), where, asked)
     open_ = not asked.opening and _waits(place)
     made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
-    screen = made[1] if made else Screen(launch.look(procedure.setup, asked))
+    screen = made[1] if made else Screen(launch.look(procedure.setup, asked), LINES)
     held = locked(place, screen)
     state = earlier(place, screen)
     way = rules.start(state and state.status, asked.opening, procedure.on_interrupted)
@@ -107,7 +108,7 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: R
     procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
-    screen = Screen(launch.look(procedure.setup, asked))
+    screen = Screen(launch.look(procedure.setup, asked), LINES)
     launch.announced(agent, program, screen, asked.kept)
     return procedure, screen
 
@@ -221,11 +222,15 @@ def go(
         hint = f"The limit was reached already, so the run is over. With a higher one: rooda {procedure.name}"
         hint += " --max-iterations N"
         screen.line(Line("warn", hint, aside=True))
-    if ending.kind == "limit":
-        screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {procedure.name}")
-    if ending.kind == "failures":
-        screen.hint(f"What happened: rooda logs {procedure.name}. Go on with: rooda resume {procedure.name}")
+    _hint_at_resume(procedure.name, ending.kind, screen)
     return ending.code
+
+
+def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
+    if ending == "limit":
+        screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {name}")
+    if ending == "failures":
+        screen.hint(f"What happened: rooda logs {name}. Go on with: rooda resume {name}")
 
 
 def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:

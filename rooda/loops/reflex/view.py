@@ -1,15 +1,15 @@
 """Events of a reflex loop to the lines that people read. Pure: facts in, text out."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.views.lines import Line, warning
+from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.live import Live
 from rooda.views.screen import Look, Screen
-from rooda.views.why import Maker, Reason, Seen, limits, stopped
+from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 LONGEST = 300  # characters of a plan, of a fix
 
@@ -127,7 +127,7 @@ def _info(rows: list[str]) -> list[Line]:
     return [Line("info", row) for row in rows]
 
 
-LINES: dict[str, Callable[[Json], list[Line]]] = {
+LINES: LineMakers = {
     "run.started": _started,
     "run.resumed": _resumed,
     "run.ended": _ended,
@@ -183,7 +183,7 @@ class ReflexScreen(Screen):
     """A screen with the live status above."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__(look)
+        super().__init__(look, LINES)
         if self._live:
             self._live = ReflexLive()
 
@@ -191,56 +191,56 @@ class ReflexScreen(Screen):
 # Why a reflex loop went on, paused or ended: its own makers for `rooda why`. Pure.
 
 
-def _began(record: Json, seen: Seen) -> Iterator[Reason]:
+def _began(record: Json, past: Past) -> Iterator[Reason]:
     before = f"{record['iterations']} were completed before"
     where = f"iteration {record['number']}, phase {record['level']}, {record['step']}"
     limit = "one iteration" if record["max_iterations"] == 1 else f"{record['max_iterations']} iterations"
     yield Reason(record["ts"], 0, "began", f"at most {limit}; {before}; at {where}")
 
 
-def _broke(record: Json, seen: Seen) -> Iterator[Reason]:
+def _broke(record: Json, past: Past) -> Iterator[Reason]:
     what = "the second time, so the loop ends" if record["last"] else "the phase is asked once more"
     rule = f"{record['step']} broke its contract: {one_line(record['error'])}; {what}"
-    yield Reason(record["ts"], record["display"], "failed", rule, *seen.transcript(record["step"].lower()))
+    yield Reason(record["ts"], record["display"], "failed", rule, *past.transcript(record["step"].lower()))
 
 
-def _checked(record: Json, seen: Seen) -> Iterator[Reason]:
+def _checked(record: Json, past: Past) -> Iterator[Reason]:
     count = len(record["commands"])
     how = "run" if record["way"] == "run" else "not run, an agent judges their rules"
     rule = f"{count} {'command' if count == 1 else 'commands'} of checks: {how} (exec_checks)"
-    yield Reason(record["ts"], record["display"], "went on", rule, *seen.transcript("prepare"))
+    yield Reason(record["ts"], record["display"], "went on", rule, *past.transcript("prepare"))
 
 
-def _judged(record: Json, seen: Seen) -> Iterator[Reason]:
+def _judged(record: Json, past: Past) -> Iterator[Reason]:
     """One evaluation: the score, and the rules that kept it from passing."""
     open_ = [*record["failed"], *record["warnings"]]
     rule = f"phase {record['level']}: score {record['score']}"
     rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"
-    judge = seen.turn.get("evaluate", {}) or seen.latest.get("evaluate", {})
+    judge = past.turn.get("evaluate", {}) or past.latest.get("evaluate", {})
     evidence = judge.get("transcript") or record["artifact"]
     decision = "passed" if record["passed"] else "failed"
     yield Reason(record["ts"], record["number"], decision, rule, evidence, open_[0] if open_ else "")
 
 
-def _went_on(record: Json, seen: Seen) -> Iterator[Reason]:
+def _went_on(record: Json, past: Past) -> Iterator[Reason]:
     if record["switched"]:
-        number = int(seen.turn["reflex.block"]["number"])
-        yield Reason(record["ts"], number, "went on", "phase A passed, phase B begins", *seen.transcript("evaluate"))
+        number = int(past.turn["reflex.block"]["number"])
+        yield Reason(record["ts"], number, "went on", "phase A passed, phase B begins", *past.transcript("evaluate"))
 
 
-def _why_ended(record: Json, seen: Seen) -> Iterator[Reason]:
+def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     word = "Paused" if record["status"] == "running" else f"{record['status']}, {one_line(record['stop_reason'])}"
     text = f"{word}: {one_line(record['note'])}" if record["note"] else word
     rule = limits(record) if record["reason"] == "limit" else ""
     text = "; ".join(filter(None, (text, stopped(record), rule)))
     if record["elsewhere"]:
         text += "; another command ended it"
-    judged = record["status"] != "running" and "reflex.block" in seen.turn
-    call = seen.transcript("evaluate") if judged else seen.transcript() if record["status"] == "failed" else ("", "")
+    judged = record["status"] != "running" and "reflex.block" in past.turn
+    call = past.transcript("evaluate") if judged else past.transcript() if record["status"] == "failed" else ("", "")
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *call)
 
 
-REASONS: dict[str, Maker] = {
+REASONS: ReasonMakers = {
     "run.started": _began,
     "run.resumed": _began,
     "reflex.breach": _broke,

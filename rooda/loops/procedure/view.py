@@ -1,0 +1,205 @@
+"""Lines and reasons of a procedure's events, for the screen and for `rooda why`. Pure."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rooda.agents.outcome import in_words
+from rooda.base.json import Json
+from rooda.base.text import format_seconds, format_tenths, timing_text
+from rooda.run.spending import cause_of
+from rooda.views.lines import Line, LineMakers, error, info, warning
+from rooda.views.lines import lines as lines_of
+from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
+
+PROMISE = "<promise>SUCCESS</promise>"
+_FAILED = {
+    "timeout": "AI CLI timed out after {limit}s",
+    "idle": "AI CLI timed out after {limit}s without output",
+    "outcome": "AI CLI failed (exit 0, {outcome})",
+    "": "AI CLI failed (exit {code})",
+}
+
+
+def _run_started(record: Json) -> list[Line]:
+    return [info(f"Starting procedure: {record['procedure']} ({_limit(record)})")]
+
+
+def _run_resumed(record: Json) -> list[Line]:
+    count, limit = record["iterations"], record["max_iterations"]
+    bound = f"max {limit}" if limit else "unlimited iterations"
+    return [
+        info(f"Resuming procedure: {record['procedure']} from iteration {count} ({bound})"),
+        info(f"Previous session: {count} iterations completed in {format_seconds(record['elapsed'])}"),
+    ]
+
+
+def _limit(record: Json) -> str:
+    limit = record["max_iterations"]
+    return f"max {limit} iterations" if limit else "unlimited iterations"
+
+
+def _iteration_started(record: Json) -> list[Line]:
+    return [info(f"Iteration {_number(record)} starting...")]
+
+
+def _number(record: Json) -> str:
+    shown = record["iteration"] + 1
+    return f"{shown}/{record['max_iterations']}" if record["max_iterations"] else str(shown)
+
+
+def _iteration_ended(record: Json) -> list[Line]:
+    if record["outcome"] == "interrupted":
+        return []
+    count = f"consecutive failures: {_count(record)}"
+    found = [*_reason(record), *(warning(f"{fault.text}, {count}") for fault in faults(record))]
+    if record["consecutive_failures"] < record["failure_threshold"]:
+        found.append(info(f"Iteration {_number(record)} completed in {format_tenths(record['elapsed'])}"))
+    return found
+
+
+def _reason(record: Json) -> list[Line]:
+    """Why, in the CLI's own words; not one of the catalogue's lines."""
+    if not record.get("agent_outcome") or not record["message"]:
+        return []
+    said = record["message"].strip().splitlines()
+    return [warning(f"{record['agent_outcome']}: {said[0][:300]}", aside=True)] if said else []
+
+
+def _count(record: Json) -> str:
+    return f"{record['consecutive_failures']}/{record['failure_threshold']}"
+
+
+class Fault(NamedTuple):
+    """What made an iteration a failed one."""
+
+    text: str
+    of_gates: bool = False
+
+
+def faults(record: Json) -> list[Fault]:
+
+    if failed := in_words(record, _FAILED):
+        return [Fault(failed)]
+    found = [Fault("AI signaled FAILURE")] if record["promise"] == "FAILURE" else []
+    gates = [Fault(f"Quality gates failed: {record['gates_failed']}", True)] if record["gates_failed"] else []
+    return [*found, *gates]
+
+
+def _run_ended(record: Json) -> list[Line]:
+    total = format_seconds(record["elapsed"])
+    reason = record["reason"]
+    if reason == "max-iterations":
+        end = [info(f"Reached max iterations: {record['max_iterations']} (total: {total})")]
+    elif reason == "success-signal":
+        end = [info(f"AI signaled SUCCESS: completed after {record['iterations']} iterations (total: {total})")]
+    elif reason == "failures":
+        after = f"Aborting after {record['consecutive_failures']} consecutive failures"
+        end = [error(f"{after} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "limit":
+        end = [warning(f"{record['note']} ({record['iterations']} iterations completed, total: {total})")]
+    elif reason == "agent":
+        end = [error(f"Aborting: {record['note'].splitlines()[0][:400]}"), *_cure(record)]
+    elif reason == "prompt":
+        end = [error(line) for line in record["note"].splitlines()[:1]]
+    else:
+        end = [Line("warn", _interrupted(record))]
+    timing = [Line("debug", f"Iteration timing: {timing_text(record['timing'])}")] if record["timing"] else []
+    return [*end, *timing]
+
+
+def _cure(record: Json) -> list[Line]:
+    """What a person can do about a fault that would only repeat."""
+    cure = _CURES.get(record.get("refused", ""))
+    go_on = f"then: rooda resume {record['procedure']}"
+    return [Line("warn", f"{cure}; {go_on}", aside=True)] if cure else []
+
+
+def _interrupted(record: Json) -> str:
+    if not record.get("saved", True):
+        return "Interrupted. State could not be saved."
+    return f"Interrupted. State saved. Resume with: rooda resume {record['procedure']}"
+
+
+_CURES = {
+    "auth": "Log in with the agent's own program, or set its key (`rooda agents` shows who would be billed)",
+    "config": "Correct what the agent's program refuses: command, model or options (rooda config show agents)",
+    "context_overflow": "Shorten the prompt, let the agent read less at once, or give it a model with a larger window",
+}
+LINES: LineMakers = {
+    "run.started": _run_started,
+    "run.resumed": _run_resumed,
+    "run.ended": _run_ended,
+    "iteration.started": _iteration_started,
+    "iteration.ended": _iteration_ended,
+}
+
+
+# Reasons for `rooda why`
+
+
+def _began(record: Json, past: Past) -> Iterator[Reason]:
+    most = record.get("max_iterations")
+    limit = f"at most {most} iterations" if most else "no limit of iterations"
+    gates = ", ".join(record.get("gates") or ()) or "none"
+    before = f"{record.get('iterations', 0)} were completed before"
+    yield Reason(record["ts"], 0, "began", f"{limit}; gates: {gates}; {before}")
+
+
+def _turn(record: Json, past: Past) -> Iterator[Reason]:
+    transcript = past.transcript()[0]
+    where = record["ts"], record["display"]
+    if record["outcome"] == "interrupted":
+        rule = "a signal ended its agent; the call counts, failures in a row do not change"
+        yield Reason(*where, "ended", rule, transcript)
+    elif record["outcome"] == "failure":
+        yield from _failed(record, past, transcript)
+    else:
+        rule = "the agent exited with 0"
+        rule += ", and every gate passed" if "gates.ended" in past.turn else ", and there are no gates"
+        promised = record.get("promise") == "SUCCESS"
+        signal = "; it signaled SUCCESS" if promised else ""
+        yield Reason(*where, "went on", rule + signal, transcript, PROMISE if promised else "")
+
+
+def _failed(record: Json, past: Past, transcript: str) -> Iterator[Reason]:
+    where = record["ts"], record["display"], "failed"
+    count = f"failures in a row: {record['consecutive_failures']} of {record['failure_threshold']}"
+    words = record.get("message") or (PROMISE.replace("SUCCESS", "FAILURE") if record["promise"] == "FAILURE" else "")
+    for fault in faults(record):
+        evidence = past.red[0].get("output", "") if past.red and fault.of_gates else transcript
+        yield Reason(*where, f"{fault.text}; {count}", evidence, words)
+    for gate in past.red:
+        yield Reason(*where, f"gate {gate['gate']}: {gate['verdict']}", gate.get("output", ""))
+
+
+def _ended(record: Json, past: Past) -> Iterator[Reason]:
+    said, reason = lines_of(record, LINES), record.get("reason", "")
+    rule = limits(record) if reason == "limit" else _RULES.get(reason, "")
+    text = "; ".join(part for part in (said[0].text if said else "", stopped(record), rule) if part)
+    transcript, words = past.transcript()
+    words = PROMISE if reason == "success-signal" else words
+    shown = reason in ("success-signal", "failures", "agent") or _of_account(record)
+    if reason == "failures" and past.red:
+        transcript, words = past.red[0].get("output", ""), ""
+    yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", transcript if shown else "", words)
+
+
+def _of_account(record: Json) -> bool:
+    cause = cause_of(record)
+    return cause is not None and cause.kind == "account"
+
+
+_RULES = {
+    "max-iterations": "the limit is tested after the failures, before each iteration",
+    "failures": "the failures in a row reached the threshold",
+    "success-signal": "a success signal ends the loop if the agent exited with 0 and every gate passed",
+    "signal": "a signal ends the loop; the state is kept",
+    "agent": "the same call would only fail again, so no other was made",
+    "prompt": "without a prompt there is nothing to ask",
+}
+REASONS: ReasonMakers = {
+    "run.started": _began,
+    "run.resumed": _began,
+    "iteration.ended": _turn,
+    "run.ended": _ended,
+}
