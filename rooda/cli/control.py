@@ -71,7 +71,7 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
         clock.sleep(0.05)
 
 
-def done_to(loop: Loop, act: "signals.Act") -> bool:
+def done_to(loop: Loop, act: "signals.SignalSender") -> bool:
     """The act upon the loop's owner. One that has just begun has not yet written who it is: it is asked again."""
     for _ in range(PATIENCE):
         if act(lock.owner(loop.lock)):
@@ -127,7 +127,7 @@ def _comes_to(loop: Loop, still: bool) -> bool:
     return lock.is_held(loop.lock)
 
 
-def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.Act", order: str, *said: str) -> int:
+def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str) -> int:
     """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
     here = where(ctx)
     loop = one_running(here, name, verb)

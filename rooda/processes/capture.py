@@ -1,4 +1,4 @@
-"""Short programs of others, git above all: started, heard to the end, and ended when a person won't wait."""
+"""Runs short programs, mostly git, to the end with their output captured."""
 
 import os
 import signal
@@ -12,14 +12,14 @@ from rooda.processes import ending
 from rooda.processes.signals import StopRequest
 from rooda.processes.supervise import NOT_FOUND
 
-TIMED_OUT, TOO_MUCH = 124, 125  # the codes of one that took too long, and of one that said more than it should
-LOOK = 0.25  # seconds between two looks for a signal, while one works
-SHORT_LOOK = 0.01  # between two looks at what one says of which little is wanted
-LAST_WORDS = 1.0  # seconds to clear up in: a git that is just killed leaves its locks
+TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
+LOOK = 0.25  # seconds between checks for a signal while the program runs
+SHORT_LOOK = 0.01  # between reads when only little output is wanted
+LAST_WORDS = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
 
 class Captured(NamedTuple):
-    """What a short program said."""
+    """Exit code and output of a program."""
 
     code: int
     out: bytes
@@ -36,11 +36,10 @@ def capture(
     brief: bool = True,
     most: int = 0,
 ) -> Captured:
-    """Its exit code and what it said; 127 if it can't be run, 124 if it took too long, 125 if it said too much.
+    """Run a program and return its exit code and output: 127 if it can't start, 124 on timeout, 125 over `most` bytes.
 
-    Interrupted at the second ending signal of a person; one that is not `brief` is ended at the first. Where one has
-    come and somebody else ended it, it has not failed either. With `most`, in bytes, nothing is told to it, and nobody
-    who holds its output longer than it lives is waited for.
+    Raises Interrupted at the user's second ending signal, or at the first if not `brief`, also if the signal killed
+    the program directly. With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     """
     pipe, haste = subprocess.PIPE, StopRequest(1 if brief else 0)
     try:
@@ -69,11 +68,11 @@ def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float,
             out, err = child.communicate(said, max(0.0, min(LOOK, last - clock.monotonic())))
             return Captured(child.returncode, out, err)
         except subprocess.TimeoutExpired as late:
-            said = None  # it was given already
+            said = None  # sent with the first call
             if haste.signal:
                 raise Interrupted(haste.signal) from None
             if clock.monotonic() >= last:
-                ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+                ending.signal_group(child.pid, signal.SIGKILL)  # its descendants too
                 return Captured(TIMED_OUT, late.stdout or b"", f"no answer within {timeout:g}s".encode())
 
 
@@ -89,7 +88,7 @@ def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, h
         said = {pipe: text + _read_available(pipe, most + 1 - len(text)) for pipe, text in said.items()}
         flood = any(len(text) > most for text in said.values())
         if code is None and (late or flood):
-            ending.signal_group(child.pid, signal.SIGKILL)  # whatever it has started too
+            ending.signal_group(child.pid, signal.SIGKILL)  # its descendants too
         if code is not None or late or flood:
             out, err = said.values()
             return Captured(TOO_MUCH if flood else TIMED_OUT if code is None else code, out, err)
@@ -99,7 +98,7 @@ def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, h
 
 
 def _read_available(pipe: int, room: int) -> bytes:
-    """What can be read at once."""
+    """Read what is available without blocking."""
     found = b""
     try:
         while len(found) < room and (more := os.read(pipe, room - len(found))):

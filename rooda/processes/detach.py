@@ -1,4 +1,4 @@
-"""`--detach`: the loop goes on in a session of its own, and whoever started it is told how it began."""
+"""`--detach`: the loop continues in its own session, and the command reports how it started."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from rooda.base import files
 from rooda.processes import signals
 
-_report_pipe = -1  # in the detached process: the end that its starter listens to
-_console = ""  # where it speaks until its run has a folder
+_report_pipe = -1  # in the detached process: the pipe to the command that started it
+_console = ""  # output file until the run has a folder
 
 
 def detach(speak: Callable[[str, bool], object]) -> None:
-    """Fork. The parent waits until the run has begun, or failed to, says so and exits; the child goes on alone."""
+    """Fork. The parent waits until the run starts or fails, reports that and exits; the child returns."""
     import tempfile
 
     global _report_pipe, _console
@@ -34,7 +34,7 @@ def detach(speak: Callable[[str, bool], object]) -> None:
 
 
 def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
-    """The run has a folder: speak into that, and tell the starter. Nothing if nobody detached us."""
+    """Move the console output to the run's folder and report the start. Does nothing unless detached."""
     global _report_pipe  # noqa: PLW0603
     if _report_pipe < 0:
         return
@@ -54,18 +54,18 @@ def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
             _report_pipe, json.dumps({"run": run, "console": path, "workspace": workspace}).encode() + b"\n"
         )
     except OSError:
-        pass  # the starter is gone; the loop goes on
+        pass  # the parent is gone; the loop continues
     os.close(_report_pipe)
     _report_pipe = -1
 
 
 def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, bool], object]) -> int:
-    """The exit code of the starter: 0 once the run has begun, else that of the failed start."""
+    """Return the parent's exit code: 0 once the run has started, else that of the failed start."""
     with os.fdopen(listen, "rb") as file:
         line = file.readline()
     if line:
         run, console, workspace = json.loads(line).values()
-        lines = [f"Started in the background: {run}", f"It speaks to {console}", *access_hints(workspace)]
+        lines = [f"Started in the background: {run}", f"Output: {console}", *access_hints(workspace)]
         speak("\n".join(lines), False)
         return child.wait() if child.signaled else 0
     code = child.wait()
@@ -75,7 +75,7 @@ def _wait(child: signals.ForwardingChild, listen: int, speak: Callable[[str, boo
 
 
 def access_hints(workspace: str) -> list[str]:
-    """How to reach a run that works elsewhere, in a worktree or where -C led: a bare `rooda status` does not see it."""
+    """Commands to watch and end a run outside the current folder, in a worktree or after -C."""
     import shlex
 
     if os.path.samefile(workspace, os.curdir):
@@ -84,9 +84,6 @@ def access_hints(workspace: str) -> list[str]:
     return [f"Watch it: rooda status -C {there}", f"End it: rooda stop -C {there}"]
 
 
-# rooda once more, as a process of its own.
-
-
 def rooda_command(module: str = "rooda") -> list[str]:
-    """Its first words. `-P`: the folder that it begins in is somebody's project, whose modules are none of ours."""
+    """Command line of another rooda process. `-P`: never import modules of the project that it runs in."""
     return [sys.executable, "-P", "-m", module]

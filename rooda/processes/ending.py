@@ -1,4 +1,4 @@
-"""Ending what a process started: a stop signal, a grace, then KILL, down to the last descendant."""
+"""Ends processes and all their descendants: stop signal, grace, KILL."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 from rooda.base import clock
 from rooda.processes import table
 
-LAST_WAIT = 1.0  # after KILL; what is still there then can't be ended by anyone
-spared: set[int] = set()  # children that are left alone with all below them: hooks that work beside a run
-Pause = Callable[[float], None]  # sleeps at most so long, less if a child ends or a signal arrives
+LAST_WAIT = 1.0  # after KILL; a process that is alive then can't be killed
+spared: set[int] = set()  # children left running with their descendants: background hooks
+Pause = Callable[[float], None]  # sleeps up to this many seconds, less if a child ends or a signal arrives
 
 
 def signal_group(group: int, number: int) -> None:
@@ -30,7 +30,7 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 def await_exits(
     pids: Collection[int], seconds: float, pause: Pause, impatient: Callable[[], bool] = lambda: False
 ) -> bool:
-    """True once these children are dead; False when the time is over or patience ends."""
+    """True once these children have exited; False on timeout or as soon as `impatient()`."""
     deadline = clock.monotonic() + seconds
     while not all(map(has_exited, pids)):
         left = deadline - clock.monotonic()
@@ -41,7 +41,7 @@ def await_exits(
 
 
 def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatient: Callable[[], bool]) -> bool:
-    """TERM, grace, then KILL again and again until `living` finds nobody. False if somebody can't be killed."""
+    """Send TERM, wait, then KILL until `living` finds no process. False if one can't be killed."""
     found = living()
     if not found:
         return True
@@ -56,7 +56,7 @@ def end_all(living: Callable[[], list[int]], grace: float, pause: Pause, impatie
 
 
 def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
-    """KILL until nobody is left; without a pause while new ones come. False if somebody can't be killed."""
+    """Send KILL until no process is left, without pausing while new ones appear. False if one can't be killed."""
     before: list[int] = []
     end = hopeless = clock.monotonic() + LAST_WAIT
     end += 10 * LAST_WAIT
@@ -77,7 +77,7 @@ def _kill_all(living: Callable[[], list[int]], pause: Pause) -> bool:
 
 
 def kill(pid: int) -> None:
-    """With its group, if that can't be ours: nobody escapes from a group by forking while it is killed."""
+    """Kill a process and, outside our session, its group: then no member can escape by forking."""
     try:
         if os.getsid(pid) != os.getsid(0):
             os.killpg(os.getpgid(pid), signal.SIGKILL)
@@ -87,7 +87,7 @@ def kill(pid: int) -> None:
 
 
 def living_below(ours: Collection[int] = ()) -> list[int]:
-    """Who lives below us, but for the children in `ours`. While one dies its children may go unseen: look again."""
+    """Live descendants, without the children in `ours`. Retries: children of a dying process can be missed."""
     for _ in range(100):
         reap_orphans(ours)
         found = [pid for pid in table.descendants(os.getpid(), spared) if pid not in ours]
@@ -98,7 +98,7 @@ def living_below(ours: Collection[int] = ()) -> list[int]:
 
 
 def reap_while_waiting(ours: Collection[int]) -> None:
-    """Bury orphans that died while `ours` lives on, so that they don't pile up. Costs one call when there are none."""
+    """Reap orphans while `ours` still run, so that zombies don't pile up. Costs one system call if there are none."""
     while hasattr(os, "waitid"):
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -110,7 +110,7 @@ def reap_while_waiting(ours: Collection[int]) -> None:
 
 
 def reap_orphans(ours: Iterable[int]) -> None:
-    """Bury the dead that were re-parented to us; `ours` are buried by those who started them."""
+    """Reap zombies that were re-parented to us. `ours` are left to the code that started them."""
     known = {*ours, *spared}
     for pid in table.children(os.getpid()):
         if pid not in known and table.is_zombie(pid):
@@ -121,7 +121,7 @@ def reap_orphans(ours: Iterable[int]) -> None:
 
 
 def has_exited(pid: int) -> bool:
-    """True once the child is dead; it stays unreaped, so that its pid and group can't be recycled."""
+    """True once the child has exited. It stays a zombie, so that its PID and group can't be reused."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return table.is_zombie(pid)  # macOS before Python 3.13

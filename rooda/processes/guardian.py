@@ -1,8 +1,8 @@
-"""A small parent that outlives the loop: whatever ends the loop, nothing that it started lives on.
+"""A small parent process that outlives the loop, so that nothing the loop started survives it.
 
-The guardian is the process that people and service managers see. It passes signals on, ends every
-descendant when the loop dies, and ends as the loop ended. If the guardian itself is killed, the
-lifeline closes: the loop ends its agent and goes, and leaves the state as a crash would.
+Users and service managers see the guardian's PID. It forwards signals, ends every descendant when the loop dies, and
+exits as the loop did. If the guardian is killed, the lifeline pipe closes: the loop then ends its agent and exits,
+leaving the state as after a crash.
 """
 
 import os
@@ -17,32 +17,32 @@ MANAGER_VARIABLES = (
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
     "WATCHDOG_PID",
-)  # the service manager's; only the loop speaks there
+)  # variables of the service manager; only the loop uses them
 
-GRACE = 2.0  # for what a killed loop left behind
-MAX_SWEEPS = 100  # who loses its parent while all are looked for may go unseen
-LIFELINE_SIGNAL = signal.SIGUSR1  # "look at the lifeline"
-MESSAGE_SIGNAL = signal.SIGUSR2  # "a service manager is to hear something"
+GRACE = 2.0  # seconds for processes that a killed loop left behind
+MAX_SWEEPS = 100  # a process that is re-parented during a sweep can be missed
+LIFELINE_SIGNAL = signal.SIGUSR1  # "read the lifeline"
+MESSAGE_SIGNAL = signal.SIGUSR2  # "the loop has a message for the service manager"
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT, MESSAGE_SIGNAL}
 
-lifeline = -1  # in the loop process: what the guardian writes to
-_guardian = -1  # its pid, also when it is dead
-_speaking = -1  # in the loop process: what the guardian reads for a service manager, which hears no other process
+lifeline = -1  # in the loop: the pipe that the guardian writes to
+_guardian = -1  # its PID, kept after its death
+_speaking = -1  # in the loop: the pipe for messages to the service manager, which accepts them from the guardian alone
 
 
 def visible_pid() -> int:
-    """The process that a person sees and signals."""
+    """PID that users see and signal."""
     return os.getpid() if lifeline < 0 else _guardian
 
 
 def not_ignored(numbers: Iterable[signal.Signals]) -> set[signal.Signals]:
-    """Those of these signals that mean anything to us: under `nohup` a hang-up does not."""
+    """Return the signals without SIGHUP if that is ignored, as under `nohup`."""
     return {each for each in numbers if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN}
 
 
 def send_to_manager(text: bytes) -> bool:
-    """To a service manager, through the guardian: by default it hears only the process that it started."""
+    """Send a message to the service manager through the guardian; by default it accepts none from other processes."""
     if _speaking < 0 or os.getppid() != _guardian:
         return False
     try:
@@ -54,16 +54,16 @@ def send_to_manager(text: bytes) -> bool:
 
 
 def announce_exit() -> None:
-    """The loop's last act: no pause that comes now holds the guardian, and one that has come holds it no longer."""
+    """Release the guardian before the loop exits: a pause no longer stops it, and one that has stopped it is undone."""
     if lifeline >= 0 and os.getppid() == _guardian:
         os.close(lifeline)
         _send(_guardian, signal.SIGCONT)
 
 
 def start() -> None:
-    """Fork: the parent stays behind as the guardian and never returns, the child goes on as the loop."""
+    """Fork: the parent becomes the guardian and never returns, the child continues as the loop."""
     global lifeline, _guardian, _speaking  # noqa: PLW0603 - one per process, like the process itself
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may have ignored it; then nobody would be told
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if the parent ignored it, we would never see the loop exit
     linux.adopt_orphans()
     watched = not_ignored(WATCHED)
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -81,12 +81,12 @@ def start() -> None:
     linux.adopt_orphans()
     linux.signal_on_parent_death(LIFELINE_SIGNAL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
-    if os.getppid() != _guardian:  # it died before it could be watched
+    if os.getppid() != _guardian:  # the guardian died before the kernel watched it
         os._exit(128 + signal.SIGTERM)
 
 
 def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) -> None:
-    """Sleep until a signal; pass it on, or see that the loop has ended. Never returns."""
+    """Wait for signals and forward them until the loop has exited, then exit as it did."""
     passed = 0
     while (status := _exit_status(loop)) is None:
         number = signal.sigwait(watched)
@@ -105,7 +105,7 @@ def _guard(loop: int, write: int, watched: set[signal.Signals], listening: int) 
 
 
 def _stop_self(write: int) -> None:
-    """Not where nobody would wake us: the loop has said goodbye, or who lets us go on has done so already."""
+    """Stop, unless nothing would continue us: the loop is about to exit, or SIGCONT is already pending."""
     lifeline_end = select.poll()
     lifeline_end.register(write, 0)
     if not lifeline_end.poll(0) and signal.SIGCONT not in signal.sigpending():
@@ -113,7 +113,7 @@ def _stop_self(write: int) -> None:
 
 
 def _relay_messages(listening: int) -> None:
-    """What the loop has said to a service manager."""
+    """Send the loop's messages to the service manager."""
     if listening < 0:
         return
     from rooda.processes import systemd
@@ -127,7 +127,7 @@ def _relay_messages(listening: int) -> None:
 
 
 def _exit_status(loop: int) -> int | None:
-    """The loop's wait status once it is dead. Buries orphans on the way; while we are awake, the loop is too."""
+    """The loop's wait status once it has exited. Reaps orphans, and wakes a loop that stopped while we run."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -158,7 +158,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _end_the_rest() -> None:
-    if childless():  # nearly always so, and what follows need not be loaded
+    if childless():  # nearly always: the modules below need not load
         return
     from rooda.base import clock
     from rooda.processes import ending
@@ -172,7 +172,7 @@ def _end_the_rest() -> None:
 
 
 def childless() -> bool:
-    """Buries the dead. On Linux the proof that nobody is left: whoever had lost its parent would be ours by now."""
+    """Reap zombies; True if no child is left. On Linux no descendant is left then: orphans become ours."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -182,11 +182,11 @@ def childless() -> bool:
 
 
 def _exit_like(status: int, passed: int) -> None:
-    """End as the loop ended: the same code, or the same signal."""
+    """Exit with the loop's code or by its signal."""
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))
     number = os.WTERMSIG(status)
-    if number == LIFELINE_SIGNAL:  # asked to end before it listened: nothing had begun
+    if number == LIFELINE_SIGNAL:  # ended before it had a handler: no run had started
         os._exit(code_of_signal(passed or signal.SIGTERM))
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

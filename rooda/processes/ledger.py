@@ -1,4 +1,4 @@
-"""The ledger of a run: whom it has started and not yet ended, on disk in the lock's file before the agent begins."""
+"""The ledger of a run: processes not yet ended, kept in the lock file so that the next run can end orphans."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ Complain = Callable[[str], None]
 
 
 class Ledger:
-    """Best effort, like all persistence: what can't be noted is said, and the loop goes on."""
+    """Records the agents of a run. A write that fails is reported; the loop continues."""
 
     def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
         self._lock, self._run, self._last_complaint, self._say = held, run, "", complain
@@ -21,52 +21,52 @@ class Ledger:
         self.sync()
 
     def turn(self) -> None:
-        """Whoever was entered has ended; it is written with the next who begins."""
+        """Forget the agents that have ended; the file follows with the next `enter`."""
         self._calls, self._last_complaint = [], ""
 
     def enter(self, pid: int, command: str) -> None:
-        """This process is about to become an agent."""
+        """Record a process that is about to become an agent."""
         self._calls.append({"pid": pid, "start": table.start_of(pid), "command": command})
         self._note()
 
     def sync(self) -> None:
-        """On the platter too: the run before its first agent, a pid while its process works.
+        """Flush to disk: the run before its first agent, a PID while its process works.
 
-        A power cut that forgets a pid has ended its process; any other death of ours leaves what was written.
+        A power cut that loses a PID has also ended its process; a crash loses nothing that was written.
         """
         try:
             if self._lock:
                 self._lock.sync()
         except OSError:
-            pass  # what could not be written has been said
+            pass  # the write before has reported it
 
     def renew(self) -> bool:
-        """An agent may have cleaned our folder away; then the lock must be held anew. False: another run has it now."""
+        """Take the lock again if an agent deleted its file. False: another run has the lock now."""
         try:
             if self._lock and not self._lock.renew():
-                self._complain("the lock was deleted, and another run has begun here since; this one makes way for it")
+                self._complain("the lock file was deleted and another run has started here; stopping this one")
                 self.abandon()
                 return False
         except OSError as problem:
-            self._complain(f"the lock is gone and can't be made again ({problem.strerror})")
+            self._complain(f"the lock file was deleted and can't be created again: {problem.strerror}")
         return True
 
     def abandon(self) -> None:
-        """We are as good as dead: the next run may begin, and ends whom we have not ended by then."""
+        """Release the lock without ending our processes; the next run ends those that are left."""
         if self._lock:
             self._lock.unlock()
             self._lock = None
 
     def close(self) -> None:
-        """Nobody is left."""
+        """Release the lock; no process is left."""
         try:
             if self._lock:
                 self._lock.release()
         except OSError:
-            pass  # the next start looks for survivors, and finds none
+            pass  # the next start looks for orphans and finds none
 
     def _complain(self, text: str) -> None:
-        """Once in a turn is enough."""
+        """Report a problem once per turn."""
         if text != self._last_complaint:
             self._last_complaint = text
             self._say(text)
@@ -77,16 +77,16 @@ class Ledger:
                 self._lock.note(self._run, self._calls)
         except OSError as problem:
             why = problem.strerror or str(problem)
-            self._complain(f"the ledger of running agents can't be written ({why}); a crash may leave one alive")
+            self._complain(f"can't record the running agents ({why}); an agent may survive a crash")
 
 
-# Agents that outlived everything of an earlier run: found by the ledger, proved, ended.
+# Finding and ending agents that survived an earlier run.
 GRACE = 2.0
-PATIENCE = 0.3  # one who forks and exits while we look can be missed; so long as somebody forks we look again
+PATIENCE = 0.3  # processes that fork and exit can be missed: search again while new processes appear
 
 
 class Survivors(NamedTuple):
-    """Who was found alive."""
+    """Processes that survived a run."""
 
     run: str
     pids: tuple[int, ...]
@@ -95,7 +95,7 @@ class Survivors(NamedTuple):
 
 
 def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Survivors | None:
-    """End every process that provably belongs to the ledger's run; `is_run` knows a run's id. None when none lives."""
+    """End every process that provably belongs to the ledger's run, None if none runs. `is_run` checks a run's ID."""
     run, calls = ledger.get("run"), ledger.get("calls")
     if not isinstance(run, str) or not isinstance(calls, list) or ledger.get("boot") != table.boot():
         return None
@@ -113,7 +113,7 @@ def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Surv
 
 
 def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
-    """Kill on sight, until nobody is seen in a look during which nobody forked. Whom that killed."""
+    """Kill processes with the run's mark until a search finds none and no process was started during it."""
     killed: list[int] = []
     last = clock.monotonic() + 10 * PATIENCE
     deadline = clock.monotonic() + PATIENCE
@@ -128,16 +128,16 @@ def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
 
 
 def _entered(calls: list[Any]) -> dict[int, object]:
-    """Pid and start time of the noted processes, as far as they make sense."""
+    """Map the valid PIDs of the ledger to their start times."""
     calls = [call for call in calls if isinstance(call, dict) and type(call.get("pid")) is int]
     return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and type(call.get("start")) in (int, float)}
 
 
 class _RunProcesses:
-    """The noted, their groups, sessions and descendants, and all that carry the run's mark.
+    """Processes of a run: those in the ledger, their groups, sessions and descendants, and all with the run's mark.
 
-    A group or session is proof only while its leader lives, whose start time we know: later its number may be
-    another's. So that is looked at once, and whoever was found is remembered with a start time of its own.
+    A group or session ID is proof only while its leader runs, since it can be reused later. So these are searched
+    once, and each process found is identified by its own start time from then on.
     """
 
     def __init__(self, run: str, noted: dict[int, object]) -> None:
@@ -151,7 +151,7 @@ class _RunProcesses:
         )
 
     def living(self) -> list[int]:
-        """Who of them lives now."""
+        """Return the live processes."""
         self._learn(table.marked_with(self._run, self._unmarked))
         for pid in list(self._known):
             self._learn(table.descendants(pid))
@@ -161,7 +161,7 @@ class _RunProcesses:
         return list(self._known)
 
     def kill_marked(self) -> list[int]:
-        """Kill whoever carries the mark the moment he is seen."""
+        """Kill every process with the run's mark as soon as it is found."""
         killed = []
         for pid in table.marked_with(self._run, self._unmarked):
             if not table.is_zombie(pid):

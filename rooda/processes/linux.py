@@ -1,4 +1,4 @@
-"""What the kernel does for a parent: orphans come to it, its death is told to its child. Linux; elsewhere nothing."""
+"""Linux system calls for parents: adopt orphans, signal a parent's death, mark processes. No effect elsewhere."""
 
 import gc
 import sys
@@ -11,20 +11,20 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> bool:
-    """From now on descendants whose parent dies become our children. False where that can't be had."""
+    """Become the parent of orphaned descendants. False if the system can't do that."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_on_parent_death(number: int) -> bool:
-    """The kernel sends us this signal when our parent dies."""
+    """Have the kernel send us this signal when our parent dies."""
     return _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def mark_self(run: str) -> bool:
-    """Brand ourselves, and thus all that we start, with a number of this run.
+    """Mark this process, and all that it starts, with a number of the run.
 
-    It is a limit that stops nobody: processor time of a real-time process, set to 36,000 years and some. Unlike the
-    environment nobody cleans it away, and unlike a pid nobody else gets it.
+    The mark is a resource limit without effect: over 36,000 years of CPU time for a real-time process. Unlike an
+    environment variable it can't be cleared by accident, and unlike a PID it is never reused.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -33,7 +33,7 @@ def mark_self(run: str) -> bool:
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
         if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
-            return False  # somebody means it
+            return False  # somebody set this limit on purpose
         resource.setrlimit(resource.RLIMIT_RTTIME, (mark_number(run), hard))
     except (OSError, ValueError):
         return False
@@ -49,7 +49,7 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def libc(function: str, *arguments: int) -> int | None:
-    """Call the C library; None where it has no such function, or Python no ctypes."""
+    """Call the C library; None if it has no such function, or Python no ctypes."""
     try:
         import ctypes
 
@@ -58,14 +58,14 @@ def libc(function: str, *arguments: int) -> int | None:
         return None
 
 
-# What the loop holds while an agent works: as little as possible, for as long as that takes.
+# Memory held while an agent runs.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 1 << 20
 
 
 def settle_memory() -> None:
-    """What is loaded now stays; what the loop makes is looked through again, and large blocks go back when freed."""
+    """Freeze loaded modules out of the garbage collector, and return freed large blocks to the system."""
     gc.freeze()
     gc.enable()
     if sys.platform.startswith("linux"):
-        libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # else glibc learns to keep blocks of a long prompt
+        libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # otherwise glibc keeps the blocks of a long prompt

@@ -1,4 +1,4 @@
-"""One flock per loop, held for life, decides who is the live owner. What is written in it is for people."""
+"""A file lock per loop, held until the process ends. Its content describes the owner and the processes it started."""
 
 import fcntl
 import json
@@ -14,23 +14,23 @@ TRIES = 5  # a status query holds the lock for a moment
 
 
 class Lock:
-    """A held lock. It is let go by `release`, or by the death of the process, whatever kills it."""
+    """A held lock, released by `release` or when the process dies."""
 
     def __init__(self, path: str, descriptor: int, before: dict[str, Any]) -> None:
         self._path = path
         self._descriptor = descriptor
         self._facts: dict[str, Any] = {}
-        self.before = before  # what the holder before us wrote
+        self.before = before  # content written by the previous owner
 
     def write_owner(self) -> None:
-        """Who holds it, before anything is begun: a person may be asked first. The ledger stays as it was found."""
+        """Write who holds the lock, keeping the ledger found: the user may be asked before the run starts."""
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
         self._write()
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
-        """The ledger: whom this run has started and not yet ended. Any death of ours leaves it readable."""
+        """Write the ledger: processes that this run has started and not ended. It stays readable however we die."""
         self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
         self._write()
 
@@ -41,7 +41,7 @@ class Lock:
         files.overwrite(self._descriptor, json.dumps(self._facts).encode() + b"\n")
 
     def renew(self) -> bool:
-        """An agent may have deleted the folder: hold the file that carries the name now. False: somebody else does."""
+        """Lock the file that has the name now, after an agent deleted ours. False: another process holds it."""
         if _has_name(self._descriptor, self._path):
             return True
         fresh = acquire(self._path)
@@ -53,7 +53,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """A clean end: nobody is left, and the ledger says so."""
+        """Empty the ledger after a clean end, and unlock."""
         self._facts = {**self._facts, "run": None, "calls": []}
         try:
             self._write()
@@ -61,12 +61,12 @@ class Lock:
             self.unlock()
 
     def unlock(self) -> None:
-        """Free for the next run, which finds the ledger as it is."""
+        """Unlock, leaving the ledger as it is for the next run."""
         os.close(self._descriptor)
 
 
 def acquire(path: str) -> Lock | None:
-    """The lock, or None while somebody lives who holds it. OSError when the file can't be made."""
+    """Return the lock, or None while a live process holds it. OSError if the file can't be created."""
     files.make_folder(os.path.dirname(path))
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
     for attempt in range(TRIES):
@@ -78,14 +78,14 @@ def acquire(path: str) -> Lock | None:
             continue
         if _has_name(descriptor, path):
             return Lock(path, descriptor, owner(path))
-        os.close(descriptor)  # somebody took it away before we held it
+        os.close(descriptor)  # deleted before we locked it
         return acquire(path)
     os.close(descriptor)
     return None
 
 
 def _has_name(descriptor: int, path: str) -> bool:
-    """Is it the open file that has this name?"""
+    """True if the open file still has this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
@@ -110,7 +110,7 @@ def is_held(path: str) -> bool:
 
 
 def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = lambda: False) -> bool:
-    """True once nobody holds the lock; False if somebody still does after `seconds`, or as soon as `unless` holds."""
+    """True once the lock is free; False after `seconds`, or as soon as `unless()`."""
     deadline = clock.monotonic() + seconds
     while is_held(path):
         if clock.monotonic() >= deadline or unless():
@@ -120,7 +120,7 @@ def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = la
 
 
 def owner(path: str) -> dict[str, Any]:
-    """What the holder wrote about itself: pid, started, boot, ticks; {} when unreadable."""
+    """Read what the owner wrote about itself: pid, start, boot; {} if unreadable."""
     try:
         value = loads(files.read_ours(path))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A search for a pattern that others wrote, with an end: some take for ever, and nothing stops them from within."""
+"""Searches for patterns from others, with a timeout: some take forever and can't be stopped from within the process."""
 
 import re
 import sys
@@ -8,18 +8,18 @@ from rooda.errors import Interrupted
 from rooda.processes import capture
 
 PATIENCE = 20.0  # seconds
-SHORT = 10_000  # characters that one repeat can't take long for
+SHORT = 10_000  # characters that a single repeat can search quickly
 _REPEATS = re.compile(r"(?<!\\)(?:[*+?]|\{\d*,?\d*\})")
 _CHILD = """\
 import re, sys
 length, data = int(sys.stdin.buffer.readline()), sys.stdin.buffer.read()
 pattern, text = (each.decode("utf-8", "surrogatepass") for each in (data[:length], data[length:]))
 sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 1)
-"""  # the pattern too comes in on stdin: no argument can hold all characters
+"""  # the pattern comes by stdin too: an argument can't hold every character
 
 
 def search(pattern: str, text: str, timeout: float) -> str:
-    """found, missing, or timed out; Interrupted at a signal. What is no regular expression is missing."""
+    """Return found, missing or timed out; an invalid pattern is missing. Raises Interrupted at a signal."""
     try:
         with warnings.catch_warnings(action="ignore"):
             compiled = re.compile(pattern, re.MULTILINE)
@@ -35,7 +35,7 @@ def search(pattern: str, text: str, timeout: float) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Is it there? One that can't be found in time, or before a signal, is not."""
+    """True if the pattern is found in time and before a signal."""
     try:
         return search(pattern, text, PATIENCE) == "found"
     except Interrupted:

@@ -1,4 +1,4 @@
-"""The only owner of signal handlers: they count and wake the wait, nothing else."""
+"""All signal handlers. They count signals and wake the wait, nothing else."""
 
 import os
 import select
@@ -10,12 +10,12 @@ from typing import Any, Protocol
 from rooda.base import clock
 from rooda.processes import guardian, linux
 
-ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # a person, not a terminal that closes
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)  # sent by the user, not by a terminal that closes
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class SignalSource(Protocol):
-    """What a wait listens to."""
+    """The signals that a wait reacts to."""
 
     @property
     def count(self) -> int: ...
@@ -25,15 +25,15 @@ class SignalSource(Protocol):
     def stop_self(self) -> None: ...
 
 
-open_blocks: list["Signals"] = []  # in which signals are noted just now
-LONGEST = 86_400.0  # seconds of one sleep: whoever waits longer asks again
+open_blocks: list["Signals"] = []  # active with-blocks, the innermost last
+LONGEST = 86_400.0  # longest single sleep in seconds
 
 
 class Signals:
-    """A with-block in which signals are noted, and in which `wait` sleeps until something happens.
+    """A with-block that counts signals, and whose `wait` sleeps until something happens.
 
-    A signal may reach us directly, through the guardian, or both ways when somebody signals the
-    whole group. Of each kind the larger of the two counts is what was really sent.
+    A signal may arrive directly, through the guardian, or both ways if it was sent to the whole process group. For
+    each kind the larger of the two counts is the number sent.
     """
 
     def __init__(self) -> None:
@@ -41,27 +41,27 @@ class Signals:
         self._direct: dict[int, int] = {}
         self._passed: dict[int, int] = {}
         self._suspended = False
-        self._stop_pending = False  # Ctrl+Z or `fg` has come since they were last put in order
-        self._lifeline_pending = True  # there may be something on the lifeline
+        self._stop_pending = False  # Ctrl+Z or `fg` has arrived and its order is not read yet
+        self._lifeline_pending = True  # the lifeline may have data
         self.abandoned = False  # the guardian was killed
         self.when_abandoned: Callable[[], None] = lambda: None
 
     @property
     def first(self) -> int:
-        """The signal that came first, 0 for none; it decides the exit code."""
+        """The first ending signal, 0 if none; it decides the exit code."""
         self._read_lifeline()
         return self._first
 
     @property
     def count(self) -> int:
-        """How many ending signals have been sent."""
+        """Number of ending signals sent."""
         self._read_lifeline()
         kinds = {*self._direct, *self._passed}
         return sum(max(self._direct.get(kind, 0), self._passed.get(kind, 0)) for kind in kinds)
 
     @property
     def suspended(self) -> bool:
-        """Are we to stand still, since Ctrl+Z came and nothing after it? An end comes first."""
+        """True if the last of Ctrl+Z and `fg` was Ctrl+Z, and no ending signal came."""
         if self._stop_pending:
             self._read_stop_signals()
         return self._suspended and not self.first
@@ -81,7 +81,7 @@ class Signals:
         for number in (signal.SIGTSTP, signal.SIGCONT):
             self._old[number] = signal.signal(number, self._note_stop_pending)
         if self._lifeline >= 0:
-            linux.signal_on_parent_death(signal.SIGCONT)  # which also wakes one whom somebody has stopped
+            linux.signal_on_parent_death(signal.SIGCONT)  # SIGCONT also wakes a stopped process
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _wake)
         self._old[guardian.LIFELINE_SIGNAL] = signal.signal(guardian.LIFELINE_SIGNAL, self._note_lifeline)
         open_blocks.append(self)
@@ -98,17 +98,17 @@ class Signals:
         os.close(self._write)
 
     def wait(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, a child ends, or the time is over. No polling."""
+        """Sleep until a signal arrives, a child exits, or the time is over. No polling."""
         self._sleep(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Sleep so long, however many children end meanwhile, unless an ending signal or Ctrl+Z comes."""
+        """Sleep for the whole time, whatever children exit, unless an ending signal or Ctrl+Z arrives."""
         last = clock.monotonic() + seconds
         while not self.first and not self.suspended and (left := last - clock.monotonic()) > 0:
             self.wait(left)
 
     def wait_for(self, reader: int, seconds: float | None) -> bool:
-        """The same, or until there is something to read: then True."""
+        """Like `wait`, but also return when `reader` has data: True then."""
         self._poll.register(reader, select.POLLIN)
         try:
             return reader in self._sleep(seconds)
@@ -116,7 +116,7 @@ class Signals:
             self._poll.unregister(reader)
 
     def _sleep(self, seconds: float | None) -> list[int]:
-        seconds = 0.0 if self._stop_pending else seconds  # what was taken out of the pipe can't wake us any more
+        seconds = 0.0 if self._stop_pending else seconds  # bytes already read from the pipe can't wake the poll
         ready = self._poll.poll(None if seconds is None else min(max(0.0, seconds), LONGEST) * 1000.0 + 0.5)
         self._lifeline_pending = self._lifeline_pending or any(descriptor == self._lifeline for descriptor, _ in ready)
         self._stop_pending = False
@@ -125,7 +125,7 @@ class Signals:
         return [descriptor for descriptor, _ in ready]
 
     def _read_stop_signals(self) -> None:
-        """Ctrl+Z and `fg` in the order in which they came: Python calls its handlers in that of their numbers."""
+        """Read Ctrl+Z and `fg` in the order of their arrival; Python runs handlers in the order of signal numbers."""
         try:
             while numbers := os.read(self._read, 4096):
                 for number in numbers:
@@ -135,9 +135,9 @@ class Signals:
             pass
 
     def stop_self(self) -> None:
-        """As long as we are suspended; limits of run time leave this time out.
+        """Stop until the user continues us; limits of run time exclude this time.
 
-        Who is told to go on just before he stops himself would sleep for ever: then the guardian wakes him.
+        If SIGCONT arrives just before our own SIGSTOP we would sleep forever, so the guardian wakes us.
         """
         since = clock.monotonic()
         while self.suspended:
@@ -146,7 +146,7 @@ class Signals:
         clock.add_stopped_since(since)
 
     def suspend_if_asked(self) -> None:
-        """Ctrl+Z where no agent is at work."""
+        """Handle Ctrl+Z while no agent runs."""
         if self.suspended:
             self.stop_self()
 
@@ -155,14 +155,14 @@ class Signals:
         self._direct[number] = self._direct.get(number, 0) + 1
 
     def _note_stop_pending(self, number: int, frame: FrameType | None) -> None:
-        """SIGCONT is also sent when the guardian dies."""
+        """SIGCONT also means that the guardian may have died."""
         self._stop_pending = self._lifeline_pending = True
 
     def _note_lifeline(self, number: int, frame: FrameType | None) -> None:
         self._lifeline_pending = True
 
     def _read_lifeline(self) -> None:
-        """Take what the guardian passed on; its death counts as SIGTERM."""
+        """Count the signals that the guardian forwarded. Its death counts as SIGTERM."""
         if self._lifeline < 0 or not self._lifeline_pending:
             return
         self._lifeline_pending = False
@@ -181,25 +181,25 @@ class Signals:
 
 
 class StopRequest:
-    """Does a person want an end of something that begins now? After so many signals, if one of them has come since."""
+    """Tells whether the user wants to stop what starts now: more than `spared` ending signals, one of them new."""
 
     def __init__(self, spared: int) -> None:
         self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0
 
     @property
     def signal(self) -> int:
-        """The signal that came first, if so; else 0."""
+        """The first ending signal if the user wants to stop, else 0."""
         count = open_blocks[-1].count if open_blocks else 0
         return self.asked if count > max(self._before, self._spared) else 0
 
     @property
     def asked(self) -> int:
-        """The signal that came first, also if that was before; 0 if none has come."""
+        """The first ending signal, from before too; 0 if none."""
         return open_blocks[-1].first if open_blocks else 0
 
 
 class SignalsFromNow:
-    """Only the signals that come from now on: what happens after an end has an end of its own."""
+    """Counts only signals from now on, so that work after an ending signal can be ended by another one."""
 
     def __init__(self, signals: Signals) -> None:
         self._signals, self._before = signals, signals.count
@@ -215,9 +215,9 @@ class SignalsFromNow:
 
 
 class ForwardingChild:
-    """A child that gets what asks us to end. The fork stands in the with-block: no signal is lost in between.
+    """A child that ending signals are forwarded to. Fork inside the with-block: no signal is lost in between.
 
-    Of `--detach`: whoever ends the command before the run has begun wants no run.
+    Used by `--detach`: a signal to the command before the run has started ends the run too.
     """
 
     def __init__(self) -> None:
@@ -234,31 +234,31 @@ class ForwardingChild:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def wait(self) -> int:
-        """Its exit code, as a shell would say it."""
+        """Wait for the child and return its exit code as a shell reports it."""
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self.signaled = True
-        os.kill(self.pid, number)  # not waited for yet, so it is there, at least as a zombie
+        os.kill(self.pid, number)  # not reaped yet, so the PID is still ours
 
 
-Act = Callable[[dict[str, object]], bool]  # upon a process, if it is provably the one that these facts were taken of
+SignalSender = Callable[[dict[str, object]], bool]  # sends a signal if the process is provably the one described
 
 
 def terminate(facts: dict[str, object]) -> bool:
-    """SIGTERM; one that sleeps by Ctrl+Z takes none, so it is woken."""
+    """Send SIGTERM, and SIGCONT since a stopped process does not handle SIGTERM."""
     return _send(facts, signal.SIGTERM, signal.SIGCONT)
 
 
 def suspend(facts: dict[str, object]) -> bool:
-    """As Ctrl+Z would."""
+    """Stop the process, as Ctrl+Z does."""
     return _send(facts, signal.SIGTSTP)
 
 
 def resume(facts: dict[str, object]) -> bool:
-    """As `fg` would."""
+    """Continue the process, as `fg` does."""
     return _send(facts, signal.SIGCONT)
 
 
@@ -277,4 +277,4 @@ def _send(facts: dict[str, object], *numbers: int) -> bool:
 
 
 def _wake(number: int, frame: FrameType | None) -> None:
-    """A handler must exist so that the wake-up descriptor gets its byte."""
+    """Does nothing: with a handler installed, the wake-up descriptor gets its byte."""

@@ -1,4 +1,4 @@
-"""The only starter of processes. Each gets its own session, files for stdin and output, and an end."""
+"""Starts every process of rooda, each in its own session with files for stdin and output, and sees it to its end."""
 
 import os
 import signal
@@ -10,15 +10,15 @@ from rooda.base import clock, files
 from rooda.processes import ending, guardian, table
 from rooda.processes.signals import SignalSource
 
-# The limits of one process: wall time, idle time, a cap on its output, and a last word that is no exit.
-LOOKS = 4  # per idle timeout: how often growth and CPU use are looked at
-BUSY = 0.02  # share of a processor that counts as work
-LEAST = 0.05  # seconds of it; below that a short look tells nothing
-CAP_LOOK = 1.0  # seconds between looks at a capped file
+# Limits of one process: wall time, idle time, output size, and the time between its final message and its exit.
+LOOKS = 4  # checks of output and CPU use per idle timeout
+BUSY = 0.02  # share of a CPU that counts as work
+LEAST = 0.05  # least CPU seconds that count: shorter ones are below the clock's resolution
+CAP_LOOK = 1.0  # seconds between checks of a file with a size limit
 
 
 class Limits:
-    """Asked by the wait: which limit has passed, and when to ask again. Without limits it never asks to be woken."""
+    """Tracks one process's limits. The wait loop calls `due()`; without limits it never has to wake up."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Limits:
         self.slept = 0.0
 
     def due(self) -> tuple[str, float | None]:
-        """The limit that has passed, if any, and how long to wait before asking again."""
+        """Return the limit that was reached, or "", and the seconds until the next check (None: no limits set)."""
         now = clock.monotonic()
         if self._end is not None and now >= self._end:
             return "timeout", None
@@ -54,7 +54,7 @@ class Limits:
         return "", min(looks, default=None)
 
     def shift(self, seconds: float) -> None:
-        """Time that did not count: we were suspended."""
+        """Extend the limits by a time in which the process was suspended."""
         self.slept += seconds
         self._end = None if self._end is None else self._end + seconds
         self._grown += seconds
@@ -62,20 +62,20 @@ class Limits:
         self._looked += seconds
 
     def size(self) -> int:
-        """Bytes written so far, dropped ones included."""
+        """Bytes written so far, including dropped ones."""
         try:
             return os.stat(self._output).st_size + self._dropped
         except OSError:
             return self._dropped
 
     def _look(self, now: float) -> None:
-        """Has it written, has it computed?"""
+        """Check for new output and CPU use."""
         size = self.size()
         if size != self._size:
             self._size, self._grown = size, now
             self._drop()
         if self._idle:
-            cpu = table.cpu_seconds(table.descendants(os.getpid(), ending.spared))  # a hook's work is not its own
+            cpu = table.cpu_seconds(table.descendants(os.getpid(), ending.spared))  # without the CPU time of hooks
             passed = max(now - self._looked, 0.01)
             if cpu - self._cpu > max(BUSY * passed, min(LEAST, passed / 20)):
                 self._worked = now
@@ -83,61 +83,61 @@ class Limits:
         self._looked = now
 
     def _drop(self) -> None:
-        """Over the cap the file starts anew: the end of an output says more than its beginning."""
+        """Empty an output file that is over its limit: the end of an output matters more than its beginning."""
         if self._cap and self._size - self._dropped > self._cap:
             self._dropped = self._size
             files.clear(self._output)
 
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
-_AFTER = (signal.SIGTERM, signal.SIGKILL)  # the rungs after a process's own stop signal
-NOT_DEAD = 1 << 16  # no exit code
-SETTLED = 0.003  # seconds; who works longer can be left alone for the time of a disk's
+_AFTER = (signal.SIGTERM, signal.SIGKILL)  # signals sent after the process's own stop signal
+NOT_DEAD = 1 << 16  # not an exit code
+SETTLED = 0.003  # seconds; a process that runs longer leaves time for a disk flush
 
 
 class Spec(NamedTuple):
-    """One process to run: what, where, with which files, and how long."""
+    """One process to run: command line, folder, files and limits."""
 
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
-    output: str  # stdout and stderr go to this file
-    opened: int = -1  # the file, if it is open for that already; the start closes it
-    errors: int = -1  # an open file for stderr alone; the start closes it
+    output: str  # file for stdout and stderr
+    opened: int = -1  # descriptor of that file if it is open already; closed after the start
+    errors: int = -1  # descriptor for stderr alone; closed after the start
     stdin: str = os.devnull
     timeout: float = 0.0
     idle_timeout: float = 0.0
-    exit_grace: float = 0.0  # for one that has said its last word
-    finished: Callable[[], bool] | None = None  # has it?
+    exit_grace: float = 0.0  # seconds from its final message to its exit
+    finished: Callable[[], bool] | None = None  # True once it has written its final message
     grace: float = 5.0
     stop: int = signal.SIGTERM
-    keep: bool = False  # what it leaves behind may live until the run ends
+    keep: bool = False  # its descendants may run until the run ends
     cap: int = 0  # bytes of output kept, 0 = all
-    note: Callable[[int], None] | None = None  # puts the pid on disk
-    held: bool = True  # and until that is done it sleeps
+    note: Callable[[int], None] | None = None  # records the PID on disk
+    held: bool = True  # stopped until its PID is recorded
 
 
 class Done(NamedTuple):
-    """How it ended. `code` is what a shell would say."""
+    """How a process ended; `code` as a shell reports it."""
 
     code: int
     seconds: float
     ended: str  # exit | finished | timeout | idle | interrupted | not-started
     size: int = 0
     note: str = ""
-    swept: int = 0  # processes it left behind, ended by us
-    errno: int = 0  # of what kept it from being started
+    swept: int = 0  # descendants ended by rooda
+    errno: int = 0  # why it could not start
 
 
 class Periodic(NamedTuple):
-    """Something to do every so often while a process runs. Without one there are no wake-ups at all."""
+    """Work to do at intervals while a process runs. Without it rooda never wakes up."""
 
     every: float
     work: Callable[[], None]
 
 
 def run(spec: Spec, signals: SignalSource, periodic: Periodic | None = None) -> Done:
-    """Run to the end, whatever end that is. What it left behind is ended too."""
+    """Run a process to its end, then end its descendants."""
     return run_all((spec,), signals, periodic)[0]
 
 
@@ -147,22 +147,22 @@ def run_all(
     periodic: Periodic | None = None,
     on_settled: Callable[[], None] | None = None,
 ) -> list[Done]:
-    """Run all of them at once, each within its own limits, until the last has ended. What they left is ended then.
+    """Run processes in parallel, each within its own limits, then end their descendants.
 
-    `on_settled` is done when they have settled to work: never, if none lives that long.
+    `on_settled` is called once they all have run for a moment; not if one of them exits before.
     """
     tasks = [_Task(spec) for spec in specs]
     started = [task for task in tasks if task.pid]
     if on_settled and started and not ending.await_exits([task.pid for task in started], SETTLED, signals.wait):
         on_settled()
     _watch(started, signals, periodic)
-    interrupted = bool(signals.count)  # one that comes later does not find them at work
+    interrupted = bool(signals.count)  # a signal from now on finds none of them running
     swept = _reap(started, signals)
     return [task.done(swept if len(started) == 1 else 0, interrupted) for task in tasks]
 
 
 class _Task:
-    """One process from its start to its end."""
+    """One process from start to end."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
@@ -170,20 +170,20 @@ class _Task:
         self.pid, self._code = 0, NOT_DEAD
         try:
             self.pid = _start(spec)
-        except (OSError, ValueError) as problem:  # ValueError: a NUL among the words
+        except (OSError, ValueError) as problem:  # ValueError: an argument contains NUL
             self._problem = problem
             return
         self._began = clock.monotonic()
         self.limits = Limits(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
-        """Up the ladder: its own stop signal, TERM where that was another, KILL."""
+        """Start the stop sequence: the process's own stop signal, TERM, KILL."""
         if not self._reason:
             self._reason = reason
             self._climb()
 
     def look(self, impatient: bool) -> float | None:
-        """Do what is due; how long nobody need look again. Impatience skips the graces."""
+        """Act on the limits; return the seconds until the next check. `impatient` skips the grace periods."""
         if not self._reason:
             reason, pause = self.limits.due()
             if not reason:
@@ -211,11 +211,11 @@ class _Task:
         return self._code != NOT_DEAD
 
     def reap(self) -> None:
-        """Once it is dead."""
+        """Collect the exit status if the process has exited."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._code = os.waitstatus_to_exitcode(status) if pid else NOT_DEAD
-        except ChildProcessError:  # somebody made the kernel bury our dead
+        except ChildProcessError:  # SIGCHLD is ignored, so the kernel has reaped it
             self._code = 0
 
     def done(self, swept: int, interrupted: bool) -> Done:
@@ -227,17 +227,17 @@ class _Task:
 
 
 def start_background(spec: Spec) -> int:
-    """Start something that goes on beside us until `end_leftovers`; its pid."""
+    """Start a process that runs until `end_leftovers`; return its PID."""
     return _start(spec)
 
 
 def end_leftovers(signals: SignalSource, grace: float) -> int:
-    """End whatever still descends from us: what calls with `keep` left. How many there were."""
+    """End all remaining descendants, such as those left by calls with `keep`; return their number."""
     return _sweep((), grace, signals)
 
 
 def _start(spec: Spec) -> int:
-    """Its pid. OSError or ValueError if it can't be."""
+    """Start a process and return its PID. OSError or ValueError if that fails."""
     output = spec.opened if spec.opened >= 0 else files.create_output(spec.output)
     try:
         stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
@@ -257,9 +257,9 @@ def _start(spec: Spec) -> int:
 
 
 def _stopped_until_noted(pid: int, note: Callable[[int], None]) -> None:
-    """It sleeps, in the first moments of its loading, until its identity is on disk. Our death leaves it asleep.
+    """Stop the process while it loads, until its PID is on disk; if we die before that, it stays stopped.
 
-    A stub that waits before its exec would do the same a little earlier, at twice the processor time per call.
+    A stub that waits before its exec would stop a little earlier, at twice the CPU time per call.
     """
     ending.signal_all((pid,), signal.SIGSTOP)
     try:
@@ -271,12 +271,12 @@ def _stopped_until_noted(pid: int, note: Callable[[int], None]) -> None:
 def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
     why = problem.strerror or problem if isinstance(problem, OSError) else f"can't be started ({problem})"
-    what = getattr(problem, "filename", None) or spec.argv[0]  # its prompt can be what is missing
+    what = getattr(problem, "filename", None) or spec.argv[0]  # if set, the file that is missing: the prompt, perhaps
     return Done(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
 
 
 def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
-    """Wait for exits, a signal or a deadline, whichever comes first. A signal from just before the start counts."""
+    """Wait for exits, signals and deadlines. A signal that arrived just before the start counts."""
     while running := _still_running(tasks):
         for task in running if signals.count else ():
             task.end("interrupted")
@@ -293,7 +293,7 @@ def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | N
 
 
 def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
-    """Notes who has exited."""
+    """Close the tasks whose process has exited; return the others."""
     for task in tasks:
         if not task.ended and ending.has_exited(task.pid):
             task.close()
@@ -301,10 +301,10 @@ def _still_running(tasks: Iterable[_Task]) -> list[_Task]:
 
 
 def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
-    """Ctrl+Z: the agent sleeps with us, and time stands still for its limits."""
+    """Ctrl+Z: suspend the descendants with us, and exclude that time from their limits."""
     began = clock.monotonic()
     below: set[int] = set()
-    while new := set(table.descendants(os.getpid())) - below:  # until nobody is left awake who could start others
+    while new := set(table.descendants(os.getpid())) - below:  # until none of them runs, since each could start others
         ending.signal_all(new, signal.SIGSTOP)
         below |= new
     signals.stop_self()
@@ -314,7 +314,7 @@ def _suspend(all_limits: Iterable[Limits], signals: SignalSource) -> None:
 
 
 def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
-    """Reap the leaders and end what they left. A group's number is not given away while anybody is in the group."""
+    """Reap the processes and end their descendants. A group's ID is not reused while it has members."""
     swept = 0
     keep = any(task.spec.keep for task in tasks)
     if tasks and not keep and not table.PROC:
@@ -329,7 +329,7 @@ def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
 
 
 def _sweep(ours: Collection[int], grace: float, signals: SignalSource) -> int:
-    """End every descendant but the children in `ours`. Where orphans don't come to us, only what is still below us."""
+    """End every descendant but the children in `ours`. Where orphans are not re-parented to us, these are missed."""
     ended: set[int] = set()
 
     def living() -> list[int]:
@@ -341,32 +341,32 @@ def _sweep(ours: Collection[int], grace: float, signals: SignalSource) -> int:
     return len(ended)
 
 
-# Makes a process in a session of its own: straight from the kernel where that can be had, else by `subprocess`.
+# Starting a process in its own session. On Linux posix_spawn does it without the cost of loading subprocess.
 _LINUX = sys.platform.startswith("linux")
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and thus by whatever it starts
-_inherited_closed = False  # what we were given open stays with us
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # signals that Python ignores, reset for its children
+_inherited_closed = False  # inherited descriptors are closed on exec
 
 
 def spawn(argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, output: int, errors: int) -> int:
-    """Its pid. OSError or ValueError if it can't be started."""
+    """Start a process and return its PID. OSError or ValueError if that fails."""
     if _LINUX and os.environ.get("PATH") == env.get("PATH") and _is_here(cwd):
         return _posix_spawn(argv, env, (stdin, output, errors))
     import subprocess
 
     child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=stdin, stdout=output, stderr=errors, start_new_session=True)
-    child.returncode = 0  # for subprocess it has ended: it is reaped by whoever waits for it
+    child.returncode = 0  # so that subprocess does not reap it
     return child.pid
 
 
 def _is_here(cwd: str) -> bool:
     try:
         return os.getcwd() == cwd
-    except OSError:  # it has been deleted
+    except OSError:  # the folder was deleted
         return False
 
 
 def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
-    """Without loading subprocess, and a little quicker; an `exec` that fails is told as by it."""
+    """Start faster than subprocess does, which need not be loaded; a failed exec raises the same OSError."""
     _close_inherited_on_exec()
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(streams)]
     try:
@@ -376,7 +376,7 @@ def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[
 
 
 def _close_inherited_on_exec() -> None:
-    """Files that whoever started us had left open are no business of an agent's."""
+    """Keep the descriptors that our parent left open from agents."""
     global _inherited_closed  # noqa: PLW0603 - one per process, like the process itself
     if _inherited_closed:
         return
@@ -384,6 +384,6 @@ def _close_inherited_on_exec() -> None:
         if (descriptor := int(name)) > 2:
             try:
                 os.set_inheritable(descriptor, False)
-            except OSError:  # the one that the list was read from
+            except OSError:  # the descriptor of the listing itself
                 pass
     _inherited_closed = True

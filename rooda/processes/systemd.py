@@ -1,6 +1,6 @@
-"""What a service manager is told of a loop: that it has begun, how far it is, that it lives, that it ends.
+"""Reports a loop's start, progress, life and end to a service manager.
 
-The protocol is systemd's `sd_notify`: texts to the socket that NOTIFY_SOCKET names. Loaded only where there is one.
+Uses systemd's `sd_notify` protocol: messages to the socket in NOTIFY_SOCKET. Loaded only if that is set.
 """
 
 import os
@@ -11,11 +11,11 @@ from rooda.base.json import Json
 from rooda.processes import guardian
 from rooda.processes.supervise import Periodic
 
-PATIENCE = 1.0  # seconds that a full queue may hold us up
+PATIENCE = 1.0  # seconds to wait while the manager's queue is full
 
 
 def send(text: bytes) -> None:
-    """One message, to the socket that the environment names; nobody there is no matter."""
+    """Send a message to the socket in the environment; do nothing if that fails."""
     import socket
 
     address = os.environ.get(guardian.MANAGER_VARIABLES[0], "")
@@ -29,7 +29,7 @@ def send(text: bytes) -> None:
 
 
 class ManagerNotifier:
-    """Speaks to whoever listens; where nobody does, or no longer, it is silent."""
+    """Sends a loop's state to the service manager; silent if there is none."""
 
     HEARD = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
 
@@ -37,17 +37,17 @@ class ManagerNotifier:
         self.every, self._next = every, 0.0
 
     def say(self, **facts: str | int) -> None:
-        """READY=1, STATUS=…, as one message."""
+        """Send READY=1, STATUS=… as one message."""
         text = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in facts.items())
         data = text.encode("utf-8", "replace")
         if not guardian.send_to_manager(data):
             send(data)
 
     def tell(self, record: Json) -> None:
-        """An event of the loop, if it is one that a service manager knows a word for."""
+        """Report an event of the loop, if the protocol has a message for it."""
         event, name = record["event"], record.get("procedure") or record.get("name", "")
         if event in ("run.started", "run.resumed"):
-            self.say(READY=1, STATUS=f"{name}: begun")
+            self.say(READY=1, STATUS=f"{name}: started")
         elif event == "iteration.started":
             most = record.get("max_iterations")
             self.say(STATUS=f"{name}: iteration {record['display']}{f'/{most}' if most else ''}")
@@ -57,13 +57,13 @@ class ManagerNotifier:
             self.say(STOPPING=1, STATUS=f"{name}: ended ({record.get('reason', '')})")
 
     def ping_watchdog(self) -> None:
-        """WATCHDOG=1, if it is time for it again."""
+        """Send WATCHDOG=1 if it is due."""
         if self.every and clock.monotonic() >= self._next:
             self._next = clock.monotonic() + self.every
             self.say(WATCHDOG=1)
 
     def with_watchdog(self, other: Periodic | None) -> Periodic | None:
-        """While the loop waits for its agent: what the screen wants, and the watchdog's beat. None if neither does."""
+        """Add the watchdog to the periodic work of a wait; None if there is neither."""
         if not self.every:
             return other
 
@@ -76,7 +76,7 @@ class ManagerNotifier:
 
 
 def notifier(environ: Mapping[str, str] = os.environ) -> ManagerNotifier:
-    """Whether the watchdog is meant for us is said by its pid."""
+    """Return the notifier; the watchdog is off if WATCHDOG_PID names another process."""
     period, pid = (environ.get(name, "") for name in guardian.MANAGER_VARIABLES[1:])
     ours = pid in ("", str(os.getpid()), str(guardian.visible_pid()))
     seconds = int(period) / 1e6 if period.isdecimal() and period.isascii() and ours else 0.0

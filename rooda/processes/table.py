@@ -1,4 +1,4 @@
-"""Who descends from whom, and who belongs to a run. Linux reads /proc, macOS asks psutil."""
+"""Processes of the machine: descendants, members of a run, identity. Uses /proc on Linux and psutil on macOS."""
 
 import os
 from collections.abc import Container, Iterator
@@ -8,11 +8,11 @@ from rooda.base import clock, files
 from rooda.processes import linux
 
 PROC = os.path.isdir("/proc/self/task")
-_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel lists them
+_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not every kernel has this file
 
 
 class ProcessInfo(NamedTuple):
-    """What /proc tells of one process."""
+    """State and relations of one process."""
 
     pid: int
     state: bytes
@@ -31,39 +31,39 @@ def children(pid: int) -> list[int]:
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             found += map(int, files.read(f"/proc/{pid}/task/{thread}/children").split())
-    except OSError:  # it is gone
+    except OSError:  # the process has exited
         pass
     return found
 
 
-def descendants(pid: int, but: Container[int] = ()) -> list[int]:
-    """Everybody below, parents before their children; without those in `but` and who is below them."""
+def descendants(pid: int, excluded: Container[int] = ()) -> list[int]:
+    """All descendants, parents before their children, without those in `excluded` and their descendants."""
     if not PROC:
-        return [each for each in _psutil_children(pid, recursive=True) if each not in but]
-    found: dict[int, None] = {}  # an ordered set
+        return [each for each in _psutil_children(pid, recursive=True) if each not in excluded]
+    found: dict[int, None] = {}  # used as an ordered set
     queue = [pid]
     for member in queue:
-        below = [child for child in children(member) if child not in found and child not in but]
+        below = [child for child in children(member) if child not in found and child not in excluded]
         found.update(dict.fromkeys(below))
         queue += below
     return list(found)
 
 
 def is_zombie(pid: int) -> bool:
-    """Dead but not reaped, or gone altogether."""
+    """True if the process has exited, reaped or not."""
     info = info_of(pid)
     return info is None or info.state in (b"Z", b"X")
 
 
 def all_processes() -> Iterator[ProcessInfo]:
-    """All processes of the machine that can be seen."""
+    """All visible processes of the machine."""
     for entry in os.listdir("/proc") if PROC else ():
         if entry.isdigit() and (info := info_of(int(entry))):
             yield info
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """Processor time these processes and their reaped children have used."""
+    """CPU time of these processes and of their reaped children."""
     ticks = 0
     for pid in pids:
         try:
@@ -75,10 +75,10 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def marked_with(run: str, others: set[int]) -> Iterator[int]:
-    """Processes that carry this run's mark, in their environment or as a limit, wherever they were re-parented.
+    """Processes with this run's mark, in their environment or as a limit, wherever they were re-parented.
 
-    The newest come first: one that forks and exits all the time is gone soon. Those in `others` are known not to carry
-    it, and whoever is found not to is added, so that who looks again looks faster.
+    Newest first, since one that keeps forking and exiting is gone soon. PIDs in `others` are skipped, and each
+    process without the mark is added to them, which makes the next search faster.
     """
     if not PROC:
         yield from _psutil_marked(run)
@@ -94,7 +94,7 @@ def marked_with(run: str, others: set[int]) -> Iterator[int]:
 
 
 def last_pid() -> int:
-    """The number that was given last. The same before and after a look: nobody forked meanwhile, nobody was missed."""
+    """The last PID assigned. If it is the same before and after a search, no process was started during it."""
     return int((_read("", "loadavg").split() or [b"0"])[-1])
 
 
@@ -106,7 +106,7 @@ def _read(pid: str, name: str) -> bytes:
 
 
 def own_ancestry() -> set[int]:
-    """Us and those above us: never to be ended by us."""
+    """This process and its ancestors, which it must never end."""
     found, pid = {os.getpid()}, os.getppid()
     while pid > 0 and pid not in found:
         found.add(pid)
@@ -127,13 +127,13 @@ def info_of(pid: int) -> ProcessInfo | None:
 
 
 def is_stopped(pid: object) -> bool:
-    """By Ctrl+Z or `rooda pause`."""
+    """True if the process is stopped by Ctrl+Z or `rooda pause`."""
     info = info_of(pid) if isinstance(pid, int) else None
     return info is not None and info.state in (b"T", b"t")
 
 
 def stopped_states(pid: object) -> set[bool]:
-    """Do they stand still, it and whom it has started itself? Of a run: the guardian and its loop."""
+    """Whether the process and its children are stopped, as a set; for a run the guardian and its loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 
@@ -170,16 +170,16 @@ def _psutil_marked(run: str) -> list[int]:
     return found
 
 
-# Which process a pid meant: pid alone is no proof, pid with start time and boot is.
+# Identity: a PID can be reused, so it identifies a process only with its start time and boot.
 
 
 def identity_of(pid: int) -> dict[str, object]:
-    """pid, start and boot of a live process; start is None when it can't be told."""
+    """PID, start and boot of a live process; start is None if unknown."""
     return {"pid": pid, "start": start_of(pid), "boot": boot()}
 
 
 def start_of(pid: int) -> int | float | None:
-    """Start time: clock ticks since boot on Linux, which no clock change moves; else psutil's."""
+    """Start time: clock ticks since boot on Linux, which setting the clock does not change; elsewhere psutil's."""
     try:
         return int(files.read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
     except FileNotFoundError:
@@ -196,13 +196,13 @@ def start_of(pid: int) -> int | float | None:
 
 
 def age(pid: int) -> float | None:
-    """Seconds since a process began, by a clock that nobody sets; None where that can't be told."""
+    """Seconds since the process started, independent of the clock being set; None if unknown."""
     start = start_of(pid)
     return None if not isinstance(start, int) else max(clock.uptime() - start / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
 def boot() -> str:
-    """Names this boot of the machine."""
+    """Identifier of the current boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -214,7 +214,7 @@ def boot() -> str:
 
 
 def is_alive(facts: dict[str, object]) -> bool:
-    """True if the process that `facts` were taken of still lives."""
+    """True if the process that `facts` describe still runs."""
     pid = facts.get("pid")
     if not isinstance(pid, int) or pid <= 0 or facts.get("boot") != boot():
         return False

@@ -25,7 +25,7 @@ def began(ws: Workspace) -> None:
     until(lambda: os.path.exists(f"{ws.fake}/began"), what="the agent")
 
 
-def unlock(ws: Workspace) -> None:
+def let_go(ws: Workspace) -> None:
     with open(f"{ws.fake}/go", "w"):
         pass
 

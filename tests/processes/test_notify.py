@@ -50,7 +50,7 @@ def test_begun_how_far_and_ended(ws: Workspace, manager: Manager) -> None:
     env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "1"}
     assert ws.rooda("build", "-n", "2", env=env).code == 0
     assert [line for text in manager.heard for line in text.split("\n")] == [
-        *("READY=1", "STATUS=build: begun", "STATUS=build: iteration 1/2", "STATUS=build: iteration 2/2"),
+        *("READY=1", "STATUS=build: started", "STATUS=build: iteration 1/2", "STATUS=build: iteration 2/2"),
         *("STOPPING=1", "STATUS=build: ended (max-iterations)"),
     ]
     seen = "".join(ws.calls[0].env) + ws.read("gate-env")
