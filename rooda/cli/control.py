@@ -127,7 +127,9 @@ def _comes_to(loop: Loop, still: bool) -> bool:
     return lock.is_held(loop.lock)
 
 
-def _signal(ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str) -> int:
+def _signal(
+    ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str
+) -> int:
     """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
     here = where(ctx)
     loop = one_running(here, name, verb)

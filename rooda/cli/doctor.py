@@ -16,7 +16,7 @@ from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, RoodaError
 from rooda.git import command
-from rooda.git.repository import GitProblem, around
+from rooda.git.repository import GitProblem, find
 from rooda.loops import configuration, registry
 from rooda.processes import table
 from rooda.run import tokens
@@ -209,7 +209,7 @@ def _git(patient: Patient) -> Iterator[Finding]:
         return
     yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
     try:
-        yield Finding("repository", GOOD, around(patient.where.workspace).top)
+        yield Finding("repository", GOOD, find(patient.where.workspace).top)
     except GitProblem as problem:
         do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
         yield Finding("repository", WARN, problem.what, do)

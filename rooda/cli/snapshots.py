@@ -13,7 +13,7 @@ from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git import work_tree
-from rooda.git.repository import GitProblem, Repo, around
+from rooda.git.repository import GitProblem, Repo, find
 from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
@@ -67,7 +67,7 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
 def repo_of(workspace: str) -> Repo:
     """The work tree; UsageProblem when there is none, since without one there are no snapshots."""
     try:
-        return around(workspace)
+        return find(workspace)
     except GitProblem as problem:
         raise UsageProblem(f"There are no snapshots: {problem.what}.", problem.hint) from None
 
@@ -229,5 +229,5 @@ def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
     newer = [tip for tip in runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
     if newer:
         return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
-    now = work_tree.look_now(repo, world.index_of(repo, run.tip.family)).tree
+    now = work_tree.read_with_copy(repo, world.index_of(repo, run.tip.family)).tree
     return now, " (it goes on, or was cut off; compared with the work tree as it is now)"

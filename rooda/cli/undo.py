@@ -13,10 +13,10 @@ from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import restore, worktrees
 from rooda.git import snapshots as world
-from rooda.git.repository import Repo, position
+from rooda.git.repository import Repo, read_head
 from rooda.git.restore import Plan
-from rooda.git.retention import UNDO, Snapshot, next_undone, standing, stays
-from rooda.git.snapshots import Taker
+from rooda.git.retention import UNDO, Snapshot, belongs_to_another_loop, next_undone, undo_position
+from rooda.git.snapshots import SnapshotTaker
 from rooda.loops import launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
@@ -36,7 +36,7 @@ class Aim(NamedTuple):
     """Where to, and in which words."""
 
     target: Snapshot
-    standing: int  # the iteration before which the work tree stands then
+    undo_position: int  # the iteration before which the work tree stands then
     what: str
 
 
@@ -74,8 +74,8 @@ class _Way(NamedTuple):
 
 def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way) -> int:
     tip = run.tip
-    taker = Taker(repo, tip.run, tip.kind, tip.loop, tip)
-    seen = taker.seen()
+    taker = SnapshotTaker(repo, tip.run, tip.kind, tip.loop, tip)
+    seen = taker.read()
     aim = _redone(run) if redo else _aim(run, number, seen.tree)
     _require_branch(repo, aim.target)
     plan = restore.plan(repo, seen.tree, aim.target.tree, _staying(repo.workspace, tip))
@@ -92,8 +92,8 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way
         click.echo("Nothing was done: --dry-run.")
         return OK
     _confirm(aim, way)
-    saved, _ = taker.keep(seen, aim.standing, UNDO)
-    restore.carry_out(repo, taker.index, plan)
+    saved, _ = taker.save(seen, aim.undo_position, UNDO)
+    restore.apply(repo, taker.index, plan)
     click.echo(f"The work tree is as it was {aim.what}. What it was until now is saved as {saved.ref}")
     click.echo(f"Take this back with: rooda undo --redo{_naming(repo, tip)}")
     return _code(plan)
@@ -108,7 +108,9 @@ def _naming(repo: Repo, tip: Snapshot) -> str:
 
 
 def _aim(run: shared.Run, number: int | None, present: str) -> Aim:
-    back = next_undone(run.turns, present, standing(run.snapshots)) if number is None else shared.turn_of(run, number)
+    back = (
+        next_undone(run.turns, present, undo_position(run.snapshots)) if number is None else shared.turn_of(run, number)
+    )
     turn = back or run.turns[0]
     first, last = turn.before.iteration, run.turns[-1].before.iteration
     which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
@@ -119,13 +121,13 @@ def _redone(run: shared.Run) -> Aim:
     tip, *earlier = run.snapshots
     if tip.moment != UNDO:
         raise UsageProblem("There is no undo to take back: the loop has run since, or nothing was undone.")
-    return Aim(tip, standing(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
+    return Aim(tip, undo_position(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
 
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
     """Which paths other loops need."""
     of_its_kind = registry.tenant(tip.kind).stays(workspace, tip.loop)
-    return lambda path: stays(path, tip) or of_its_kind(path)
+    return lambda path: belongs_to_another_loop(path, tip) or of_its_kind(path)
 
 
 def _shown(plan: Plan) -> list[str]:
@@ -140,7 +142,7 @@ def _code(plan: Plan) -> int:
 
 def _say_head(repo: Repo, target: Snapshot) -> None:
     """An undo leaves commits alone; a person should know of them."""
-    head, branch = position(repo)
+    head, branch = read_head(repo)
     if not target.head or head == target.head:
         return
     now, then = f"{branch or 'HEAD'} is at {head[:12]}", f"at {target.head[:12]}"
@@ -155,7 +157,7 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
 
 def _require_branch(repo: Repo, target: Snapshot) -> None:
     """A flow's state is on its branch."""
-    branch = position(repo).branch
+    branch = read_head(repo).branch
     if target.kind == "flow" and target.branch != branch:
         what = f"{target.loop} works on {target.branch}, but {branch or 'no branch'} is checked out"
         raise Undecided(f"{what}; nothing was changed.", f"Go there first: git checkout {target.branch}")
@@ -203,7 +205,11 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     """
     loop = name and a_name(name)
     repo = shared.repo_of(where(ctx).workspace)
-    own = [each for each in worktrees.all_of(repo) if loop in (None, os.path.basename(each.root).rpartition("-")[0])]
+    own = [
+        each
+        for each in worktrees.list_worktrees(repo)
+        if loop in (None, os.path.basename(each.root).rpartition("-")[0])
+    ]
     if loop and not own and not shared.runs(repo, loop):
         shared.require_known(where(ctx), loop)
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
@@ -223,8 +229,8 @@ def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
         click.echo("git frees their space when it cleans up: git gc")
 
 
-def _worktree(repo: "Repo", own: worktrees.Own, dry_run: bool) -> str:
-    reason = _busy(own) or worktrees.unsafe(repo, own)
+def _worktree(repo: "Repo", own: worktrees.Worktree, dry_run: bool) -> str:
+    reason = _busy(own) or worktrees.reason_to_keep(repo, own)
     if not reason and not dry_run:
         reason = worktrees.remove(repo, own)
     if reason:
@@ -233,7 +239,7 @@ def _worktree(repo: "Repo", own: worktrees.Own, dry_run: bool) -> str:
     return f"{done} the worktree {own.root} and its branch {own.branch}: all of it is merged"
 
 
-def _busy(own: worktrees.Own) -> str:
+def _busy(own: worktrees.Worktree) -> str:
     """Does anything work in it, or wait to go on?"""
     if any(lock.is_held(loop.lock) for loop in registry.known(own.workspace)):
         return "a loop works in it"

@@ -25,9 +25,9 @@ ENVIRONMENT = {
     "GIT_ADVICE": "0",
 }
 PATHSPECS = ("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")  # git takes no literal ones with them
-OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
-NOBODY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
-NOBODY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in NOBODY.items()}
+HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+DEFAULT_IDENTITY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
+DEFAULT_IDENTITY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in DEFAULT_IDENTITY.items()}
 _OPTIONS = [word for setting in SETTINGS for word in ("-c", setting)]
 
 
@@ -47,21 +47,21 @@ def run(
     Interrupted if a person sends a second signal; with hooks, which may take any time, at the first.
     """
     inherited = os.environ if env is None else env
-    away = OF_A_HOOK if hooks else (*OF_A_HOOK, *PATHSPECS)
-    mine = {key: value for key, value in inherited.items() if key not in away}
-    mine |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
+    removed = HOOK_VARIABLES if hooks else (*HOOK_VARIABLES, *PATHSPECS)
+    used = {key: value for key, value in inherited.items() if key not in removed}
+    used |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
     if index:
-        mine["GIT_INDEX_FILE"] = index
+        used["GIT_INDEX_FILE"] = index
     if not literal:
-        del mine["GIT_LITERAL_PATHSPECS"]
+        del used["GIT_LITERAL_PATHSPECS"]
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
-    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=mine, cwd=cwd, timeout=timeout, brief=not hooks)
+    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=used, cwd=cwd, timeout=timeout, brief=not hooks)
 
 
 def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
     """The environment with a name to commit under, where the person has set none."""
     known = run(["var", "GIT_COMMITTER_IDENT"], cwd, env=env).code == 0
-    return {**env} if known else {**NOBODY, **env}
+    return {**env} if known else {**DEFAULT_IDENTITY, **env}
 
 
 def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str, str]:
@@ -70,11 +70,11 @@ def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str
     for word, args in (("init", begin), ("add", ["add", "-A"]), ("commit", ["commit", "-q", "-m", subject])):
         done = run(args, folder, env=env)
         if done.code:
-            return word, said(done)
+            return word, error_text(done)
     return "", ""
 
 
-def said(done: Captured) -> str:
+def error_text(done: Captured) -> str:
     """git's own last words, for a sentence."""
     rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]
     fatal = [row for row in rows if row.startswith(("fatal:", "error:"))]

@@ -10,7 +10,7 @@ from rooda.errors import RoodaError
 from rooda.git import command
 from rooda.processes.capture import Captured
 
-PATIENCE = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
+GIT_TIMEOUT = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
 PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")
 _HEADS = "refs/heads/"
 _PLAIN = [word for setting in PLAIN for word in ("-c", setting)]
@@ -20,7 +20,7 @@ class GitProblem(RoodaError):
     """No git, no repository, or git refuses; `what` says why."""
 
 
-class Position(NamedTuple):
+class Head(NamedTuple):
     """What HEAD says."""
 
     commit: str  # "" where nothing is committed
@@ -36,19 +36,19 @@ class Repo(NamedTuple):
     folder: str  # the work tree's own git folder
     common: str  # the one that all work trees of the repository share
     env: Mapping[str, str] | None = None
-    apart: bool = False  # the git folder lies elsewhere, so that git must be told both
+    separate: bool = False  # the git folder lies elsewhere, so git needs both paths
 
     def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
         """One git command at the top. `index` is one of our own; then nothing is shared with the person's."""
-        where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.apart else []
+        where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
-        return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=PATIENCE)
+        return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)
 
     def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
         """What git says; GitProblem if it refuses."""
         done = self.ask(*args, stdin=stdin, index=index)
         if done.code:
-            raise GitProblem(f"git {args[0]} failed in {self.top}: {command.said(done)}")
+            raise GitProblem(f"git {args[0]} failed in {self.top}: {command.error_text(done)}")
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
@@ -64,7 +64,7 @@ class Repo(NamedTuple):
         return self.prefix + path
 
 
-def around(workspace: str) -> Repo:
+def find(workspace: str) -> Repo:
     """The work tree that the folder is in; GitProblem with the reason when there is none."""
     questions = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
     done = command.run(["rev-parse", *questions], workspace)
@@ -72,38 +72,38 @@ def around(workspace: str) -> Repo:
         raise GitProblem("git is not on this machine", "Install git.")
     said = files.to_text(done.out).removesuffix("\n").split("\n")
     if done.code or len(said) < len(questions):
-        why = command.said(done)
+        why = command.error_text(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
         raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
     if len(said) > len(questions):  # a folder's name has a line end
-        said = [_told(question, workspace) for question in questions]
+        said = [_rev_parse(question, workspace) for question in questions]
     top, prefix, own, common = said
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
 
 
-def _told(question: str, workspace: str) -> str:
+def _rev_parse(question: str, workspace: str) -> str:
     return files.to_text(command.run(["rev-parse", question], workspace).out).removesuffix("\n")
 
 
-def position(repo: Repo) -> Position:
+def read_head(repo: Repo) -> Head:
     """Commit and branch of HEAD. Mostly two files tell it, which costs no process."""
     try:
         branch = files.text(os.path.join(repo.folder, "HEAD")).strip().removeprefix(f"ref: {_HEADS}")
         commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()
     except (OSError, ValueError):
         commit = branch = ""
-    return Position(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else _asked(repo)
+    return Head(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else _ask_head(repo)
 
 
-def _asked(repo: Repo) -> Position:
+def _ask_head(repo: Repo) -> Head:
     done = repo.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
     said = files.to_text(done.out).split("\n")
     if done.code:
-        return Position("", "")
-    return Position(said[0], said[1].removeprefix(_HEADS) if said[1].startswith(_HEADS) else "")
+        return Head("", "")
+    return Head(said[0], said[1].removeprefix(_HEADS) if said[1].startswith(_HEADS) else "")
 
 
-def listing(texts: Iterable[str]) -> bytes:
+def nul_terminated(texts: Iterable[str]) -> bytes:
     """For commands that read names with `-z --stdin`."""
     return b"".join(files.to_bytes(text) + b"\0" for text in texts)

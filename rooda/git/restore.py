@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.base.text import escape_line
 from rooda.git import command
-from rooda.git.repository import GitProblem, Repo, listing
+from rooda.git.repository import GitProblem, Repo, nul_terminated
 
 _GITLINK = "160000"
 
@@ -36,22 +36,22 @@ def plan(repo: Repo, present: str, target: str, stays: Callable[[str], bool] = l
     """From the present tree to the target. `present` is what the work tree holds, but for ignored files."""
     rows = changes(repo, present, target)
     foreign = [row for row in rows if stays(row.path)]
-    rows = _but(rows, foreign)
+    rows = _except(rows, foreign)
     nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
-    rows = _but(rows, nested)
-    spared = [*_in_the_way(repo, rows), *_ignored_then(repo, rows, target)]
+    rows = _except(rows, nested)
+    spared = [*_blocked(repo, rows), *_ignored_at_target(repo, rows, target)]
     kept = [*foreign, *nested, *spared]
-    wanted = _without(repo, target, kept) if kept else target
-    done = tuple(_but(rows, spared))
+    wanted = _keeping(repo, target, kept) if kept else target
+    done = tuple(_except(rows, spared))
     return Plan(present, wanted, done, *(tuple(row.path for row in each) for each in (spared, nested, foreign)))
 
 
-def _but(rows: list[Change], some: list[Change]) -> list[Change]:
+def _except(rows: list[Change], some: list[Change]) -> list[Change]:
     gone = set(some)  # of a list every row would be looked for in every other
     return [row for row in rows if row not in gone]
 
 
-def carry_out(repo: Repo, index: str, plan: Plan) -> None:
+def apply(repo: Repo, index: str, plan: Plan) -> None:
     """Do it. GitProblem if a file was changed since the plan was made; then nothing has been touched."""
     done = repo.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
@@ -71,7 +71,7 @@ def changes(repo: Repo, old: str, new: str) -> list[Change]:
     return found
 
 
-def _in_the_way(repo: Repo, rows: list[Change]) -> list[Change]:
+def _blocked(repo: Repo, rows: list[Change]) -> list[Change]:
     """Paths to bring back at whose place something lies that git ignores."""
     leaving = {row.path for row in rows if row.status == "D"}
     return [row for row in rows if row.status == "A" and _occupied(repo.top, row.path, leaving)]
@@ -99,7 +99,7 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
         yield from ((at, name) for name in (*names, *links))
 
 
-def _ignored_then(repo: Repo, rows: list[Change], target: str) -> list[Change]:
+def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
     """Files that the target lacks because git ignored them then: they were there, and are not ours to remove."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
@@ -111,23 +111,25 @@ def _ignored_then(repo: Repo, rows: list[Change], target: str) -> list[Change]:
         files.make_folder(rules)
         repo.text("read-tree", target, index=index)
         listed = repo.text("ls-files", "-z", index=index).split("\0")
-        wanted = listing(path for path in listed if os.path.basename(path) == ".gitignore")
+        wanted = nul_terminated(path for path in listed if os.path.basename(path) == ".gitignore")
         repo.text("checkout-index", "-z", "--stdin", f"--prefix={rules}/", index=index, stdin=wanted)
-        return _by_rules(repo, rules, leaving)
+        return _matching_rules(repo, rules, leaving)
 
 
-def _by_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
+def _matching_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
     """Those that the .gitignore files in this folder speak of."""
     words = [f"--git-dir={repo.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
-    question = listing(f"./{row.path}" for row in rows)  # with ./ no name has a meaning; it knows no literal ones
+    question = nul_terminated(
+        f"./{row.path}" for row in rows
+    )  # with ./ no name has a meaning; it knows no literal ones
     said = command.run(words, rules, stdin=question, hooks=True)
     if said.code not in (0, 1):
-        raise GitProblem(f"it can't be told what was ignored then: {command.said(said)}")
+        raise GitProblem(f"it can't be told what was ignored then: {command.error_text(said)}")
     ignored = set(files.to_text(said.out).split("\0"))
     return [row for row in rows if f"./{row.path}" in ignored]
 
 
-def _without(repo: Repo, target: str, kept: list[Change]) -> str:
+def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
     """The target with these paths as they are now."""
     import tempfile
 
@@ -135,7 +137,7 @@ def _without(repo: Repo, target: str, kept: list[Change]) -> str:
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         index = os.path.join(folder, "index")
         repo.text("read-tree", target, index=index)
-        repo.text("update-index", "-z", "--index-info", index=index, stdin=listing(rows))
+        repo.text("update-index", "-z", "--index-info", index=index, stdin=nul_terminated(rows))
         return repo.text("write-tree", index=index)
 
 

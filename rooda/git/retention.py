@@ -11,7 +11,7 @@ ROOT = "refs/rooda/"
 OODA = "ooda"
 HOMES = {".ai-factory/evolution/": "reflex", ".ai-loop/runs/": "flow"}  # where loops keep files that git sees
 POINTER = "current.json"  # to the active reflex loop
-HEARD = (  # events that begin or end a turn
+TURN_EVENTS = (  # events that begin or end a turn
     *("run.started", "run.resumed", "iteration.started", "reflex.phase"),
     *("node.boundary", "iteration.ended", "run.ended"),
 )
@@ -82,7 +82,7 @@ def message(snapshot: Snapshot) -> str:
     return f"{snapshot.loop}: {snapshot.moment} iteration {snapshot.iteration}\n\n{facts}"
 
 
-def read(text: str) -> Snapshot | None:
+def parse(text: str) -> Snapshot | None:
     """`COMMIT TREE SECONDS` in the first line, the message below. None: it is no snapshot."""
     first, _, body = text.lstrip("\n").partition("\n")
     pairs = (line.removeprefix("Rooda-").partition(": ") for line in body.splitlines() if line.startswith("Rooda-"))
@@ -96,9 +96,9 @@ def read(text: str) -> Snapshot | None:
         return None
 
 
-def due(turn: int | None, event: str, facts: Mapping[str, Any]) -> tuple[list[tuple[int, str]], int | None]:
+def due_snapshots(turn: int | None, event: str, facts: Mapping[str, Any]) -> tuple[list[tuple[int, str]], int | None]:
     """The snapshots that an event calls for, and the turn that goes on then. `turn` is the one until now, if any."""
-    ended, begun = _heard(event, facts)
+    ended, begun = _turn_change(event, facts)
     begins = begun is not None and begun != turn
     found = [(turn, AFTER)] if turn is not None and (ended or begins) else []
     if begun is not None and begins:
@@ -106,7 +106,7 @@ def due(turn: int | None, event: str, facts: Mapping[str, Any]) -> tuple[list[tu
     return found, begun if begins else None if ended else turn
 
 
-def _heard(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
+def _turn_change(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
     """Does it end a turn, and which one begins or goes on with it? Turns are iterations, a flow's those at its top."""
     if event in ("iteration.started", "reflex.phase"):
         return False, facts["iteration"] + 1
@@ -117,7 +117,7 @@ def _heard(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
     return event in ("iteration.ended", "run.ended"), None
 
 
-def stays(path: str, whose: Snapshot) -> bool:
+def belongs_to_another_loop(path: str, whose: Snapshot) -> bool:
     """Is it what a loop keeps of itself, and not the loop that is undone? That is nobody else's to take back.
 
     A reflex loop's own folder goes with its artifact, which lies in it; a flow's own run with the files it worked on.
@@ -142,7 +142,7 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
     return [found[number] for number in sorted(found)]
 
 
-def standing(run: Sequence[Snapshot]) -> int:
+def undo_position(run: Sequence[Snapshot]) -> int:
     """Before which iteration the work tree stands, as far as undoing goes; behind the last one if nothing is undone."""
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
@@ -154,7 +154,7 @@ def next_undone(turns: Iterable[Turn], present: str, standing: int) -> Turn | No
     return open_turns[-1] if open_turns else None
 
 
-def too_many(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
+def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
     """The runs, told by their newest snapshots, that are not among the last `keep` of their family and place."""
     seen: dict[tuple[str, str], int] = {}
     old = []

@@ -11,9 +11,9 @@ from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.base.text import escape_line
 from rooda.git import command, work_tree
-from rooda.git.repository import Repo, position
-from rooda.git.retention import ROOT, Snapshot, family, folder, message, read, ref, too_many
-from rooda.git.work_tree import Seen
+from rooda.git.repository import Repo, read_head
+from rooda.git.retention import ROOT, Snapshot, excess_runs, family, folder, message, parse, ref
+from rooda.git.work_tree import Reading
 
 KEEP = 20  # runs of a family whose snapshots are kept
 NAMED = 200  # of one run have refs of their own; older ones are their ancestors
@@ -35,7 +35,7 @@ def place_of(repo: Repo) -> str:
     return f"{own}:{escape_line(repo.prefix)}"
 
 
-def ready_index(repo: Repo, whose: str) -> str:
+def prepare_index(repo: Repo, whose: str) -> str:
     """The same, with its folder. A lock of a git that was killed goes: the loop's own lock is ours."""
     path = index_of(repo, whose)
     make_home(os.path.join(repo.workspace, ".rooda"))
@@ -44,9 +44,12 @@ def ready_index(repo: Repo, whose: str) -> str:
     return path
 
 
-def committed(repo: Repo, made: Snapshot, before: str = "") -> str:
+def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
     """Its commit. A parent that is gone is left out: an agent may have deleted our refs, and let git clean up."""
-    repo, text = repo._replace(env={**(repo.env or os.environ), **command.NOBODY}), files.to_bytes(message(made))
+    repo, text = (
+        repo._replace(env={**(repo.env or os.environ), **command.DEFAULT_IDENTITY}),
+        files.to_bytes(message(made)),
+    )
     parents = [each for each in (before, made.head) if each]
     for some in (parents, parents[1:]):
         words = [word for each in some for word in ("-p", each)]
@@ -56,12 +59,12 @@ def committed(repo: Repo, made: Snapshot, before: str = "") -> str:
     return repo.text("commit-tree", made.tree, "-F", "-", stdin=text)
 
 
-def named(repo: Repo, commit: str, *refs: str) -> None:
+def set_refs(repo: Repo, commit: str, *refs: str) -> None:
     """All of them are the commit's from now on, or none."""
     repo.must("update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs)))
 
 
-class Taker:
+class SnapshotTaker:
     """Takes the snapshots of one run."""
 
     def __init__(self, repo: Repo, run: str, kind: str, loop: str, last: Snapshot | None = None) -> None:
@@ -71,25 +74,25 @@ class Taker:
         self._names: list[str] = []
         self._rules: tuple[int, ...] | None = None
 
-    def seen(self) -> Seen:
+    def read(self) -> Reading:
         """The work tree as it is now; the private index stands for it afterwards."""
-        self.index = ready_index(self.repo, family(*self._whose[1:]))  # an agent may have cleaned it away
+        self.index = prepare_index(self.repo, family(*self._whose[1:]))  # an agent may have cleaned it away
         rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
-        return work_tree.seen(self.repo, self.index, wary)
+        return work_tree.read(self.repo, self.index, wary)
 
-    def keep(self, seen: Seen, iteration: int, moment: str) -> tuple[Snapshot, bool]:
+    def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
         """This tree as the next snapshot of the run, and whether one was made for it: none where it is the last one."""
         last = self.last
         if last and (last.tree, last.iteration, last.moment) == (seen.tree, iteration, moment):
             return last, False
-        head, branch = position(self.repo)
+        head, branch = read_head(self.repo)
         number = last.number + 1 if last else 1
         trouble = " ".join(seen.trouble.split())
         made = Snapshot(*self._whose, iteration, moment, number, self._place, head, branch, trouble, self.resumed)
         made = made._replace(tree=seen.tree)
-        self.last = made = made._replace(commit=committed(self.repo, made, last.commit if last else ""))
-        named(self.repo, made.commit, made.ref, ref(made.run, LAST))
+        self.last = made = made._replace(commit=commit_snapshot(self.repo, made, last.commit if last else ""))
+        set_refs(self.repo, made.commit, made.ref, ref(made.run, LAST))
         self._names.append(made.ref)
         self._thin_out()
         return made, True
@@ -104,7 +107,7 @@ class Taker:
 def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}") -> list[Snapshot]:
     """The newest snapshot of each run of this workspace, newest run first."""
     text = repo.text("for-each-ref", f"--format={_REF_FORMAT}", pattern)
-    found = [snapshot for each in text.split("\0") if (snapshot := read(each))]
+    found = [snapshot for each in text.split("\0") if (snapshot := parse(each))]
     here = [tip for tip in found if everywhere or tip.place == place_of(repo)]
     return sorted(here, key=lambda tip: (tip.seconds, tip.run), reverse=True)
 
@@ -113,10 +116,10 @@ def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
     """A run's snapshots, newest first; the newest `limit` if that is given."""
     count = min(limit or tip.number, tip.number)
     text = repo.text("log", "-z", "--first-parent", f"--format={_FORMAT}", f"-n{count}", tip.commit)
-    return [snapshot for each in text.split("\0") if (snapshot := read(each)) and snapshot.run == tip.run]
+    return [snapshot for each in text.split("\0") if (snapshot := parse(each)) and snapshot.run == tip.run]
 
 
-def names(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]:
+def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]:
     """All refs of these runs."""
     wanted = {folder(run) for run in runs}
     rows = repo.lines("for-each-ref", "--format=%(refname)", root) if wanted else []
@@ -132,10 +135,10 @@ def forget(repo: Repo, refs: Iterable[str]) -> bool:
 def prune(repo: Repo, keep: int, mine: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
     """Forget the snapshots and checkpoints of all but the last `keep` runs of each family here; gives the runs."""
     points = {each.run: each for each in tips(repo, pattern=CHECKPOINTS)}
-    old, past = (too_many(filter(mine, each), keep) for each in (tips(repo), points.values()))
+    old, past = (excess_runs(filter(mine, each), keep) for each in (tips(repo), points.values()))
     if dry:
         return [*old, *past]
-    refs = [*names(repo, (tip.run for tip in old)), *names(repo, (tip.run for tip in past), CHECKPOINTS)]
+    refs = [*refs_of_runs(repo, (tip.run for tip in old)), *refs_of_runs(repo, (tip.run for tip in past), CHECKPOINTS)]
     if not forget(repo, refs):
         return []
     for whose in {tip.family for tip in old} if not keep else ():

@@ -8,14 +8,14 @@ from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
 from rooda.git import command
-from rooda.git.repository import GitProblem, Repo, around
-from rooda.git.snapshots import forget, names, place_of, tips
+from rooda.git.repository import GitProblem, Repo, find
+from rooda.git.snapshots import forget, place_of, refs_of_runs, tips
 
 HEADS = "refs/heads/"
 TRIES = 1000
 
 
-class Own(NamedTuple):
+class Worktree(NamedTuple):
     """A worktree that rooda made: `.rooda/worktrees/build-1` on the branch `rooda/build-1`."""
 
     root: str
@@ -27,44 +27,44 @@ def folder_of(workspace: str) -> str:
     return os.path.join(workspace, ".rooda", "worktrees")
 
 
-def make(repo: Repo, procedure: str) -> Own:
+def create(repo: Repo, procedure: str) -> Worktree:
     """A new one, at HEAD. UsageProblem when git refuses."""
     if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
     make_home(os.path.join(repo.workspace, ".rooda"))
     files.make_folder(folder_of(repo.workspace))
     for number in range(1, TRIES):
-        own = _own(repo, f"{procedure}-{number}")
+        own = _worktree(repo, f"{procedure}-{number}")
         if os.path.lexists(own.root) or repo.ask("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
             continue
         done = repo.ask("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
         if done.code and not os.path.lexists(own.root):
-            raise UsageProblem(f"The worktree can't be made: {command.said(done)}", "Run it without --worktree.")
+            raise UsageProblem(f"The worktree can't be made: {command.error_text(done)}", "Run it without --worktree.")
         if done.code == 0:
             files.make_folder(own.workspace)
             return own
     raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove what is merged: rooda prune")
 
 
-def uncommitted(repo: Repo) -> int:
+def count_uncommitted(repo: Repo) -> int:
     """How many paths differ from HEAD."""
     return len(repo.lines("status", "--porcelain", "--untracked-files=all"))
 
 
-def all_of(repo: Repo) -> Iterator[Own]:
+def list_worktrees(repo: Repo) -> Iterator[Worktree]:
     """Those that were made from this workspace; a folder that git does not know as a worktree is none."""
     known = {os.path.realpath(path) for path in _registered(repo)}
     place = folder_of(repo.workspace)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
-        own = _own(repo, name)
+        own = _worktree(repo, name)
         if os.path.realpath(own.root) in known:
             yield own
 
 
-def unsafe(repo: Repo, own: Own) -> str:
+def reason_to_keep(repo: Repo, own: Worktree) -> str:
     """Why it must stay: work in it that is nowhere else. "" when there is none."""
-    inside = around(own.root)
-    if uncommitted(inside):
+    inside = find(own.root)
+    if count_uncommitted(inside):
         return "it has changes that are not committed"
     tip = repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch)
     for commit in {inside.text("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
@@ -75,22 +75,24 @@ def unsafe(repo: Repo, own: Own) -> str:
     return ""
 
 
-def remove(repo: Repo, own: Own) -> str:
+def remove(repo: Repo, own: Worktree) -> str:
     """Worktree, branch and snapshots go. git looks once more, and says why if it does not want to."""
     tip = files.to_text(repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
-    place = place_of(around(own.root)).partition(":")[0]
+    place = place_of(find(own.root)).partition(":")[0]
     done = repo.ask("worktree", "remove", own.root)
     if done.code:
-        return command.said(done)
+        return command.error_text(done)
     if tip:
         repo.ask("update-ref", "-d", HEADS + own.branch, tip)
-    forget(repo, names(repo, [tip.run for tip in tips(repo, everywhere=True) if tip.place.startswith(f"{place}:")]))
+    forget(
+        repo, refs_of_runs(repo, [tip.run for tip in tips(repo, everywhere=True) if tip.place.startswith(f"{place}:")])
+    )
     return ""
 
 
-def _own(repo: Repo, name: str) -> Own:
+def _worktree(repo: Repo, name: str) -> Worktree:
     root = os.path.join(folder_of(repo.workspace), name)
-    return Own(root, f"rooda/{name}", os.path.normpath(os.path.join(root, repo.prefix)))
+    return Worktree(root, f"rooda/{name}", os.path.normpath(os.path.join(root, repo.prefix)))
 
 
 def _registered(repo: Repo) -> list[str]:
@@ -100,9 +102,9 @@ def _registered(repo: Repo) -> list[str]:
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
 
 
-def required(workspace: str) -> Repo:
+def require_repository(workspace: str) -> Repo:
     """The work tree that a worktree can be made of; UsageProblem when there is none."""
     try:
-        return around(workspace)
+        return find(workspace)
     except GitProblem as problem:
         raise UsageProblem(f"--worktree: {problem.what}.", problem.hint) from None

@@ -10,7 +10,7 @@ from rooda.base.dirs import make_home
 from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.git import worktrees
-from rooda.git.repository import position
+from rooda.git.repository import read_head
 from rooda.loops import registry
 from rooda.loops.options import RunOptions
 from rooda.processes import detach, ledger, lock, table
@@ -134,9 +134,9 @@ def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[W
 
 def _moved(where: Where, name: str, screen: Screen) -> Where:
     """A new worktree as the place to work in; the settings stay those of the place where the command was typed."""
-    repo = worktrees.required(where.workspace)
-    left = worktrees.uncommitted(repo)
-    own = worktrees.make(repo, name)
+    repo = worktrees.require_repository(where.workspace)
+    left = worktrees.count_uncommitted(repo)
+    own = worktrees.create(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
         _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
@@ -148,8 +148,8 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
 
 def _say_end(where: Where, kind: str, screen: Screen) -> None:
     """What to type next: nobody remembers paths in the morning."""
-    repo = worktrees.required(where.workspace)
-    branch = position(repo).branch or f"rooda/{os.path.basename(repo.top)}"
+    repo = worktrees.require_repository(where.workspace)
+    branch = read_head(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
     _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")

@@ -5,9 +5,9 @@ from typing import Any
 
 from rooda.base.json import Json
 from rooda.errors import Interrupted
-from rooda.git.repository import GitProblem, around
-from rooda.git.retention import due, family
-from rooda.git.snapshots import KEEP, Taker, prune
+from rooda.git.repository import GitProblem, find
+from rooda.git.retention import due_snapshots, family
+from rooda.git.snapshots import KEEP, SnapshotTaker, prune
 from rooda.run.event_records import Emit, Event, Problem, SnapshotTaken
 
 
@@ -18,7 +18,7 @@ class Keeper:
         self._workspace, self._whose, self._emit = workspace, (run, kind, loop), emit
         self._resumed = ""
         self._turn: int | None = None
-        self._taker: Taker | None = None
+        self._taker: SnapshotTaker | None = None
         self._useless = False
         self._said: set[str] = set()
 
@@ -33,7 +33,7 @@ class Keeper:
             self._hear(record["event"], record)
 
     def _hear(self, event: str, facts: Mapping[str, Any]) -> None:
-        wanted, self._turn = due(self._turn, event, facts)
+        wanted, self._turn = due_snapshots(self._turn, event, facts)
         self._resumed = "yes" if event == "run.resumed" else self._resumed
         if wanted and not self._useless:
             self._take(wanted)
@@ -42,9 +42,9 @@ class Keeper:
         """One look at the work tree, which may be both an end and a beginning."""
         try:
             taker = self._taker = self._taker or self._begun()
-            seen, taker.resumed = taker.seen(), self._resumed
+            seen, taker.resumed = taker.read(), self._resumed
             for iteration, moment in wanted:
-                snapshot, fresh = taker.keep(seen, iteration, moment)
+                snapshot, fresh = taker.save(seen, iteration, moment)
                 if fresh:
                     self._emit(
                         SnapshotTaken(
@@ -66,10 +66,10 @@ class Keeper:
         except OSError as problem:
             self._say(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 
-    def _begun(self) -> Taker:
-        repo, (_, kind, loop) = around(self._workspace), self._whose
+    def _begun(self) -> SnapshotTaker:
+        repo, (_, kind, loop) = find(self._workspace), self._whose
         prune(repo, KEEP - 1, lambda tip: tip.family == family(kind, loop))
-        return Taker(repo, *self._whose)
+        return SnapshotTaker(repo, *self._whose)
 
     def _say(self, text: str) -> None:
         if text not in self._said:

@@ -121,12 +121,12 @@ class Session:
         if self._hooks:
             self._events.subscribe(self._hook)
         if tenant.setup.safety == "snapshot":
-            from rooda.git.retention import HEARD
+            from rooda.git.retention import TURN_EVENTS
             from rooda.run.recorder import Keeper
 
             keeper = Keeper(self.ground.workspace, self.folder.run, tenant.loop, tenant.name, self.emit)
-            self._events.ahead(keeper.before, HEARD)
-            self._events.subscribe(keeper.after, HEARD)
+            self._events.ahead(keeper.before, TURN_EVENTS)
+            self._events.subscribe(keeper.after, TURN_EVENTS)
 
     def _hook(self, record: Json) -> None:
         for problem in self._hooks.told(record) if self._hooks else ():

@@ -147,10 +147,10 @@ def typed_scores(data: bytes) -> None:
 
 def snapshot_message(data: bytes) -> None:
     """A snapshot's commit; what is understood, written again, is the same."""
-    found = retention.read(text(data))
+    found = retention.parse(text(data))
     if found is not None and "\n" not in "".join(map(str, found)):
         head = f"{found.commit} {found.tree} {found.seconds}\n"
-        again = retention.read(head + retention.message(found))
+        again = retention.parse(head + retention.message(found))
         assert again is not None and (again.number, again.iteration) == (found.number, found.iteration)
 
 
@@ -167,7 +167,7 @@ def git_output(data: bytes) -> None:
     for word, path in repository.dirty(repo):
         assert len(word) <= 2 and isinstance(path, str)
     repository.branches(repo), commits.runs_at(repo, "HEAD"), commits._page(repo, "HEAD", 0)
-    taken.tips(repo, everywhere=True), taken.names(repo, ["r"])
+    taken.tips(repo, everywhere=True), taken.refs_of_runs(repo, ["r"])
 
 
 def quiet(function: Callable[[bytes], None]) -> Callable[[bytes], None]:

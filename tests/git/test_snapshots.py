@@ -9,7 +9,7 @@ import pytest
 
 from kit.snapshots import SAFE, moments, refs, repository, tree_of
 from kit.workspace import Workspace, until
-from rooda.git.retention import Snapshot, message, next_undone, read, standing, too_many, turns
+from rooda.git.retention import Snapshot, excess_runs, message, next_undone, parse, turns, undo_position
 
 
 def test_before_and_after_each_iteration(ws: Workspace) -> None:
@@ -221,10 +221,10 @@ SNAPSHOT = Snapshot(
 def test_a_snapshot_says_what_it_is() -> None:
     """The message of a snapshot gives all of it back; a commit of somebody else is none."""
     text = f"c t 1000\n{message(SNAPSHOT)}"
-    assert read(text) == SNAPSHOT
-    assert read(f"\n{text}\n\n") == SNAPSHOT
-    assert read("c t 1000\nA commit message\n\nRooda-Run: x\n") is None
-    assert read("") is None
+    assert parse(text) == SNAPSHOT
+    assert parse(f"\n{text}\n\n") == SNAPSHOT
+    assert parse("c t 1000\nA commit message\n\nRooda-Run: x\n") is None
+    assert parse("") is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_which_iteration_is_undone_next(trees: str, present: str, at: int, expec
         for number, tree in enumerate(trees, 1)
         for later, moment in enumerate(("before", "after"))
     ]
-    assert standing(run) == len(trees) + 1
+    assert undo_position(run) == len(trees) + 1
     found = next_undone(turns(run), present, at)
     assert (found.before.iteration if found else 0) == expected
 
@@ -265,8 +265,8 @@ def test_the_last_runs_are_kept_by_procedure_and_place() -> None:
         for place in (":", "x:")
         for second in (1, 2, 3)
     ]
-    assert sorted(tip.run for tip in too_many(tips, 2)) == sorted(tip.run for tip in tips if tip.seconds == 1)
-    assert too_many(tips, 3) == []
+    assert sorted(tip.run for tip in excess_runs(tips, 2)) == sorted(tip.run for tip in tips if tip.seconds == 1)
+    assert excess_runs(tips, 3) == []
 
 
 def test_killed_at_any_moment(ws: Workspace) -> None:

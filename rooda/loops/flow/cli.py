@@ -8,7 +8,7 @@ import click
 from rooda.base import files, secrets
 from rooda.base.json import Json
 from rooda.errors import ConfigProblem, Undecided, UsageProblem
-from rooda.git.repository import Repo, position
+from rooda.git.repository import Repo, read_head
 from rooda.loops import launch, options
 from rooda.loops.flow import artifacts, commits, topology
 from rooda.loops.flow import repository as flow_repository
@@ -84,7 +84,7 @@ def _begin(here: Ready, words: str, allow_dirty: bool, held: lock.Lock | None) -
     require_clean(here, allow_dirty)
     warn_of_ignored(here)
     task = files.to_bytes(words).decode("utf-8", "replace").strip("\n") if words.strip() else _asked_for(here.as_json)
-    if position(here.repo).branch.startswith(PREFIX):
+    if read_head(here.repo).branch.startswith(PREFIX):
         launch.warn(here.screen, "This is the branch of another run; it is the base of the new one.")
     shown = secrets.hide(task, secrets.forms({**os.environ, **here.agent.env}, (here.repo.workspace,)))
     names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
@@ -273,7 +273,7 @@ def _require_room(here: Ready, run: Known) -> None:
 
 def to_branch(repo: Repo, run: Known) -> Known:
     """To the run's branch, with its files as they were left; never with changes of somebody else's."""
-    away = position(repo).branch != run.branch
+    away = read_head(repo).branch != run.branch
     others = flow_runs.in_the_way(flow_runs.known(repo), flow_repository.branches(repo), run.id)
     if away:
         _require_no_changes(repo, run, [run.id, *(other.id for other in others)])

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import command
-from rooda.git.repository import PATIENCE, Repo
-from rooda.git.work_tree import adding
+from rooda.git.repository import GIT_TIMEOUT, Repo
+from rooda.git.work_tree import add_command
 from rooda.loops.flow import boundaries
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.model import RUNS, NodeFailed, run_folder
@@ -64,7 +64,7 @@ class Boundaries(NamedTuple):
         """Everything that changed: these paths, or where nobody knows them whatever differs. NodeFailed if refused."""
         whole = changed is None or not self._add([*changed, self.repo.inside(self.always)])
         if whole:
-            _must_add(self.repo.ask(*adding(self.repo)))
+            _must_add(self.repo.ask(*add_command(self.repo)))
             _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, self.verify)
 
@@ -80,13 +80,13 @@ class Boundaries(NamedTuple):
 
     def _forced(self, paths: Sequence[str]) -> Captured:
         """Ignored or not."""
-        return self.repo.ask(*adding(self.repo), "-f", "--", *paths)
+        return self.repo.ask(*add_command(self.repo), "-f", "--", *paths)
 
     def _commit(self, message: str, verify: bool) -> None:
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
         words += [] if verify else ["--no-verify"]
         repo, data, before = self.repo, files.to_bytes(message), marks(self.repo, self.branch)
-        done = command.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=PATIENCE)
+        done = command.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=GIT_TIMEOUT)
         if done.code and marks(repo, self.branch) == before:  # a commit that was made counts, whatever a hook says
             rows = b"\n".join((done.err, done.out)).decode("utf-8", "replace").strip()
             raise NodeFailed("the commit was refused", rows[-600:] or f"git exit {done.code}")
@@ -94,7 +94,7 @@ class Boundaries(NamedTuple):
 
 def _must_add(done: Captured) -> None:
     if done.code:
-        raise NodeFailed("git can't add what changed", command.said(done))
+        raise NodeFailed("git can't add what changed", command.error_text(done))
 
 
 def take_back(repo: Repo, commit: str) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import command, work_tree
-from rooda.git.repository import Position, Repo, position
+from rooda.git.repository import Head, Repo, read_head
 from rooda.loops.flow import guard_git, guard_nested, put_back, repository
 from rooda.loops.flow.guard_git import KeptFiles, Refs
 from rooda.loops.flow.guard_nested import Inner
@@ -26,7 +26,7 @@ class Guard:
         self._protected = {FLOW_FILE, *agent_files(root)}
         self._index = os.path.join(repo.folder, SCRATCH)
         self._tree = ""  # of the work tree as it is now, "" if that must be looked up
-        self._head = position(repo)
+        self._head = read_head(repo)
         self._marks = repository.marks(repo, self._head.branch)
         self._refs = Refs(repo)
         self.inner = Inner(repo)
@@ -46,7 +46,7 @@ class Guard:
 
     def committed(self) -> None:
         """A boundary is closed. Hooks may have changed files."""
-        self._head = position(self._repo)
+        self._head = read_head(self._repo)
         self._marks = repository.marks(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
 
@@ -108,19 +108,19 @@ class Guard:
         """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
         repo = self._repo
         if not os.path.exists(self._index):
-            work_tree.copy(os.path.join(repo.folder, "index"), self._index)
+            work_tree.copy_index(os.path.join(repo.folder, "index"), self._index)
         before = self._mark()
         where = (":/", f":(top,exclude,literal){repo.inside(self._run)}")
-        words = [*work_tree.adding(repo), "--ignore-errors", "--", *where]
+        words = [*work_tree.add_command(repo), "--ignore-errors", "--", *where]
         added = command.run(words, repo.top, env=repo.env, index=self._index, literal=False)
         self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read
-            raise NodeFailed("the work tree can't be compared", command.said(added))
+            raise NodeFailed("the work tree can't be compared", command.error_text(added))
         if self._seen[1] and before == self._mark() == self._seen[0]:
             return self._seen[1]
         done = repo.ask("write-tree", index=self._index)
         if done.code:
-            raise NodeFailed("the work tree can't be compared", command.said(done))
+            raise NodeFailed("the work tree can't be compared", command.error_text(done))
         self._seen = (self._mark(), done.out.decode().strip())
         return self._seen[1]
 
@@ -142,12 +142,12 @@ class Guard:
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
-    def _put_head_back(self, old: Position) -> tuple[str, Position]:
+    def _put_head_back(self, old: Head) -> tuple[str, Head]:
         """The branch and its tip are ours alone. What an agent committed stays as a change; what it did, and left."""
         repo = self._repo
         if self._marks and self._marks == repository.marks(repo, old.branch):
             return repository.end_unfinished(repo), old
-        now = position(repo)
+        now = read_head(repo)
         if now == old:
             self._marks = repository.marks(repo, old.branch)
             return repository.end_unfinished(repo), old
@@ -167,7 +167,7 @@ class Guard:
             return "moved the branch's tip off the run's commits; it is put back", now
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
-    def _base_of(self, before: "Before", left: Position) -> str:
+    def _base_of(self, before: "Before", left: Head) -> str:
         """The tree that the call's own changes count from: where it went, if that is no continuation of ours."""
         went, old = left.commit, before.head.commit
         if went in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, went).code == 0:
@@ -207,7 +207,7 @@ def _with_those_above(path: str) -> Iterator[str]:
 class Before(NamedTuple):
     """What a call may be held against."""
 
-    head: Position
+    head: Head
     tree: str
     kept: dict[str, Entry]
     git: KeptFiles

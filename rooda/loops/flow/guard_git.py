@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import command
-from rooda.git.repository import Position, Repo
+from rooda.git.repository import Head, Repo
 from rooda.loops.flow.model import Breach, listed
 from rooda.loops.flow.put_back import Entry, entry, put
 from rooda.processes.capture import Captured
@@ -24,7 +24,7 @@ class Kept(NamedTuple):
     logs: dict[str, int]  # the HEAD logs of the repository's other work trees, and how long they were
 
 
-def point(repo: Repo, to: Position) -> None:
+def point(repo: Repo, to: Head) -> None:
     """The branch is at its commit again, also where there is no branch any more, or what git can't read as one."""
     name = f"{_HEADS}/{to.branch}"
     if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
@@ -73,7 +73,7 @@ class Refs:
             if value.startswith(LINK):
                 self._repo.ask("symbolic-ref", name, value.removeprefix(LINK))
         told = [f"{_short(name)} ({'to ' + _brief(now[name]) if name in now else 'deleted'})" for name in wanted]
-        end = f"not all can be put back ({command.said(done)})" if done.code else "put back"
+        end = f"not all can be put back ({command.error_text(done)})" if done.code else "put back"
         return Breach(f"moved or deleted branches or tags; {end}: {listed(told)}")
 
     def _update(self, rows: list[str]) -> Captured:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import work_tree
-from rooda.git.repository import Position, Repo, around, position
+from rooda.git.repository import Head, Repo, find, read_head
 from rooda.loops.flow import put_back
 from rooda.loops.flow.model import Breach, listed
 
@@ -14,7 +14,7 @@ LINK = b"160000 "
 
 
 class State(NamedTuple):
-    head: Position
+    head: Head
     tree: str
 
 
@@ -83,11 +83,11 @@ def _is_repository(repo: Repo, path: str) -> bool:
 
 
 def _around(repo: Repo, path: str) -> Repo:
-    return around(os.path.join(repo.top, path))._replace(env=repo.env)
+    return find(os.path.join(repo.top, path))._replace(env=repo.env)
 
 
 def _state(repo: Repo) -> State:
-    return State(position(repo), work_tree.seen(repo, _index(repo), wary=False).tree)
+    return State(read_head(repo), work_tree.read(repo, _index(repo), wary=False).tree)
 
 
 def _index(repo: Repo) -> str:
@@ -96,7 +96,7 @@ def _index(repo: Repo) -> str:
     return path
 
 
-def _put_head_back(repo: Repo, old: Position) -> None:
+def _put_head_back(repo: Repo, old: Head) -> None:
     if old.branch:
         repo.must("symbolic-ref", "HEAD", f"refs/heads/{old.branch}")
     else:

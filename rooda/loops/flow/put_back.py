@@ -4,8 +4,8 @@ import os
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.git.repository import Repo, listing
-from rooda.git.work_tree import adding
+from rooda.git.repository import Repo, nul_terminated
+from rooda.git.work_tree import add_command
 
 
 def differing(repo: Repo, before: str, now: str) -> list[str]:
@@ -28,11 +28,11 @@ def put_back(repo: Repo, tree: str, paths: list[str]) -> None:
     for path in paths:
         if path not in there:
             _remove(repo, path)
-    if names := listing(path for path in paths if path in there):
+    if names := nul_terminated(path for path in paths if path in there):
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         repo.must("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
         # git takes a file for changed whose length is another than in the index, as translated line ends make it
-        repo.ask(*adding(repo), "-f", *listed, stdin=names)
+        repo.ask(*add_command(repo), "-f", *listed, stdin=names)
 
 
 def _remove(repo: Repo, path: str) -> None:

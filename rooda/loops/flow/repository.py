@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rooda.base import clock, files
 from rooda.errors import Undecided, UsageProblem
 from rooda.git import command
-from rooda.git.repository import GitProblem, Repo, around, position
+from rooda.git.repository import GitProblem, Repo, find, read_head
 from rooda.loops.flow.model import PREFIX, RUN_ID, run_folder
 from rooda.processes import lock
 from rooda.run import folder
@@ -25,7 +25,7 @@ UNFINISHED = {
 def found(workspace: str) -> Repo:
     """The repository around the project; UsageProblem when a flow can't work there."""
     try:
-        return around(workspace)
+        return find(workspace)
     except GitProblem as problem:
         raise UsageProblem(f"A flow keeps its history in git: {problem.what}.", problem.hint) from None
 
@@ -96,7 +96,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
     if not free:
         hint = "Delete some, or word the task otherwise."
         raise Undecided(f"All branches from {names[0]} to {names[-1]} are taken.", hint)
-    here = position(repo)
+    here = read_head(repo)
     files.make_folder(os.path.dirname(_note(repo)))
     files.replace(_note(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
     repo.must("checkout", "-q", "--no-track", "-b", free)
@@ -125,7 +125,7 @@ def back_from(repo: Repo, runs: Collection[str]) -> None:
     """
     noted = files.to_text(files.read_ours_if_exists(_note(repo)) or b"").split("\n")
     settled(repo)
-    here = position(repo)
+    here = read_head(repo)
     if noted[:2] == [here.branch, here.commit] and here.branch not in runs:
         take_back_branch(repo, noted[2], here.branch)
 
@@ -134,7 +134,7 @@ def check_out(repo: Repo, branch: str) -> None:
     done = repo.ask("checkout", "-q", branch)
     if done.code:
         hint = f"Commit, stash or remove what is in the way, or type: git checkout {branch}"
-        raise Undecided(f"The run's branch {branch} can't be checked out: {command.said(done)}", hint)
+        raise Undecided(f"The run's branch {branch} can't be checked out: {command.error_text(done)}", hint)
 
 
 def unstage(repo: Repo) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.base import clock, files
 from rooda.errors import UsageProblem
-from rooda.git.repository import Repo, position
+from rooda.git.repository import Repo, read_head
 from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import commits, repository
 from rooda.loops.flow.artifacts import STATE, STEP, Files
@@ -59,7 +59,7 @@ class Known(NamedTuple):
 
 def known(repo: Repo) -> list[Known]:
     """Every run of this project, newest first. A run's own branch knows best how it stands."""
-    current = position(repo).branch
+    current = read_head(repo).branch
     branches = repository.branches(repo)
     there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
     found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
@@ -131,7 +131,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     for other in in_the_way(runs, branches):
         repository.put_aside(repo, other.id, other.branch)
     repository.back_from(repo, {run.branch for run in runs})
-    base = position(repo)
+    base = read_head(repo)
     branches = repository.branches(repo)
     tips = [repository.head_of(branch) for branch in branches]
     names = {*_folders(repo), *(name for tip in tips for name in commits.runs_at(repo, tip))}

@@ -23,7 +23,7 @@ from rooda.errors import (
     UsageProblem,
     code_of_signal,
 )
-from rooda.git.repository import Repo, listing
+from rooda.git.repository import Repo, nul_terminated
 from rooda.loops import configuration, launch
 from rooda.loops.flow import agents as flow_agents
 from rooda.loops.flow import commits, effects
@@ -196,7 +196,7 @@ def warn_of_ignored(here: Ready) -> None:
     """Committed on the run's branch, such a file would leave the work tree with it; so it stays out, and is named."""
     own = [here.repo.inside(path) for path in (FLOW_FILE, *agent_files(here.topology.root))]
     words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
-    ignored = files.to_text(here.repo.ask(*words, stdin=listing(own)).out).split("\0")[:-1]
+    ignored = files.to_text(here.repo.ask(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
     if ignored:
         launch.warn(here.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't go on without.")
 

@@ -6,10 +6,10 @@ from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
 from rooda.git import command, restore, work_tree
-from rooda.git.repository import GitProblem, Repo, around, listing, position
+from rooda.git.repository import GitProblem, Repo, find, nul_terminated, read_head
 from rooda.git.restore import Plan
-from rooda.git.retention import BEFORE, Snapshot, stays
-from rooda.git.snapshots import CHECKPOINTS, committed, index_of, named, place_of, ready_index
+from rooda.git.retention import BEFORE, Snapshot, belongs_to_another_loop
+from rooda.git.snapshots import CHECKPOINTS, commit_snapshot, index_of, place_of, prepare_index, set_refs
 
 NO_REPOSITORY = "no git repository here"
 GOAL = "goal"
@@ -22,7 +22,7 @@ def within(workspace: str) -> bool:
 
 def _theirs(workspace: str) -> Repo | None:
     try:
-        return around(workspace)
+        return find(workspace)
     except GitProblem:
         return None
 
@@ -30,7 +30,7 @@ def _theirs(workspace: str) -> Repo | None:
 def _ours(workspace: str) -> Repo:
     """A repository among our private notes, so that a judge has a change to look at where the person has none."""
     folder = os.path.join(workspace, ".rooda", "goal.git")
-    repo = Repo(workspace, workspace, "", folder, folder, apart=True)
+    repo = Repo(workspace, workspace, "", folder, folder, separate=True)
     if repo.ask("rev-parse", "--git-dir").code:
         make_home(os.path.dirname(folder))
         command.run(["init", "-q", "--bare", folder], workspace)
@@ -41,7 +41,7 @@ def tree(workspace: str) -> str:
     """The work tree as it is now as a git tree; "" where git refuses."""
     repo = _theirs(workspace) or _ours(workspace)
     try:
-        return work_tree.seen(repo, ready_index(repo, GOAL)).tree
+        return work_tree.read(repo, prepare_index(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
 
@@ -61,10 +61,10 @@ def checkpoint(workspace: str, run: str, number: int) -> str:
 
 
 def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
-    seen, at = work_tree.seen(repo, ready_index(repo, GOAL)), position(repo)
+    seen, at = work_tree.read(repo, prepare_index(repo, GOAL)), read_head(repo)
     made = Snapshot(run, GOAL, GOAL, iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble, tree=seen.tree)
-    made = made._replace(commit=committed(repo, made))
-    named(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
+    made = made._replace(commit=commit_snapshot(repo, made))
+    set_refs(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
     return made
 
 
@@ -82,7 +82,7 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
     if name not in known:
         there = ", ".join(known) or "none"
         raise UsageProblem(f"There is no checkpoint {name!r} of this goal (there are: {there}).")
-    repo = around(workspace)
+    repo = find(workspace)
     present_name = base = f"before-rollback-to-{name}"
     count = 1
     while present_name in known:  # an earlier present is one that somebody may want back
@@ -90,8 +90,8 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
         present_name = f"{base}-{count}"
     kept = _kept(repo, run, 0, present_name)
     wanted = repo.text("rev-parse", f"{known[name]}^{{tree}}")
-    plan = restore.plan(repo, kept.tree, wanted, lambda path: stays(path, kept))
-    restore.carry_out(repo, index_of(repo, GOAL), plan)
+    plan = restore.plan(repo, kept.tree, wanted, lambda path: belongs_to_another_loop(path, kept))
+    restore.apply(repo, index_of(repo, GOAL), plan)
     return plan, present_name
 
 
@@ -101,7 +101,7 @@ def diff(workspace: str, base: str) -> str:
         return ""
     repo = _theirs(workspace) or _ours(workspace)
     try:
-        now = work_tree.look_now(repo, index_of(repo, GOAL)).tree
+        now = work_tree.read_with_copy(repo, index_of(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
     done = repo.ask("diff", "--no-color", "--no-ext-diff", base, now)
@@ -111,5 +111,5 @@ def diff(workspace: str, base: str) -> str:
 def ignored(workspace: str, paths: list[str]) -> set[str]:
     """Those that git ignores."""
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
-    done = command.run(words, workspace, stdin=listing(paths)) if paths else None
+    done = command.run(words, workspace, stdin=nul_terminated(paths)) if paths else None
     return {path for path in files.to_text(done.out).split("\0") if path} if done else set()
