@@ -14,7 +14,7 @@ from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git import work_tree
 from rooda.git.repository import GitProblem, Repo, find
-from rooda.git.retention import OODA, UNDO, Snapshot, Turn, turns
+from rooda.git.retention import UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.settings.where import Where, a_name, where
@@ -154,9 +154,9 @@ def turn_of(run: Run, number: int) -> Turn:
 def _facts(snapshot: Snapshot) -> Json:
     facts = snapshot._asdict()
     facts["loop_name"], facts["loop"] = facts["loop"], facts.pop("kind")
-    facts |= {"procedure": snapshot.loop} if snapshot.kind == OODA else {}
+    facts |= {"procedure": snapshot.loop} if snapshot.kind == registry.OODA else {}
     facts["at"] = clock.rfc3339(facts.pop("seconds"))
-    del facts["place"]
+    del facts["place"], facts["family"]
     return {"name": snapshot.name, "ref": snapshot.ref, **facts}
 
 

@@ -74,7 +74,7 @@ class _Way(NamedTuple):
 
 def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way) -> int:
     tip = run.tip
-    taker = SnapshotTaker(repo, tip.run, tip.kind, tip.loop, tip)
+    taker = SnapshotTaker(repo, tip.run, tip.kind, tip.loop, tip.family, tip)
     seen = taker.read()
     aim = _redone(run) if redo else _aim(run, number, seen.tree)
     _require_branch(repo, aim.target)
@@ -126,8 +126,8 @@ def _redone(run: shared.Run) -> Aim:
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
     """Which paths other loops need."""
-    of_its_kind = registry.tenant(tip.kind).stays(workspace, tip.loop)
-    return lambda path: belongs_to_another_loop(path, tip) or of_its_kind(path)
+    own = registry.tenant(tip.kind).work_paths(workspace, tip.loop)
+    return lambda path: belongs_to_another_loop(path, tip, own)
 
 
 def _shown(plan: Plan) -> list[str]:

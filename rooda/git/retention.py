@@ -1,30 +1,27 @@
-"""What a snapshot says of itself, when one is due, which one a person means, and which are too many. Pure."""
+"""Snapshots as records: when one is due, which one the user means, which are too many. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rooda.base.text import escape_line
 
 BEFORE, AFTER, UNDO = "before", "after", "undo"
 ROOT = "refs/rooda/"
-OODA = "ooda"
-HOMES = {".ai-factory/evolution/": "reflex", ".ai-loop/runs/": "flow"}  # where loops keep files that git sees
-POINTER = "current.json"  # to the active reflex loop
-TURN_EVENTS = (  # events that begin or end a turn
-    *("run.started", "run.resumed", "iteration.started", "reflex.phase"),
-    *("node.boundary", "iteration.ended", "run.ended"),
-)
 _STATE = re.compile(r"(?:^|/)(\.ai-factory/evolution/|\.ai-loop/runs/|\.loop/(?!shape/)|\.rooda/)")
-_KEYS = ("run", "kind", "loop", "iteration", "moment", "number", "place", "head", "branch", "trouble", "resumed")
+_KEYS = (
+    *("run", "kind", "loop", "family", "iteration", "moment", "number"),
+    *("place", "head", "branch", "trouble", "resumed"),
+)
 
 
 class Snapshot(NamedTuple):
     """A commit outside of all branches whose tree is the whole work tree of a moment."""
 
     run: str
-    kind: str  # of loop: ooda | reflex | flow | goal
+    kind: str  # of loop
     loop: str  # its name: the procedure, the alias, the flow's run, goal
+    family: str  # the runs of a family are pruned together
     iteration: int  # as the screen shows it
     moment: str  # before | after | undo
     number: int  # 1, 2, 3, … within the run
@@ -46,10 +43,6 @@ class Snapshot(NamedTuple):
     def ref(self) -> str:
         return ref(self.run, self.name)
 
-    @property
-    def family(self) -> str:
-        return family(self.kind, self.loop)
-
     def is_of(self, name: str | None) -> bool:
         """Does a person mean it by this name, of a loop, a kind of loop or a run? Without one all are meant."""
         return name in (None, self.loop, self.family, self.run)
@@ -60,11 +53,6 @@ class Turn(NamedTuple):
 
     before: Snapshot
     after: Snapshot | None  # None: it was cut off, or goes on
-
-
-def family(kind: str, loop: str) -> str:
-    """Whose snapshots belong together: a procedure's; of the other kinds all, as each of their loops is another one."""
-    return loop if kind == OODA else kind
 
 
 def folder(run: str) -> str:
@@ -86,19 +74,18 @@ def parse(text: str) -> Snapshot | None:
     """`COMMIT TREE SECONDS` in the first line, the message below. None: it is no snapshot."""
     first, _, body = text.lstrip("\n").partition("\n")
     pairs = (line.removeprefix("Rooda-").partition(": ") for line in body.splitlines() if line.startswith("Rooda-"))
-    facts = {"kind": OODA} | {key.rstrip(":").lower(): value for key, _, value in pairs}
+    facts = {key.rstrip(":").lower(): value for key, _, value in pairs}
     try:
         commit, tree, seconds = first.split(" ")
         values: dict[str, Any] = {key: facts.get(key, "") for key in _KEYS}
-        values |= {key: int(facts[key]) for key in ("iteration", "number")}
+        values |= {"family": facts["family"], **{key: int(facts[key]) for key in ("iteration", "number")}}
         return Snapshot(**values, commit=commit, tree=tree, seconds=int(seconds))
     except (KeyError, ValueError):
         return None
 
 
-def due_snapshots(turn: int | None, event: str, facts: Mapping[str, Any]) -> tuple[list[tuple[int, str]], int | None]:
-    """The snapshots that an event calls for, and the turn that goes on then. `turn` is the one until now, if any."""
-    ended, begun = _turn_change(event, facts)
+def due_snapshots(turn: int | None, ended: bool, begun: int | None) -> tuple[list[tuple[int, str]], int | None]:
+    """The snapshots to take when an event ends the open turn or begins one, and the turn that is open then."""
     begins = begun is not None and begun != turn
     found = [(turn, AFTER)] if turn is not None and (ended or begins) else []
     if begun is not None and begins:
@@ -106,28 +93,17 @@ def due_snapshots(turn: int | None, event: str, facts: Mapping[str, Any]) -> tup
     return found, begun if begins else None if ended else turn
 
 
-def _turn_change(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
-    """Does it end a turn, and which one begins or goes on with it? Turns are iterations, a flow's those at its top."""
-    if event in ("iteration.started", "reflex.phase"):
-        return False, facts["iteration"] + 1
-    if event in ("run.started", "run.resumed"):
-        return False, facts.get("number")
-    if event == "node.boundary" and facts["level"] == 0:
-        return True, facts["number"] + 1 if facts["status"] == "running" else None
-    return event in ("iteration.ended", "run.ended"), None
+def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = ()) -> bool:
+    """True if a path is state of a loop that an undo must not change.
 
-
-def belongs_to_another_loop(path: str, whose: Snapshot) -> bool:
-    """Is it what a loop keeps of itself, and not the loop that is undone? That is nobody else's to take back.
-
-    A reflex loop's own folder goes with its artifact, which lies in it; a flow's own run with the files it worked on.
+    `own`: files and folders, seen from the workspace, that the undone loop works in; an undo puts them back.
     """
     found = _STATE.search(path)
     if found is None:
         return False
-    here = escape_line(path[: found.start(1)]) == whose.place.partition(":")[2]
-    own = path[found.end() :].partition("/")[0] in (whose.loop, POINTER)
-    return not (here and own and HOMES.get(found[1]) == whose.kind)
+    in_workspace = escape_line(path[: found.start(1)]) == snapshot.place.partition(":")[2]
+    inner = path[found.start(1) :]
+    return not (in_workspace and any(inner == each or inner.startswith(f"{each}/") for each in own))
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:

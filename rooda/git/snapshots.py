@@ -12,7 +12,7 @@ from rooda.base.dirs import make_home
 from rooda.base.text import escape_line
 from rooda.git import command, work_tree
 from rooda.git.repository import Repo, read_head
-from rooda.git.retention import ROOT, Snapshot, excess_runs, family, folder, message, parse, ref
+from rooda.git.retention import ROOT, Snapshot, excess_runs, folder, message, parse, ref
 from rooda.git.work_tree import Reading
 
 KEEP = 20  # runs of a family whose snapshots are kept
@@ -67,16 +67,16 @@ def set_refs(repo: Repo, commit: str, *refs: str) -> None:
 class SnapshotTaker:
     """Takes the snapshots of one run."""
 
-    def __init__(self, repo: Repo, run: str, kind: str, loop: str, last: Snapshot | None = None) -> None:
+    def __init__(self, repo: Repo, run: str, kind: str, loop: str, family: str, last: Snapshot | None = None) -> None:
         self.repo, self.last, self.resumed = repo, last, ""
         self.index = ""
-        self._whose, self._place = (run, kind, loop), place_of(repo)
+        self._owner, self._place = (run, kind, loop, family), place_of(repo)
         self._names: list[str] = []
         self._rules: tuple[int, ...] | None = None
 
     def read(self) -> Reading:
         """The work tree as it is now; the private index stands for it afterwards."""
-        self.index = prepare_index(self.repo, family(*self._whose[1:]))  # an agent may have cleaned it away
+        self.index = prepare_index(self.repo, self._owner[-1])  # an agent may have cleaned it away
         rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
         return work_tree.read(self.repo, self.index, wary)
@@ -89,7 +89,7 @@ class SnapshotTaker:
         head, branch = read_head(self.repo)
         number = last.number + 1 if last else 1
         trouble = " ".join(seen.trouble.split())
-        made = Snapshot(*self._whose, iteration, moment, number, self._place, head, branch, trouble, self.resumed)
+        made = Snapshot(*self._owner, iteration, moment, number, self._place, head, branch, trouble, self.resumed)
         made = made._replace(tree=seen.tree)
         self.last = made = made._replace(commit=commit_snapshot(self.repo, made, last.commit if last else ""))
         set_refs(self.repo, made.commit, made.ref, ref(made.run, LAST))

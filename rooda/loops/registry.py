@@ -92,8 +92,8 @@ class Tenant(Protocol):
     def close(self, workspace: str, name: str, reason: str) -> bool:
         """Record that NAME is over for good; False if loops of this kind stay resumable."""
 
-    def stays(self, workspace: str, name: str) -> "Callable[[str], bool]":
-        """Which paths an undo of NAME leaves as they are, because other loops of this kind need them."""
+    def work_paths(self, workspace: str, name: str) -> "list[str]":
+        """Files and folders of NAME, seen from the workspace, that git sees: an undo of NAME puts them back."""
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
         """What NAME is run with."""

@@ -54,7 +54,8 @@ class SessionState:
         self.asked = False  # does a question wait for its answer?
         self.ran: float | None = None  # seconds, as its last call or its end reported
         self.now = Now()
-        self._number: Json = {}  # of a flow's top node
+        self._by_node = False  # counts the iterations of a top node, as flows do
+        self._number: Json = {}  # of the top node
 
     def note(self, record: Json) -> None:
         """Add the next event."""
@@ -65,7 +66,8 @@ class SessionState:
         if event in OPENING:
             self.opening = self.opening or record
         if event in OPENING or event == "node.boundary":
-            self._number = _of_flow(record) or self._number
+            self._by_node = self._by_node or "nodes" in record
+            self._number = (_of_top_node(record) if self._by_node else {}) or self._number
         elif event == "state.saved":
             self.unsaved = []
         elif event == "run.ended":
@@ -77,7 +79,7 @@ class SessionState:
         if event in ("agent.ended", "run.ended"):
             self._note_time(record.get("ran"))
         try:
-            self.now = _after(self.now, record)
+            self.now = _after(self.now, record, self._by_node)
         except (TypeError, ValueError, KeyError):
             pass  # somebody changed the file
 
@@ -274,10 +276,10 @@ def seconds_of(ts: str) -> float:
     return clock.parse_time(ts.replace("Z", "+00:00")) or 0.0 if ts else 0.0
 
 
-def _after(now: Now, record: Json) -> Now:
+def _after(now: Now, record: Json, by_node: bool) -> Now:
     event = record["event"]
-    if record.get("loop") != "flow" or record.get("level") == 0 or event in OPENING:
-        now = _counted(now, record)
+    if not by_node or record.get("level") == 0 or event in OPENING:
+        now = _counted(now, record, by_node)
     if phase := "question" if event == "question.asked" else _PHASES.get(event, ""):
         now = now._replace(phase=phase, since=record["ts"], account="", until="")
     elif event in _BETWEEN or event == "question.answered":
@@ -289,18 +291,18 @@ def _after(now: Now, record: Json) -> Now:
     return now
 
 
-def _counted(now: Now, record: Json) -> Now:
-    """The iteration at work and the limit. A flow's top node closes each with a boundary, and the next one begins."""
-    number = record.get("number" if record.get("loop") == "flow" else "display", now.iteration)
+def _counted(now: Now, record: Json, by_node: bool) -> Now:
+    """The iteration at work and the limit. A top node closes each with a boundary, and the next one begins."""
+    number = record.get("number" if by_node else "display", now.iteration)
     if record["event"] == "node.boundary" and record.get("status") == "running":
         number += 1
     most = record.get("max_iterations")
     return now._replace(iteration=int(number), max_iterations=most if isinstance(most, int) else now.max_iterations)
 
 
-def _of_flow(record: Json) -> Json:
-    """The iteration of a flow's top node: its calls have that of the node inside. {} where it isn't known."""
-    if record.get("loop") != "flow" or record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
+def _of_top_node(record: Json) -> Json:
+    """The iteration of the top node, since calls have that of the node inside; {} if it is unknown."""
+    if record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
         return {}
     return {"display": record["number"] + (record["event"] == "node.boundary")}
 

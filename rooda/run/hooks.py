@@ -46,14 +46,14 @@ SLACK = 3.0  # seconds that the process beside us may take to begin and to end
 class Hooks:
     """The hooks of one session."""
 
-    def __init__(self, hooks: Mapping[str, Hook], ground: Ground) -> None:
-        self._hooks, self._ground = hooks, ground
+    def __init__(self, hooks: Mapping[str, Hook], moments_by_reason: Mapping[str, str], ground: Ground) -> None:
+        self._hooks, self._moments_by_reason, self._ground = hooks, moments_by_reason, ground
         self._counts = dict.fromkeys(hooks, 0)
         self._beside: dict[int, tuple[str, float]] = {}  # by pid: what it says goes where, and when it must be over
 
     def told(self, record: Json) -> Iterator[str]:
         """Run the hooks for this event; what has gone wrong with them, and with earlier ones that are over now."""
-        names = [name for name in moments(record) if name in self._hooks]
+        names = [name for name in moments(record, self._moments_by_reason) if name in self._hooks]
         yield from self.finish() if record["event"] == "run.ended" else ()
         for facts in (self._facts(name, record) for name in names):
             if record["event"] != "run.ended":

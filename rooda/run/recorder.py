@@ -6,16 +6,17 @@ from typing import Any
 from rooda.base.json import Json
 from rooda.errors import Interrupted
 from rooda.git.repository import GitProblem, find
-from rooda.git.retention import due_snapshots, family
+from rooda.git.retention import due_snapshots
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune
 from rooda.run.event_records import Emit, Event, Problem, SnapshotTaken
+from rooda.run.owner import Owner
 
 
-class Keeper:
-    """Hears the events of policy/snapshots.HEARD: by them it knows where a turn begins and where it ends."""
+class Recorder:
+    """Subscribes to the events that begin or end a turn, and takes a snapshot at each."""
 
-    def __init__(self, workspace: str, run: str, kind: str, loop: str, emit: Emit) -> None:
-        self._workspace, self._whose, self._emit = workspace, (run, kind, loop), emit
+    def __init__(self, workspace: str, run: str, owner: Owner, emit: Emit) -> None:
+        self._workspace, self._run, self._owner, self._emit = workspace, run, owner, emit
         self._resumed = ""
         self._turn: int | None = None
         self._taker: SnapshotTaker | None = None
@@ -33,7 +34,7 @@ class Keeper:
             self._hear(record["event"], record)
 
     def _hear(self, event: str, facts: Mapping[str, Any]) -> None:
-        wanted, self._turn = due_snapshots(self._turn, event, facts)
+        wanted, self._turn = due_snapshots(self._turn, *self._owner.kind.turn_of(event, facts))
         self._resumed = "yes" if event == "run.resumed" else self._resumed
         if wanted and not self._useless:
             self._take(wanted)
@@ -67,9 +68,10 @@ class Keeper:
             self._say(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 
     def _begun(self) -> SnapshotTaker:
-        repo, (_, kind, loop) = find(self._workspace), self._whose
-        prune(repo, KEEP - 1, lambda tip: tip.family == family(kind, loop))
-        return SnapshotTaker(repo, *self._whose)
+        repo, kind, name = find(self._workspace), self._owner.kind, self._owner.name
+        family = kind.family(name)
+        prune(repo, KEEP - 1, lambda tip: tip.family == family)
+        return SnapshotTaker(repo, self._run, kind.name, name, family)
 
     def _say(self, text: str) -> None:
         if text not in self._said:

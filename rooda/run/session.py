@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rooda.agents import call as agents_call
 from rooda.agents import command
@@ -36,9 +36,9 @@ from rooda.run.event_records import (
 )
 from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
+from rooda.run.owner import TURN_EVENTS, Owner
 from rooda.run.prompts import KeptPrompt, Measure
 from rooda.run.records import Command, Gate, Gates, Ran
-from rooda.run.setup import Setup
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
@@ -47,24 +47,13 @@ NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
 
 
-class Tenant(NamedTuple):
-    """Whose session it is."""
-
-    loop: str  # ooda | reflex | flow | goal
-    name: str  # procedure, alias, run id
-    setup: Setup
-    resumed: bool = False  # what its earlier sessions used counts
-    kept: tuple[str, ...] = ()  # words of its earlier starts that still hold
-    task: str = ""  # of which its public files have no keys
-
-
 class Session:
     """Everything that one start or resume opens, and closes again."""
 
     def __init__(
         self,
         workspace: str,
-        tenant: Tenant,
+        owner: Owner,
         signals: Signals,
         show: Callable[[Json], None],
         tick: Periodic | None,
@@ -72,33 +61,33 @@ class Session:
     ) -> None:
         linux.settle_memory()
         self._began = clock.monotonic()
-        self.folder = folder = RunFolder(workspace, new_id(workspace, tenant.name))
+        self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)
         linux.adopt_orphans()
         marked = linux.mark_self(folder.run)
         workspaces.note(workspace)
         self._herald = _herald()
         tick = self._herald.with_watchdog(tick) if self._herald else tick
-        self._signals, self._manner, self._refused = signals, manner_of(tenant.setup), ""
+        self._signals, self._manner, self._refused = signals, manner_of(owner.setup), ""
         self._limited: list[str] = []  # transcripts that tell of a usage limit
-        named = {"procedure" if tenant.loop == "ooda" else "name": tenant.name}
-        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": tenant.loop}
-        if tenant.loop == "ooda":
-            marks["ROODA_PROCEDURE"] = tenant.name
+        kind = owner.kind
+        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": kind.name}
+        if kind.name_variable:
+            marks[kind.name_variable] = owner.name
         self.ground = Ground(workspace, {**command.inherited(), **marks}, folder, signals, tick, marked)
-        self._hooks = hooks.Hooks(tenant.setup.hooks, self.ground) if tenant.setup.hooks else None
-        self._journal = Journal(folder, loop=tenant.loop, **named)
+        self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.ground) if owner.setup.hooks else None
+        self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._at_the_end)
         self.emit: Emit = self._events.emit
         self.hide(self.ground.env)
-        run_folder.note_origin(folder, self.ground.env, workspace, tenant.kept, tenant.task)
-        self._subscribe(show, tenant)
+        run_folder.note_origin(folder, self.ground.env, workspace, owner.kept, owner.task)
+        self._subscribe(show, owner)
         self._ledger = Ledger(held, folder.run, self._warn)
         self._checker = Checker(self.ground, self._manner, self.emit)
         self._prompt = KeptPrompt(folder)
-        self._turnstile = Turnstile(tenant.setup.budget, self._rest_until, self.signalled, self._warn)
-        if tenant.resumed:
-            self._turnstile.count_earlier(workspace, tenant.name, tenant.loop, tenant.setup.agent)
+        self._turnstile = Turnstile(owner.setup.budget, self._rest_until, self.signalled, self._warn)
+        if owner.resumed:
+            self._turnstile.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
         self.enough = self._turnstile.enough
         signals.when_abandoned = self._ledger.abandon
 
@@ -113,20 +102,20 @@ class Session:
             raise Interrupted(first)
         return first
 
-    def _subscribe(self, show: Callable[[Json], None], tenant: Tenant) -> None:
+    def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
         """The order counts: the screen shows an event before a hook hears of it."""
         self._events.subscribe(show)
         if self._herald:
             self._events.subscribe(self._herald.tell, self._herald.HEARD)
         if self._hooks:
             self._events.subscribe(self._hook)
-        if tenant.setup.safety == "snapshot":
-            from rooda.git.retention import TURN_EVENTS
-            from rooda.run.recorder import Keeper
+        if owner.setup.safety == "snapshot":
+            from rooda.run.recorder import Recorder
 
-            keeper = Keeper(self.ground.workspace, self.folder.run, tenant.loop, tenant.name, self.emit)
-            self._events.ahead(keeper.before, TURN_EVENTS)
-            self._events.subscribe(keeper.after, TURN_EVENTS)
+            recorder = Recorder(self.ground.workspace, self.folder.run, owner, self.emit)
+            events = (*TURN_EVENTS, *owner.kind.turn_events)
+            self._events.ahead(recorder.before, events)
+            self._events.subscribe(recorder.after, events)
 
     def _hook(self, record: Json) -> None:
         for problem in self._hooks.told(record) if self._hooks else ():

@@ -213,7 +213,7 @@ def test_names_are_thinned_out_and_nothing_is_lost(ws: Workspace) -> None:
 
 
 SNAPSHOT = Snapshot(
-    *("20260206T100000Z-build-1", "ooda", "build", 3, "before", 5, ":", "abc", "main", "", ""),
+    *("20260206T100000Z-build-1", "ooda", "build", "build", 3, "before", 5, ":", "abc", "main", "", ""),
     *("c", "t", 1000),
 )
 
@@ -260,7 +260,7 @@ def test_the_first_before_of_an_iteration_counts() -> None:
 def test_the_last_runs_are_kept_by_procedure_and_place() -> None:
     """Keeping 2 means the 2 newest of each procedure in each place."""
     tips = [
-        SNAPSHOT._replace(run=f"{second}-{loop}-{place}", loop=loop, place=place, seconds=second)
+        SNAPSHOT._replace(run=f"{second}-{loop}-{place}", loop=loop, family=loop, place=place, seconds=second)
         for loop in ("build", "audit")
         for place in (":", "x:")
         for second in (1, 2, 3)

@@ -6,8 +6,12 @@ import pytest
 
 from rooda.base.json import Json
 from rooda.errors import Cause
+from rooda.loops.flow import events as flow_events
 from rooda.loops.flow.boundaries import Boundary, message, of_error, read
 from rooda.loops.flow.model import NodeState, Reading
+from rooda.loops.goal import events as goal_events
+from rooda.loops.procedure import events as procedure_events
+from rooda.loops.reflex import events as reflex_events
 from rooda.loops.registry import view
 from rooda.run.ended import PAUSED, at_limit, cut_off, moments, standing
 from rooda.run.spending import cause_facts, cause_of, in_words
@@ -35,6 +39,13 @@ RULES = {
 }
 KIND = pytest.mark.parametrize("kind", CAUSES)
 LOOP = pytest.mark.parametrize("loop", REASON_AT_LIMIT)
+
+
+KINDS = {each.name: each for each in (flow_events.KIND, goal_events.KIND, procedure_events.KIND, reflex_events.KIND)}
+
+
+def moments_of(record: Json) -> list[str]:
+    return moments(record, KINDS[record["loop"]].moments)
 
 
 def ended(loop: str = "ooda", reason: str = "signal", code: int = 130, cause: Cause | None = None, **more: Any) -> Json:
@@ -76,7 +87,7 @@ def test_a_limit_in_fields_and_in_words(kind: str) -> None:
 def test_a_limit_under_any_note(loop: str, kind: str) -> None:
     """Hook, rule and status come from the cause alone."""
     end: Json = {"loop": loop, "reason": REASON_AT_LIMIT[loop], "code": 4, "cause": CAUSES[kind]}
-    assert same(moments, **end) == ["paused", "limit" if kind == "account" else "budget"]
+    assert same(moments_of, **end) == ["paused", "limit" if kind == "account" else "budget"]
     assert same(at_limit, **end) == WORDS[kind]
     assert same(lambda record: standing(record, False), **end) == PAUSED
     assert same(why.limits, **end).endswith(RULES[kind])
@@ -92,7 +103,7 @@ def test_a_log_without_a_cause(loop: str, cause: str) -> None:
     facts = {"a text": "cost", "a list": [], "no kind": {}, "a wrong type": {"kind": "cost", "used": "much"}}
     more = {"cause": facts[cause]} if cause in facts else {}
     record = ended(loop, REASON_AT_LIMIT[loop], 4, note=WORDS["account"]) | more
-    assert moments(record) == ["paused"] and at_limit(record) == WORDS["account"]
+    assert moments_of(record) == ["paused"] and at_limit(record) == WORDS["account"]
     assert why.limits(record) == "" and rule_of(record)
     assert standing(record, False) == PAUSED and not cut_off(record, False, "")
 
@@ -115,7 +126,7 @@ def test_a_log_without_a_cause(loop: str, cause: str) -> None:
 )
 def test_all_other_ends_under_any_note(loop: str, reason: str, code: int, expected: list[str]) -> None:
     """No moment of a hook is read from a note."""
-    assert same(moments, loop=loop, reason=reason, code=code) == expected
+    assert same(moments_of, loop=loop, reason=reason, code=code) == expected
 
 
 @pytest.mark.parametrize(("cause", "last"), [("cancel", "rooda goal cancel ends it now"), ("pause", "Resume: ")])

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from rooda.run.event_records import ABSENT, EndCause, Event, Limits
+from rooda.run.owner import LoopKind, turn_of
 
 Status = Annotated[str, "running", "complete", "max-iterations-reached", "error"]
 Sensor = Annotated[str, "pass", "fail", "pending"]
+
+
+def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
+    """The turns of a flow are the iterations of its top node."""
+    if event == "node.boundary" and facts["level"] == 0:
+        return True, facts["number"] + 1 if facts["status"] == "running" else None
+    return turn_of(event, facts)
+
+
+KIND = LoopKind("flow", moments={"error": "stuck"}, turn_events=("node.boundary",), turn_of=_turn_of)
 
 
 class RunStarted(Event, name="run.started", durable=True):

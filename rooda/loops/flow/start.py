@@ -33,7 +33,7 @@ from rooda.loops.flow.artifacts import STEP, Files
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import Boundaries
 from rooda.loops.flow.effects import Ways, world_of
-from rooda.loops.flow.events import RunEnded, RunResumed, RunStarted
+from rooda.loops.flow.events import KIND, RunEnded, RunResumed, RunStarted
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.loop import executed, node
 from rooda.loops.flow.model import (
@@ -59,7 +59,8 @@ from rooda.loops.options import RunOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import Problem, limits_of
-from rooda.run.session import Session, Tenant
+from rooda.run.owner import Owner
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.run.spending import cause_facts
 from rooda.settings import agents, layers
@@ -220,8 +221,8 @@ def go(here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, t
     """Run the loop to its end and give the exit code. `state` has the task without keys."""
     root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
     with Signals() as signals:
-        tenant = Tenant("flow", name, made, resumed, here.kept, task)
-        session = Session(here.repo.workspace, tenant, signals, screen.show, screen.tick(), held)
+        owner = Owner(KIND, name, made, resumed, here.kept, task)
+        session = Session(here.repo.workspace, owner, signals, screen.show, screen.tick(), held)
         session.hide(here.agent.env)
         try:
             repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)

@@ -62,7 +62,8 @@ def checkpoint(workspace: str, run: str, number: int) -> str:
 
 def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
     seen, at = work_tree.read(repo, prepare_index(repo, GOAL)), read_head(repo)
-    made = Snapshot(run, GOAL, GOAL, iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble, tree=seen.tree)
+    facts = (iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble)
+    made = Snapshot(run, GOAL, GOAL, GOAL, *facts, tree=seen.tree)
     made = made._replace(commit=commit_snapshot(repo, made))
     set_refs(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
     return made

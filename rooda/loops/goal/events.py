@@ -6,9 +6,20 @@ from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
 from rooda.run.event_records import ABSENT, EndCause, Event
+from rooda.run.owner import LoopKind
 
 Shape = Annotated[str, "Tool", "Colleague", "Intent"]
 Reversibility = Annotated[str, "2A", "2B", "1"]
+
+_NEEDS_USER = ("files", "mustNot", "shape", "observation", "tests", "untold", "G1", "G2", "G3")
+KIND = LoopKind(
+    "goal",
+    moments={
+        **dict.fromkeys(("stuck", "error", "edits"), "stuck"),
+        **dict.fromkeys(_NEEDS_USER, "needs_person"),
+        "budget": "budget",
+    },
+)
 
 
 class Score(TypedDict):

@@ -1,7 +1,6 @@
 """What a goal tells of itself: see `cli/kinds.py`."""
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from rooda.settings.where import Where
 
 __all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
-__all__ += ["running", "setup", "stays"]
+__all__ += ["running", "setup", "work_paths"]
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -105,8 +104,8 @@ def close(workspace: str, name: str, reason: str) -> bool:
     return False
 
 
-def stays(workspace: str, name: str) -> Callable[[str], bool]:
-    return lambda path: False
+def work_paths(workspace: str, name: str) -> list[str]:
+    return []
 
 
 def setup(settings: "Settings", name: str) -> "Setup":

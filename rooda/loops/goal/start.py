@@ -16,7 +16,7 @@ from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.edit_counts import Watch, ticking
 from rooda.loops.goal.effects import Effects, Ways
-from rooda.loops.goal.events import RunEnded
+from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.prompts import closing
@@ -30,8 +30,9 @@ from rooda.loops.kernel import Run
 from rooda.loops.options import RunOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
+from rooda.run.owner import Owner
 from rooda.run.records import Ending
-from rooda.run.session import Session, Tenant
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.settings import agents
 from rooda.settings.lookup import Lookup
@@ -149,9 +150,9 @@ def opened(
         files.remove(place.request)
     seen = Watch(where.workspace)
     with Signals() as signals:
-        tenant = Tenant("goal", NAME, setup, resumed, ready.asked.kept, spec)
+        owner = Owner(KIND, NAME, setup, resumed, ready.asked.kept, spec)
         tick = ticking(seen, screen.tick())
-        session = Session(where.workspace, tenant, signals, screen.show, tick, held)
+        session = Session(where.workspace, owner, signals, screen.show, tick, held)
         session.hide(ready.agent.env)
         ways = Ways(
             workspace=where.workspace,

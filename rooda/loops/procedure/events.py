@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypedDict
 
 from rooda.run.event_records import ABSENT, EndCause, Ended, Event, Limits, Outcome, Promise
+from rooda.run.owner import LoopKind
+
+KIND = LoopKind(
+    "ooda",
+    name_field="procedure",
+    name_variable="ROODA_PROCEDURE",
+    is_family=False,
+    moments={"failures": "stuck", "agent": "needs_person", "prompt": "needs_person"},
+)
 
 
 class Timing(TypedDict, total=False):

@@ -1,6 +1,5 @@
 """What procedures tell of their runs: see `cli/kinds.py`."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
@@ -102,8 +101,8 @@ def close(workspace: str, name: str, reason: str) -> bool:
     return False
 
 
-def stays(workspace: str, name: str) -> Callable[[str], bool]:
-    return lambda path: False
+def work_paths(workspace: str, name: str) -> list[str]:
+    return []
 
 
 def setup(settings: "Settings", name: str) -> "Setup":

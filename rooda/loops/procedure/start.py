@@ -12,7 +12,7 @@ from rooda.loops.options import RunOptions
 from rooda.loops.procedure import effects, loop, rules, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
-from rooda.loops.procedure.events import RunResumed, RunStarted
+from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
 from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
 from rooda.loops.procedure.store import Place
@@ -23,8 +23,9 @@ from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import gates_md, questions
 from rooda.run.event_records import limits_of
+from rooda.run.owner import Owner
 from rooda.run.records import Gate
-from rooda.run.session import Session, Tenant
+from rooda.run.session import Session
 from rooda.settings import agents, layers
 from rooda.settings.agents import priced
 from rooda.settings.where import Where, warned
@@ -198,8 +199,8 @@ def go(
         setup = launch.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
-        tenant = Tenant("ooda", procedure.name, procedure.setup, state is not None, asked.kept)
-        session = Session(where.workspace, tenant, signals, screen.show, screen.tick(), held)
+        owner = Owner(KIND, procedure.name, procedure.setup, state is not None, asked.kept)
+        session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
         store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = opened(procedure, state, asked)
         session.emit(

@@ -16,14 +16,16 @@ from rooda.base.text import escape_line
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import halves, no_twins
+from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.prepare import Ready
 from rooda.loops.reflex.rules import LEVELS, Criteria
 from rooda.loops.reflex.scoring import written
 from rooda.processes.signals import Signals
 from rooda.run import questions
+from rooda.run.owner import Owner
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure
-from rooda.run.session import Session, Tenant
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.settings.toml import parse
 from rooda.settings.where import Where
@@ -131,8 +133,8 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
-        tenant = Tenant("reflex", "draft", Setup(agent, bounds=setup.bounds, further=setup.further))
-        session = Session(here.workspace, tenant, signals, made.screen.show, made.screen.tick(), None)
+        owner = Owner(KIND, "draft", Setup(agent, bounds=setup.bounds, further=setup.further))
+        session = Session(here.workspace, owner, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
             reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, apart=True))

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
 
 from rooda.run.event_records import ABSENT, EndCause, Event, Limits
+from rooda.run.owner import LoopKind, turn_of
 
 Level = Annotated[str, "A", "B"]
+
+
+def _turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
+    return (False, facts["iteration"] + 1) if event == "reflex.phase" else turn_of(event, facts)
+
+
+KIND = LoopKind(
+    "reflex",
+    moments={"stagnation": "stuck", "phase_error": "stuck", "files": "needs_person", "gone": "needs_person"},
+    turn_events=("reflex.phase",),
+    turn_of=_turn_of,
+)
 
 
 class Distance(TypedDict):

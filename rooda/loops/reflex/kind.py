@@ -1,10 +1,8 @@
 """What reflex loops tell of their runs: see `cli/kinds.py`."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
-from rooda.git.retention import POINTER
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_alias
@@ -63,9 +61,10 @@ def close(workspace: str, name: str, reason: str) -> bool:
     return True
 
 
-def stays(workspace: str, name: str) -> Callable[[str], bool]:
-    others = files.active(workspace) not in (None, name)  # the pointer names another loop
-    return lambda path: others and path.endswith(f"evolution/{POINTER}")
+def work_paths(workspace: str, name: str) -> list[str]:
+    """Its folder, and the pointer to the active loop unless that names another one."""
+    pointer = [f"{files.HOME}/current.json"] if files.active(workspace) in (None, name) else []
+    return [f"{files.HOME}/{name}", *pointer]
 
 
 def setup(settings: "Settings", name: str) -> "Setup":

@@ -8,7 +8,7 @@ from rooda.loops.kernel import Run
 from rooda.loops.options import RunOptions
 from rooda.loops.reflex import files
 from rooda.loops.reflex.effects import CAP, Commands, Effects, show_artifact, way_of
-from rooda.loops.reflex.events import RunResumed, RunStarted
+from rooda.loops.reflex.events import KIND, RunResumed, RunStarted
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.loop import EXIT_CODES, reflex
 from rooda.loops.reflex.prepare import Ready
@@ -19,7 +19,8 @@ from rooda.loops.reflex.world import How
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import limits_of
-from rooda.run.session import Session, Tenant
+from rooda.run.owner import Owner
+from rooda.run.session import Session
 from rooda.run.setup import Setup
 
 
@@ -33,8 +34,8 @@ def go(
     sequential, extraction = bool(look.value("sequential")), str(look.value("extraction"))
     how = How(place.shown_artifact, sequential, extraction, _names_of(place.workspace))
     with Signals() as signals:
-        tenant = Tenant("reflex", place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
-        session = Session(place.workspace, tenant, signals, screen.show, screen.tick(), held)
+        owner = Owner(KIND, place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
+        session = Session(place.workspace, owner, signals, screen.show, screen.tick(), held)
         effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
         session.emit(_opening(start, made, fresh))
         try:
