@@ -1,4 +1,4 @@
-"""git, always called the same way: no prompts, no signing, no hooks unless they are asked for, no words of a locale."""
+"""Runs git with fixed settings: no prompts, no signing, no localized output, and hooks only on request."""
 
 import os
 from collections.abc import Mapping
@@ -24,7 +24,11 @@ ENVIRONMENT = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ADVICE": "0",
 }
-PATHSPECS = ("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")  # git takes no literal ones with them
+PATHSPECS = (
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+)  # they conflict with literal pathspecs
 HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 DEFAULT_IDENTITY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
 DEFAULT_IDENTITY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in DEFAULT_IDENTITY.items()}
@@ -42,14 +46,14 @@ def run(
     literal: bool = True,
     timeout: float = 120.0,
 ) -> Captured:
-    """One git command in `cwd`. `index` names another index file; paths are taken literally; 127 if there is no git.
+    """Run one git command in `cwd`; exit code 127 if git is missing. `index` names another index file.
 
-    Interrupted if a person sends a second signal; with hooks, which may take any time, at the first.
+    Raises Interrupted at the user's second signal; with hooks, which may take any time, at the first.
     """
     inherited = os.environ if env is None else env
     removed = HOOK_VARIABLES if hooks else (*HOOK_VARIABLES, *PATHSPECS)
     used = {key: value for key, value in inherited.items() if key not in removed}
-    used |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # a hook gets the person's own words and paths
+    used |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # hooks get the user's locale and path rules
     if index:
         used["GIT_INDEX_FILE"] = index
     if not literal:
@@ -59,13 +63,13 @@ def run(
 
 
 def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:
-    """The environment with a name to commit under, where the person has set none."""
+    """Add a default author and committer if the user has configured none."""
     known = run(["var", "GIT_COMMITTER_IDENT"], cwd, env=env).code == 0
     return {**env} if known else {**DEFAULT_IDENTITY, **env}
 
 
 def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """The folder is a repository, with all that is in it committed; else git's command that failed, and why."""
+    """Make the folder a repository, everything committed. Returns the git command that failed and its error."""
     begin = ["-c", "init.defaultBranch=main", "init", "-q", "--template="]
     for word, args in (("init", begin), ("add", ["add", "-A"]), ("commit", ["commit", "-q", "-m", subject])):
         done = run(args, folder, env=env)
@@ -75,7 +79,7 @@ def first_commit(folder: str, subject: str, env: Mapping[str, str]) -> tuple[str
 
 
 def error_text(done: Captured) -> str:
-    """git's own last words, for a sentence."""
+    """git's error message, as one line."""
     rows = [row.strip() for row in done.err.decode("utf-8", "replace").splitlines() if row.strip()]
     fatal = [row for row in rows if row.startswith(("fatal:", "error:"))]
     return (fatal or rows or [f"git exit {done.code}"])[-1]

@@ -1,4 +1,4 @@
-"""A git work tree around a folder: found once, and then always asked the same way."""
+"""A git work tree and the git commands that run in it."""
 
 import os
 import re
@@ -10,20 +10,20 @@ from rooda.errors import RoodaError
 from rooda.git import command
 from rooda.processes.capture import Captured
 
-GIT_TIMEOUT = 1800.0  # seconds; of a large repository a first reading takes long, and a person's hooks may
+GIT_TIMEOUT = 1800.0  # seconds; reading a large repository and the user's hooks take long
 PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")
 _HEADS = "refs/heads/"
 _PLAIN = [word for setting in PLAIN for word in ("-c", setting)]
 
 
 class GitProblem(RoodaError):
-    """No git, no repository, or git refuses; `what` says why."""
+    """git is missing, there is no repository, or git failed; `what` says which."""
 
 
 class Head(NamedTuple):
-    """What HEAD says."""
+    """Commit and branch of HEAD."""
 
-    commit: str  # "" where nothing is committed
+    commit: str  # "" before the first commit
     branch: str  # "" when detached
 
 
@@ -34,38 +34,38 @@ class Repo(NamedTuple):
     top: str
     prefix: str  # of the workspace inside the work tree: "" or "some/folder/"
     folder: str  # the work tree's own git folder
-    common: str  # the one that all work trees of the repository share
+    common: str  # the git folder that all work trees of the repository share
     env: Mapping[str, str] | None = None
     separate: bool = False  # the git folder lies elsewhere, so git needs both paths
 
     def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
-        """One git command at the top. `index` is one of our own; then nothing is shared with the person's."""
+        """Run a git command at the top. With an `index` of rooda, nothing is shared with the user's index."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
         return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)
 
     def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
-        """What git says; GitProblem if it refuses."""
+        """Like `ask`, but return git's output; GitProblem if git fails."""
         done = self.ask(*args, stdin=stdin, index=index)
         if done.code:
             raise GitProblem(f"git {args[0]} failed in {self.top}: {command.error_text(done)}")
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
-        """The same as text, without the last line's end."""
+        """Like `must`, as text without the final line end."""
         return files.to_text(self.must(*args, stdin=stdin, index=index)).rstrip("\n")
 
     def lines(self, *args: str) -> list[str]:
-        """What git says, line for line. Names may have other signs in them that end one elsewhere."""
+        """Like `text`, split at line feeds only: file names may contain characters that `splitlines` splits at."""
         return [row for row in self.text(*args).split("\n") if row]
 
     def inside(self, path: str) -> str:
-        """A path of the workspace as the repository names it."""
+        """A path of the workspace, relative to the top of the repository."""
         return self.prefix + path
 
 
 def find(workspace: str) -> Repo:
-    """The work tree that the folder is in; GitProblem with the reason when there is none."""
+    """Return the work tree that contains the folder; GitProblem with the reason if there is none."""
     questions = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
     done = command.run(["rev-parse", *questions], workspace)
     if done.code == 127:
@@ -76,7 +76,7 @@ def find(workspace: str) -> Repo:
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
         raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
-    if len(said) > len(questions):  # a folder's name has a line end
+    if len(said) > len(questions):  # a folder name contains a line end
         said = [_rev_parse(question, workspace) for question in questions]
     top, prefix, own, common = said
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
@@ -87,7 +87,7 @@ def _rev_parse(question: str, workspace: str) -> str:
 
 
 def read_head(repo: Repo) -> Head:
-    """Commit and branch of HEAD. Mostly two files tell it, which costs no process."""
+    """Read HEAD. Usually two files answer, which saves a process."""
     try:
         branch = files.text(os.path.join(repo.folder, "HEAD")).strip().removeprefix(f"ref: {_HEADS}")
         commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()
@@ -105,5 +105,5 @@ def _ask_head(repo: Repo) -> Head:
 
 
 def nul_terminated(texts: Iterable[str]) -> bytes:
-    """For commands that read names with `-z --stdin`."""
+    """Encode names for commands that read them with `-z --stdin`."""
     return b"".join(files.to_bytes(text) + b"\0" for text in texts)

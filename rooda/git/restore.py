@@ -1,4 +1,4 @@
-"""Putting a work tree back to a snapshot. What git ignores, now or then, is not touched; what can't be done is told."""
+"""Restores a work tree to a snapshot. Files that git ignores, now or at the snapshot, are kept; the plan lists them."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -13,29 +13,29 @@ _GITLINK = "160000"
 
 
 class Change(NamedTuple):
-    """One path that differs between the present and what is wanted."""
+    """One path that differs between the work tree and the snapshot."""
 
-    status: str  # A: to be brought back, D: to be removed, M or T: another content
-    path: str  # as the repository names it
-    mode: str  # the present one
+    status: str  # A: to restore, D: to delete, M or T: other content
+    path: str  # relative to the repository
+    mode: str  # in the work tree now
     blob: str
 
 
 class Plan(NamedTuple):
-    """What would be done, and what not."""
+    """The changes to make, and the paths to leave alone."""
 
     present: str  # tree
     wanted: str  # tree
     changes: tuple[Change, ...]
-    ignored: tuple[str, ...] = ()  # left alone: git ignores them now, or did then
-    nested: tuple[str, ...] = ()  # repositories of their own, which no snapshot holds
-    foreign: tuple[str, ...] = ()  # what other loops keep of themselves
+    ignored: tuple[str, ...] = ()  # git ignores them, now or at the snapshot
+    nested: tuple[str, ...] = ()  # repositories inside the work tree, which snapshots leave out
+    foreign: tuple[str, ...] = ()  # state of other loops
 
 
-def plan(repo: Repo, present: str, target: str, stays: Callable[[str], bool] = lambda path: False) -> Plan:
-    """From the present tree to the target. `present` is what the work tree holds, but for ignored files."""
+def plan(repo: Repo, present: str, target: str, is_foreign: Callable[[str], bool] = lambda path: False) -> Plan:
+    """Plan the way from the tree `present` to `target`. `present` is the work tree without ignored files."""
     rows = changes(repo, present, target)
-    foreign = [row for row in rows if stays(row.path)]
+    foreign = [row for row in rows if is_foreign(row.path)]
     rows = _except(rows, foreign)
     nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
     rows = _except(rows, nested)
@@ -47,12 +47,12 @@ def plan(repo: Repo, present: str, target: str, stays: Callable[[str], bool] = l
 
 
 def _except(rows: list[Change], some: list[Change]) -> list[Change]:
-    gone = set(some)  # of a list every row would be looked for in every other
+    gone = set(some)  # comparing two lists would take quadratic time
     return [row for row in rows if row not in gone]
 
 
 def apply(repo: Repo, index: str, plan: Plan) -> None:
-    """Do it. GitProblem if a file was changed since the plan was made; then nothing has been touched."""
+    """Restore. GitProblem if a file has changed since the plan was made; nothing is changed then."""
     done = repo.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
@@ -60,7 +60,7 @@ def apply(repo: Repo, index: str, plan: Plan) -> None:
 
 
 def changes(repo: Repo, old: str, new: str) -> list[Change]:
-    """The paths that differ, renames as what they are: one gone, one come."""
+    """The paths that differ; a rename is a deletion and an addition."""
     if old == new:
         return []
     words = repo.text("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new).split("\0")
@@ -72,7 +72,7 @@ def changes(repo: Repo, old: str, new: str) -> list[Change]:
 
 
 def _blocked(repo: Repo, rows: list[Change]) -> list[Change]:
-    """Paths to bring back at whose place something lies that git ignores."""
+    """Paths to restore where an ignored file or folder is in the way."""
     leaving = {row.path for row in rows if row.status == "D"}
     return [row for row in rows if row.status == "A" and _occupied(repo.top, row.path, leaving)]
 
@@ -100,10 +100,10 @@ def _files_below(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Change]:
-    """Files that the target lacks because git ignored them then: they were there, and are not ours to remove."""
+    """Files that the target lacks because git ignored them then: they may have existed, so they are kept."""
     leaving = [row for row in rows if row.status == "D"]
     if not leaving:
-        return []  # else also under the same rules as now: what is committed may be ignored all the same
+        return []  # also under unchanged rules, since a committed file can match them
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
@@ -117,20 +117,20 @@ def _ignored_at_target(repo: Repo, rows: list[Change], target: str) -> list[Chan
 
 
 def _matching_rules(repo: Repo, rules: str, rows: list[Change]) -> list[Change]:
-    """Those that the .gitignore files in this folder speak of."""
+    """The rows that the .gitignore files in this folder match."""
     words = [f"--git-dir={repo.folder}", f"--work-tree={rules}", "check-ignore", "--no-index", "-z", "--stdin"]
     question = nul_terminated(
         f"./{row.path}" for row in rows
-    )  # with ./ no name has a meaning; it knows no literal ones
+    )  # without ./ a name could be an option or a pattern; check-ignore knows no literal paths
     said = command.run(words, rules, stdin=question, hooks=True)
     if said.code not in (0, 1):
-        raise GitProblem(f"it can't be told what was ignored then: {command.error_text(said)}")
+        raise GitProblem(f"can't find out what git ignored at the snapshot: {command.error_text(said)}")
     ignored = set(files.to_text(said.out).split("\0"))
     return [row for row in rows if f"./{row.path}" in ignored]
 
 
 def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
-    """The target with these paths as they are now."""
+    """The target tree with these paths as they are now."""
     import tempfile
 
     rows = [f"{'0' if row.status[:1] == 'A' else row.mode} {row.blob}\t{row.path}" for row in kept]
@@ -142,7 +142,7 @@ def _keeping(repo: Repo, target: str, kept: list[Change]) -> str:
 
 
 def left_alone(plan: Plan) -> list[str]:
-    """What is not put back, and why."""
+    """Lines about what is not restored, and why."""
     reasons = {
         "git ignores it, now or then": plan.ignored,
         "a repository of its own": plan.nested,

@@ -16,7 +16,7 @@ _KEYS = (
 
 
 class Snapshot(NamedTuple):
-    """A commit outside of all branches whose tree is the whole work tree of a moment."""
+    """A commit outside all branches whose tree is the whole work tree at one moment."""
 
     run: str
     kind: str  # of loop
@@ -24,19 +24,19 @@ class Snapshot(NamedTuple):
     family: str  # the runs of a family are pruned together
     iteration: int  # as the screen shows it
     moment: str  # before | after | undo
-    number: int  # 1, 2, 3, … within the run
-    place: str  # which work tree of the repository, which folder of it, in one line
-    head: str = ""  # where HEAD was; "" where nothing is committed
+    number: int  # 1, 2, 3, … in the run
+    place: str  # work tree of the repository and folder in it, as one line
+    head: str = ""  # commit of HEAD; "" before the first commit
     branch: str = ""  # "" when detached
-    trouble: str = ""  # why something is missing in it
-    resumed: str = ""  # "yes": the run went on with what an earlier one had begun
+    trouble: str = ""  # files that could not be read
+    resumed: str = ""  # "yes" if the run resumed an iteration of an earlier run
     commit: str = ""
     tree: str = ""
-    seconds: int = 0  # since 1970
+    seconds: int = 0  # Unix time
 
     @property
     def name(self) -> str:
-        """What it is called within its run."""
+        """Name within the run."""
         return f"{UNDO}-{self.number}" if self.moment == UNDO else f"{self.iteration}-{self.moment}"
 
     @property
@@ -44,19 +44,19 @@ class Snapshot(NamedTuple):
         return ref(self.run, self.name)
 
     def is_of(self, name: str | None) -> bool:
-        """Does a person mean it by this name, of a loop, a kind of loop or a run? Without one all are meant."""
+        """True if the user means this snapshot by the name of a loop, a kind of loop or a run. None means all."""
         return name in (None, self.loop, self.family, self.run)
 
 
 class Turn(NamedTuple):
-    """One iteration as its snapshots have it."""
+    """The snapshots of one iteration."""
 
     before: Snapshot
-    after: Snapshot | None  # None: it was cut off, or goes on
+    after: Snapshot | None  # None: not finished
 
 
 def folder(run: str) -> str:
-    """A run as part of a ref, where two dots have a meaning."""
+    """The run's ID as part of a ref; two dots are invalid there."""
     return run.replace("..", "._")
 
 
@@ -65,13 +65,13 @@ def ref(run: str, name: str) -> str:
 
 
 def message(snapshot: Snapshot) -> str:
-    """The commit's message: a line for people, and the facts."""
+    """The commit message: a line for people, then the fields."""
     facts = "".join(f"Rooda-{key.capitalize()}: {getattr(snapshot, key)}\n" for key in _KEYS)
     return f"{snapshot.loop}: {snapshot.moment} iteration {snapshot.iteration}\n\n{facts}"
 
 
 def parse(text: str) -> Snapshot | None:
-    """`COMMIT TREE SECONDS` in the first line, the message below. None: it is no snapshot."""
+    """Parse `COMMIT TREE SECONDS` and the commit message below; None if it isn't a snapshot."""
     first, _, body = text.lstrip("\n").partition("\n")
     pairs = (line.removeprefix("Rooda-").partition(": ") for line in body.splitlines() if line.startswith("Rooda-"))
     facts = {key.rstrip(":").lower(): value for key, _, value in pairs}
@@ -107,7 +107,7 @@ def belongs_to_another_loop(path: str, snapshot: Snapshot, own: Sequence[str] = 
 
 
 def turns(run: Iterable[Snapshot]) -> list[Turn]:
-    """The iterations of one run, oldest first. The last word about an iteration counts."""
+    """The iterations of a run, oldest first. The last snapshot of an iteration counts."""
     found: dict[int, Turn] = {}
     for each in sorted(run, key=lambda snapshot: snapshot.number):
         if each.moment == BEFORE:
@@ -119,19 +119,19 @@ def turns(run: Iterable[Snapshot]) -> list[Turn]:
 
 
 def undo_position(run: Sequence[Snapshot]) -> int:
-    """Before which iteration the work tree stands, as far as undoing goes; behind the last one if nothing is undone."""
+    """The iteration that the next undo counts back from; the one after the last if nothing is undone."""
     newest = max(run, key=lambda snapshot: snapshot.number)
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 
 
 def next_undone(turns: Iterable[Turn], present: str, standing: int) -> Turn | None:
-    """The newest iteration that is not undone and did something: undoing again goes one step further back."""
+    """The newest iteration that changed something and is not undone, so that each undo goes one step further back."""
     open_turns = [turn for turn in turns if turn.before.iteration < standing and turn.before.tree != present]
     return open_turns[-1] if open_turns else None
 
 
 def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
-    """The runs, told by their newest snapshots, that are not among the last `keep` of their family and place."""
+    """The runs, as their newest snapshots, beyond the last `keep` of each family and place."""
     seen: dict[tuple[str, str], int] = {}
     old = []
     for tip in sorted(tips, key=lambda tip: (tip.seconds, tip.run), reverse=True):

@@ -1,7 +1,7 @@
-"""Snapshots of a whole work tree as git commits outside of all branches. Index, branch, stash and HEAD stay untouched.
+"""Snapshots of a whole work tree, as git commits outside all branches. Index, branch, stash and HEAD stay untouched.
 
-The commits of one run are a chain: first parent is the snapshot before, second what HEAD was then, so that no reset by
-an agent loses a commit. A private index is kept between snapshots: files that did not change are not read again.
+The commits of a run form a chain: the first parent is the previous snapshot, the second HEAD, so that no commit is
+lost when an agent resets. A private index is kept between snapshots, so that git skips unchanged files.
 """
 
 import os
@@ -15,28 +15,28 @@ from rooda.git.repository import Repo, read_head
 from rooda.git.retention import ROOT, Snapshot, excess_runs, folder, message, parse, ref
 from rooda.git.work_tree import Reading
 
-KEEP = 20  # runs of a family whose snapshots are kept
-NAMED = 200  # of one run have refs of their own; older ones are their ancestors
+KEEP = 20  # runs per family that keep their snapshots
+NAMED = 200  # snapshots of a run with a ref of their own; older ones are their ancestors
 SLACK = 50
 LAST = "last"
-CHECKPOINTS = f"{ROOT}checkpoint/"  # of goals, which have them without this safety net as well
+CHECKPOINTS = f"{ROOT}checkpoint/"  # checkpoints of goals, made even without snapshots
 _FORMAT = "%H %T %ct%n%B"
 _REF_FORMAT = "%(objectname) %(tree) %(committerdate:unix)%0a%(contents)%00"
 
 
 def index_of(repo: Repo, whose: str) -> str:
-    """The private index of a family; whoever holds the loop's lock may use it."""
+    """The private index of a family; the holder of the loop's lock may use it."""
     return os.path.join(repo.workspace, ".rooda", "snapshots", f"{whose}.index")
 
 
 def place_of(repo: Repo) -> str:
-    """Tells this work tree and workspace from others of the repository, also after a move."""
+    """Identifies the work tree and the workspace in it; unchanged when the repository is moved."""
     own = "" if os.path.realpath(repo.folder) == os.path.realpath(repo.common) else os.path.basename(repo.folder)
     return f"{own}:{escape_line(repo.prefix)}"
 
 
 def prepare_index(repo: Repo, whose: str) -> str:
-    """The same, with its folder. A lock of a git that was killed goes: the loop's own lock is ours."""
+    """Prepare the folder of the private index. Our loop lock allows to delete the lock of a killed git."""
     path = index_of(repo, whose)
     make_home(os.path.join(repo.workspace, ".rooda"))
     files.make_folder(os.path.dirname(path))
@@ -45,7 +45,7 @@ def prepare_index(repo: Repo, whose: str) -> str:
 
 
 def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
-    """Its commit. A parent that is gone is left out: an agent may have deleted our refs, and let git clean up."""
+    """Commit a snapshot. Parents that are gone are left out: an agent may have deleted our refs and run git gc."""
     repo, text = (
         repo._replace(env={**(repo.env or os.environ), **command.DEFAULT_IDENTITY}),
         files.to_bytes(message(made)),
@@ -60,7 +60,7 @@ def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
 
 
 def set_refs(repo: Repo, commit: str, *refs: str) -> None:
-    """All of them are the commit's from now on, or none."""
+    """Point all these refs to the commit, or none."""
     repo.must("update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs)))
 
 
@@ -75,14 +75,14 @@ class SnapshotTaker:
         self._rules: tuple[int, ...] | None = None
 
     def read(self) -> Reading:
-        """The work tree as it is now; the private index stands for it afterwards."""
-        self.index = prepare_index(self.repo, self._owner[-1])  # an agent may have cleaned it away
+        """Read the work tree, which updates the private index."""
+        self.index = prepare_index(self.repo, self._owner[-1])  # an agent may have deleted it
         rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
         return work_tree.read(self.repo, self.index, wary)
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
-        """This tree as the next snapshot of the run, and whether one was made for it: none where it is the last one."""
+        """Save this tree as the run's next snapshot. False if it is the last one already."""
         last = self.last
         if last and (last.tree, last.iteration, last.moment) == (seen.tree, iteration, moment):
             return last, False
@@ -98,7 +98,7 @@ class SnapshotTaker:
         return made, True
 
     def _thin_out(self) -> None:
-        """Of a long run only the newest have names: thousands of refs would make every git command of people slow."""
+        """Delete old refs of a long run: thousands of refs would slow down every git command of the user."""
         if len(self._names) > NAMED + SLACK:
             old, self._names = self._names[:SLACK], self._names[SLACK:]
             forget(self.repo, old)
@@ -113,7 +113,7 @@ def tips(repo: Repo, everywhere: bool = False, pattern: str = f"{ROOT}*/{LAST}")
 
 
 def history(repo: Repo, tip: Snapshot, limit: int = 0) -> list[Snapshot]:
-    """A run's snapshots, newest first; the newest `limit` if that is given."""
+    """A run's snapshots, newest first; at most `limit` if given."""
     count = min(limit or tip.number, tip.number)
     text = repo.text("log", "-z", "--first-parent", f"--format={_FORMAT}", f"-n{count}", tip.commit)
     return [snapshot for each in text.split("\0") if (snapshot := parse(each)) and snapshot.run == tip.run]
@@ -127,13 +127,13 @@ def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]
 
 
 def forget(repo: Repo, refs: Iterable[str]) -> bool:
-    """Delete these refs; git's own clean-up takes what was reachable only through them."""
+    """Delete these refs; git's garbage collection removes what only they reached."""
     orders = "".join(f"delete {each}\n" for each in refs)
     return not orders or repo.ask("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
 
 
 def prune(repo: Repo, keep: int, mine: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
-    """Forget the snapshots and checkpoints of all but the last `keep` runs of each family here; gives the runs."""
+    """Delete the snapshots and checkpoints of all but the last `keep` runs of each family. Returns the deleted runs."""
     points = {each.run: each for each in tips(repo, pattern=CHECKPOINTS)}
     old, past = (excess_runs(filter(mine, each), keep) for each in (tips(repo), points.values()))
     if dry:
@@ -142,5 +142,5 @@ def prune(repo: Repo, keep: int, mine: Callable[[Snapshot], bool], dry: bool = F
     if not forget(repo, refs):
         return []
     for whose in {tip.family for tip in old} if not keep else ():
-        files.remove(index_of(repo, whose))  # what it knows of may be gone soon
+        files.remove(index_of(repo, whose))  # it refers to objects that git may delete now
     return [*old, *past]

@@ -1,6 +1,6 @@
-"""The work tree as it is now, as a tree of git's, by an index of our own. The person's index stays as it is.
+"""Reads the work tree as a git tree, through an index of rooda; the user's index stays untouched.
 
-Whoever keeps that index has what did not change not read again.
+With a kept index, git reads only files that have changed.
 """
 
 import os
@@ -12,14 +12,14 @@ from rooda.git.repository import GitProblem, Repo, nul_terminated
 
 
 class Reading(NamedTuple):
-    """What a look at the work tree gave."""
+    """The tree of a work tree."""
 
     tree: str
-    trouble: str = ""  # what could not be read
+    trouble: str = ""  # files that could not be read
 
 
 def read(repo: Repo, index: str, wary: bool = True) -> Reading:
-    """`wary`: other files may be ignored than when the index was used last, also if no .gitignore has changed."""
+    """Read the work tree. `wary`: ignore rules outside .gitignore files may have changed since the index was used."""
     found, trouble, changed = _add_all(repo, index)
     if (wary or b".gitignore'\n" in changed) and drop_ignored(repo, index):
         found = repo.text("write-tree", index=index)
@@ -27,15 +27,15 @@ def read(repo: Repo, index: str, wary: bool = True) -> Reading:
 
 
 def _add_all(repo: Repo, index: str) -> tuple[str, str, bytes]:
-    """The tree, what could not be read, and a list of what has changed since the index was used last.
+    """Return the tree, the files that could not be read, and a list of changes since the index was last used.
 
-    One that is damaged, or knows of what is gone, is made again: of the person's, then of nothing.
+    A damaged index is replaced by a copy of the user's index, and if that fails too, by an empty one.
     """
     for attempt in range(3):
         if attempt == 2:
             files.remove(index)
         elif attempt or not os.path.exists(index):
-            copy_index(os.path.join(repo.folder, "index"), index)  # then nothing that is committed must be read
+            copy_index(os.path.join(repo.folder, "index"), index)  # so that committed files need not be read
         added = repo.ask(*add_command(repo), "-v", "--ignore-errors", index=index)
         partly = added.code == 1
         made = repo.ask("write-tree", index=index) if partly or not added.code else added
@@ -45,14 +45,14 @@ def _add_all(repo: Repo, index: str) -> tuple[str, str, bytes]:
 
 
 def add_command(repo: Repo) -> list[str]:
-    """In a sparse checkout what is there is looked at, inside its patterns or not, also when it was switched off."""
+    """Command that adds everything. In a sparse checkout, files outside its patterns are added too."""
     if not os.path.exists(os.path.join(repo.folder, "info", "sparse-checkout")):
         return ["add", "-A"]
     return ["-c", "core.sparseCheckout=true", "add", "-A", "--sparse"]
 
 
 def drop_ignored(repo: Repo, index: str) -> bool:
-    """What our index has from before it was ignored goes. What the person's own index has is tracked."""
+    """Drop files from our index that are ignored now and that the user's index does not track."""
     question = ("ls-files", "-z", "-i", "-c", "--exclude-standard")
     if not (ignored := repo.text(*question, index=index)):
         return False
@@ -62,7 +62,7 @@ def drop_ignored(repo: Repo, index: str) -> bool:
 
 
 def read_with_copy(repo: Repo, index: str) -> Reading:
-    """Without a word to the index, which somebody may use."""
+    """Read the work tree through a copy of the index, which another process may be using."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
@@ -72,10 +72,10 @@ def read_with_copy(repo: Repo, index: str) -> Reading:
 
 
 def copy_index(old: str, new: str) -> None:
-    """With its time: git looks again at files that are not older than the index, as their times may tell too little."""
+    """Copy an index with its timestamps: git re-reads files that are not older than the index."""
     try:
         facts = os.stat(old)
         files.write(new, files.read(old))
         files.copy_times(new, facts)
     except OSError:
-        files.remove(new)  # git makes an empty one
+        files.remove(new)  # git creates an empty one

@@ -1,4 +1,4 @@
-"""A git worktree for a loop of its own, on a new branch; and whether one holds work that is nowhere else."""
+"""git worktrees for loops, each on a new branch, and whether one holds work that exists nowhere else."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Worktree(NamedTuple):
 
     root: str
     branch: str
-    workspace: str  # in it; the root, or the folder that the loop was started in
+    workspace: str  # the root, or the folder in it that the loop was started in
 
 
 def folder_of(workspace: str) -> str:
@@ -28,7 +28,7 @@ def folder_of(workspace: str) -> str:
 
 
 def create(repo: Repo, procedure: str) -> Worktree:
-    """A new one, at HEAD. UsageProblem when git refuses."""
+    """Make a worktree at HEAD. UsageProblem if git fails."""
     if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
     make_home(os.path.join(repo.workspace, ".rooda"))
@@ -47,12 +47,12 @@ def create(repo: Repo, procedure: str) -> Worktree:
 
 
 def count_uncommitted(repo: Repo) -> int:
-    """How many paths differ from HEAD."""
+    """Number of paths that differ from HEAD."""
     return len(repo.lines("status", "--porcelain", "--untracked-files=all"))
 
 
 def list_worktrees(repo: Repo) -> Iterator[Worktree]:
-    """Those that were made from this workspace; a folder that git does not know as a worktree is none."""
+    """Worktrees made from this workspace that git still knows."""
     known = {os.path.realpath(path) for path in _registered(repo)}
     place = folder_of(repo.workspace)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
@@ -62,7 +62,7 @@ def list_worktrees(repo: Repo) -> Iterator[Worktree]:
 
 
 def reason_to_keep(repo: Repo, own: Worktree) -> str:
-    """Why it must stay: work in it that is nowhere else. "" when there is none."""
+    """Why the worktree must stay: it holds work that exists nowhere else. "" if it may be removed."""
     inside = find(own.root)
     if count_uncommitted(inside):
         return "it has changes that are not committed"
@@ -76,7 +76,7 @@ def reason_to_keep(repo: Repo, own: Worktree) -> str:
 
 
 def remove(repo: Repo, own: Worktree) -> str:
-    """Worktree, branch and snapshots go. git looks once more, and says why if it does not want to."""
+    """Remove the worktree, its branch and its snapshots. Returns git's error if it refuses, else ""."""
     tip = files.to_text(repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
     place = place_of(find(own.root)).partition(":")[0]
     done = repo.ask("worktree", "remove", own.root)
@@ -96,14 +96,14 @@ def _worktree(repo: Repo, name: str) -> Worktree:
 
 
 def _registered(repo: Repo) -> list[str]:
-    """Their paths, which may have a line end in them; before 2.36 git could not say that."""
+    """Paths of the worktrees; git before 2.36 can't list paths that contain line ends."""
     done = repo.ask("worktree", "list", "--porcelain", "-z")
     rows = repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
 
 
 def require_repository(workspace: str) -> Repo:
-    """The work tree that a worktree can be made of; UsageProblem when there is none."""
+    """Return the work tree around the folder; UsageProblem if there is none."""
     try:
         return find(workspace)
     except GitProblem as problem:
