@@ -136,7 +136,7 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
                        _flag("--fresh", help="Replace the file that is there."), *options.for_kind()]),
     "stop-check": ("commands:check", "What a stop hook should say of the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
-    "verify": ("verify:verify", "Run the verification commands now, or say how NAME is verified.", _verify),
+    "verify": ("verify:act", "Run the verification commands now, or say how NAME is verified.", _verify),
     "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K list them.",
                  lambda: [click.Argument(["k"], required=False)]),
 }  # fmt: skip
