@@ -1,29 +1,14 @@
 """The world of a goal, scripted: it answers from lists and records each question."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rooda.loops.goal.criteria import Criterion, Mark
-from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
 from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState
-from rooda.loops.goal.world import Finding, GoalWorld, Hurt, Print, Question, Told
-from rooda.loops.kernel import Run, Saved, Scope
-from rooda.run.records import Ending
-
-
-def test_the_exact_trace_of_effects() -> None:
-    """Two iterations to completion: every effect in order, the final sweep over everything, and nothing else."""
-    script = Script([Told(says(False)), Told(says(True))], [{"a"}, {"a", "b"}, {"a", "b"}])
-    assert goal(Run(script), START, script.world()) == Ending("completed", 0)
-    assert script.trace == [
-        "write 0 in_progress false",
-        *("ask step 1: one", "mustNot 1", "verify 1 a", "write 1 in_progress false"),
-        *("ask step 2: two", "mustNot 2", "verify 2 a b", "verify 2 a b", "tests", "write 2 completed true"),
-    ]
-    assert script.events == ["iteration.started", "iteration.ended"] * 2 + ["run.ended"]
-
+from rooda.loops.goal.world import CallResult, Finding, Fingerprint, Question, Violations, World
+from rooda.loops.kernel import Saved, Scope
+from rooda.run.event_records import Event
 
 CRITERIA = (Criterion("a", "execution output", "check a"), Criterion("b", "execution output", "check b"))
 BRIEF = Brief(
@@ -37,28 +22,70 @@ def says(exit_signal: bool) -> str:
     return f"---LOOP_STATUS---\nEXIT_SIGNAL: {str(exit_signal).lower()}\nCRITERIA: {{}}\n---END_STATUS---\n"
 
 
-class Script:
-    """A world that answers from lists and writes down everything that is asked of it."""
+class Script(World):
+    """A scripted world, and a store in memory. Records each effect."""
 
-    def __init__(self, replies: Sequence[Told], met: Sequence[set[str]], answers: Sequence[str | None] = ()) -> None:
+    def __init__(
+        self, replies: Sequence[CallResult], met: Sequence[set[str]], answers: Sequence[str | None] = ()
+    ) -> None:
         self.replies, self.met, self.answers = list(replies), list(met), list(answers)
         self.trace: list[str] = []
         self.states: list[GoalState] = []
         self.events: list[str] = []
 
-    def world(self) -> GoalWorld:
-        return GoalWorld(
-            now=lambda: "now", seconds=lambda: 0.0, signalled=lambda: 0, requested=lambda: "",
-            emit=lambda event: self.events.append(event.NAME),
-            ask=self.ask, rest=lambda seconds: None, question=self.question, attended=lambda: False,
-            verify=self.verify, violated=self.violated, template=lambda name: "{{step}}" if name == "step" else "",
-            tail=lambda path: "", keep=lambda name, text: name, checkpoint=self.checkpoint, tree=lambda everywhere: "",
-            diff=lambda base: "", prints=lambda commands: (), changed=self.changed, shape=lambda: ("", ""),
-            newer=lambda paths: (), git=lambda: True, told=lambda text: text,
-        )  # fmt: skip
+    def now(self) -> str:
+        return "now"
 
-    def ask(self, kind: str, number: int, prompt: str) -> Told:
-        self.trace.append(f"ask {kind} {number}: {prompt.splitlines()[-1]}")
+    def seconds(self) -> float:
+        return 0.0
+
+    def signalled(self) -> int:
+        return 0
+
+    def requested(self) -> str:
+        return ""
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event.NAME)
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def rest(self, seconds: float) -> None:
+        """Return at once."""
+
+    def attended(self) -> bool:
+        return False
+
+    def template(self, name: str) -> str:
+        return "{{step}}" if name == "step" else ""
+
+    def read_tail(self, path: str) -> str:
+        return ""
+
+    def write_note(self, name: str, text: str) -> str:
+        return name
+
+    def has_repository(self) -> bool:
+        return True
+
+    def tree(self, everywhere: bool) -> str:
+        return ""
+
+    def diff(self, base: str) -> str:
+        return ""
+
+    def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
+        return ()
+
+    def shape_file(self) -> tuple[str, str]:
+        return "", ""
+
+    def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def ask(self, kind: str, number: int, text: str) -> CallResult:
+        self.trace.append(f"ask {kind} {number}: {text.splitlines()[-1]}")
         return self.replies.pop(0)
 
     def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
@@ -66,11 +93,11 @@ class Script:
         met = self.met.pop(0)
         return [Finding(each.name, each.name in met, "evidence") for each in criteria]
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
+    def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
         self.trace.append(f"mustNot {iteration}")
-        return Hurt()
+        return Violations()
 
-    def question(self, question: Question) -> str | None:
+    def ask_user(self, question: Question) -> str | None:
         self.trace.append(f"question {question.gate}")
         return self.answers.pop(0)
 
@@ -78,19 +105,13 @@ class Script:
         self.trace.append(f"checkpoint {number}")
         return ""
 
-    def changed(self, prints: Sequence[Print]) -> tuple[str, ...]:
+    def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
         self.trace.append("tests")
         return ()
 
     # the store
     def load(self, scope: Scope) -> Saved:
         return Saved()
-
-    def begin(self, scope: Scope, name: str) -> None:
-        """Nothing."""
-
-    def end(self, scope: Scope, name: str, value: Any) -> Any:
-        return value
 
     def carry(self, scope: Scope, state: GoalState) -> GoalState:
         if not self.states or self.states[-1] != state:

@@ -8,7 +8,7 @@ from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal.criteria import SHOWING, plain
 from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, GoalState, cost_text, money
-from rooda.loops.goal.world import Told
+from rooda.loops.goal.world import CallResult
 from rooda.run.records import Ending
 
 ERRORS, EDITS = 3, 5
@@ -56,7 +56,7 @@ def over_budget(state: GoalState) -> bool:
     return state.spent.cost + ENOUGH >= state.budget
 
 
-def breaker(state: GoalState, told: Told) -> tuple[str, str] | None:
+def breaker(state: GoalState, told: CallResult) -> tuple[str, str] | None:
     """What opened the circuit in the iteration that has just ended."""
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"

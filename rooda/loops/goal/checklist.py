@@ -11,8 +11,8 @@ from rooda.loops.goal.planning import Draft, NotReady, Wish, asked, drafted
 from rooda.loops.goal.rules import paid, runnable
 from rooda.loops.goal.scoring import COLLEAGUE, INTENT, TOOL
 from rooda.loops.goal.state import Brief, GoalState, money
-from rooda.loops.goal.world import GoalWorld, Question
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import Question, World
+from rooda.loops.kernel import Turns
 from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
@@ -20,7 +20,7 @@ ROUNDS = 2  # of the intent dialogue
 DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
 
-def start(world: GoalWorld, wish: Wish, run_id: str) -> GoalState:
+def start(world: World, wish: Wish, run_id: str) -> GoalState:
     """A goal that is ready to begin, or NotReady."""
     began = world.now()
     draft = drafted(world, wish)
@@ -46,21 +46,21 @@ def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
     return shape, "person" if wish.shape else "score"
 
 
-def told_scores(world: GoalWorld, draft: Draft, shape: str) -> None:
+def told_scores(world: World, draft: Draft, shape: str) -> None:
     scores: Json = {name: score._asdict() for name, score in draft.scores._asdict().items()}
     world.emit(events.GoalScored(scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by))
 
 
-def clarified(world: GoalWorld, draft: Draft, rounds: int) -> str:
+def clarified(world: World, draft: Draft, rounds: int) -> str:
     """What the intent dialogue brings; without a terminal a template to fill in, and no start."""
     if rounds > ROUNDS or not world.attended():
-        path = world.keep("intent.md", intent_template(draft))
+        path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
             f"Not started: the specification scores {draft.scores.total}/10; its intent must be clarified first "
             f"(the /hope:intent step). The questions are in {path}.",
             "Answer them in the specification and start again, or say --shape colleague.",
         )
-    answers = [(field, world.question(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
+    answers = [(field, world.ask_user(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
     if number := world.signalled():
         raise Interrupted(number)
     if any(answer is None for _, answer in answers):
@@ -78,7 +78,7 @@ def gap(name: str, score: int) -> str:
     return f" ({scoring.GAPS[name]})" if score < 2 else ""
 
 
-def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
+def assembled(world: World, wish: Wish, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
     """Everything that is decided, as one record."""
     plan = draft.plan
     brief = Brief(
@@ -115,7 +115,7 @@ def assembled(world: GoalWorld, wish: Wish, draft: Draft, run_id: str, shape: st
     return reduce(paid, draft.calls, state)
 
 
-def opening_state(world: GoalWorld, wish: Wish, brief: Brief) -> GoalState:
+def opening_state(world: World, wish: Wish, brief: Brief) -> GoalState:
     """Nothing is done, nothing is met."""
     return GoalState(
         brief=brief,
@@ -126,11 +126,11 @@ def opening_state(world: GoalWorld, wish: Wish, brief: Brief) -> GoalState:
         blind=wish.blind,
         gates_off=wish.gates_off or wording.skips_gates(wish.spec),
         keep=wish.keep,
-        shape_sha256=world.shape()[1],
+        shape_sha256=world.shape_file()[1],
     )
 
 
-def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
+def told_plan(world: World, state: GoalState, draft: Draft) -> None:
     brief = state.brief
     world.emit(
         events.GoalPlanned(
@@ -143,11 +143,11 @@ def told_plan(world: GoalWorld, state: GoalState, draft: Draft) -> None:
             notes=list(draft.notes),
         )
     )
-    if world.shape()[0] and not draft.shape_file.criteria:
+    if world.shape_file()[0] and not draft.shape_file.criteria:
         world.emit(Problem(text="SHAPE.md is there, but no criteria were found in it"))
 
 
-def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
+def prechecked(world: World, wish: Wish, state: GoalState) -> GoalState:
     """Work that is hard to take back is attacked first; without a valid attack there is no start."""
     brief = state.brief
     if brief.reversibility != "1" and not wish.high_stakes:
@@ -166,7 +166,7 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
         "criteria": prompts.bullets([each.name for each in prompts.shown(brief.criteria)]),
     }
     told = asked(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
-    world.keep("precheck.md", told.text.strip() + "\n")
+    world.write_note("precheck.md", told.text.strip() + "\n")
     found = answers.read_precheck(told.text)
     if len(found) < answers.LEAST:
         raise NotReady(
@@ -185,10 +185,10 @@ def prechecked(world: GoalWorld, wish: Wish, state: GoalState) -> GoalState:
     return paid(state._replace(brief=brief._replace(amendments=found)), told)
 
 
-def grounded(world: GoalWorld, state: GoalState) -> GoalState:
+def grounded(world: World, state: GoalState) -> GoalState:
     """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
     brief = state.brief
-    hurt = world.violated([each for each in brief.mustNot if each.violated_if], 0).true
+    hurt = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
     if hurt and not world.signalled():
         raise NotReady(
             f"Not started: what must not be is true already: {', '.join(hurt)}.",
@@ -200,17 +200,17 @@ def grounded(world: GoalWorld, state: GoalState) -> GoalState:
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
     commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
-    return state._replace(brief=brief, tests=world.prints(commands), gate="G1" if state.gated else "")
+    return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.gated else "")
 
 
-def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+def announced(turns: Turns, state: GoalState, world: World) -> GoalState:
     """Disclosed, asked, written, announced: in this order."""
     if state.keep or not world.attended():
         world.emit(events.GoalDisclosed(text=f"{DISCLOSURE} [Y/n]"))
     else:
-        answer = world.question(Question("keep", DISCLOSURE))
+        answer = world.ask_user(Question("keep", DISCLOSURE))
         state = state._replace(keep={"y": "delete", "n": "keep"}.get(answer or "", ""))
-    state = run.carry(state)
+    state = turns.carry(state)
     brief = state.brief
     world.emit(
         events.RunStarted(
@@ -224,7 +224,7 @@ def announced(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
             already=list(brief.already),
             blind=state.blind and state.spent.unknown == state.spent.calls,
             type=brief.reversibility,
-            git=world.git(),
+            git=world.has_repository(),
         )
     )
     return state

@@ -1,35 +1,32 @@
 """The end of a goal, condition by condition: final sweep, judged, observed, untouched tests, confirmed."""
 
-from functools import partial
-
 from rooda.loops.goal import answers, prompts, scoring, wording
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.breakers import Pause
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
 from rooda.loops.goal.rules import claims, marked, paid, runnable, turned
 from rooda.loops.goal.state import COMPLETED, GoalState
-from rooda.loops.goal.world import GoalWorld, Hurt, Question, Told
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import Question, Violations, World
 from rooda.run.event_records import Problem
 
 YES = ("", "y", "yes")
 
 
-def conclude(run: Run, state: GoalState, world: GoalWorld, claim: Claim, iteration: int) -> GoalState:
+def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
     """The state with `exit_signal` true and completed, or with what keeps it from that."""
-    found = run.step("SWEEP", partial(world.verify, runnable(state.brief.criteria), iteration))
+    found = world.verify(runnable(state.brief.criteria), iteration)
     state = marked(state, found, iteration)
     late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
-    state = judged(run, state, world, late, iteration)
+    state = judged(state, world, late, iteration)
     if world.signalled() or any(not state.mark(each.name).met for each in runnable(state.brief.criteria)):
         return state
     if claim.exit:
-        state = observed(run, state, world, claim, iteration, final=True)
+        state = observed(state, world, claim, iteration, final=True)
     if (open_ := unshown(state)) and claims_all(claim, open_):
         return state._replace(pause=Pause.OBSERVE, reason=f"needs observation: {', '.join(open_)}")
     if state.unmet or not (claim.exit or state.brief.exit_signal_source == "verified"):
         return state
-    return confirmed(run, state, world)
+    return confirmed(state, world)
 
 
 def unshown(state: GoalState) -> list[str]:
@@ -42,14 +39,14 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
     return all(claims(claim, name) for name in names)
 
 
-def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+def confirmed(state: GoalState, world: World) -> GoalState:
     """Everything holds: a person looks, where the shape, changed tests or an open doubt ask for one."""
-    changed = run.step("TESTS", partial(world.changed, state.tests))
+    changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
     if not doubtful and not state.gated:
         return finished(state)
-    answer = run.step("CONFIRM", partial(world.question, closing_question(state)))
+    answer = world.ask_user(closing_question(state))
     if answer is None:
         return paused_at(state, Pause.G3 if state.gated else doubt(state))
     if wording.skips_gates(answer):
@@ -59,7 +56,7 @@ def confirmed(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
         return finished(state)
     if answer.strip().lower() in YES:
         return finished(state)
-    missing = run.step("MISSING", partial(world.question, Question("missing", "What is missing?", hint="")))
+    missing = world.ask_user(Question("missing", "What is missing?", hint=""))
     return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
 
 
@@ -86,9 +83,7 @@ def finished(state: GoalState) -> GoalState:
     return state._replace(exit_signal=True, status=COMPLETED, gate="", pause="", reason="", feedback=())
 
 
-def observed(
-    run: Run, state: GoalState, world: GoalWorld, claim: Claim, iteration: int, final: bool = False
-) -> GoalState:
+def observed(state: GoalState, world: World, claim: Claim, iteration: int, final: bool = False) -> GoalState:
     """A person's yes in this iteration, or a file that the agent names and has just written."""
     names = [
         each.name
@@ -98,19 +93,19 @@ def observed(
     for name in names:
         if not final and state.mark(name).met:
             continue
-        how = run.step(f"OBSERVE {name} {final}", partial(seen, state, world, claim, name))
+        how = seen(state, world, claim, name)
         note = f"observed: {how or 'no'}\n"
-        path = run.step(f"NOTE {name} {final}", partial(world.keep, f"{iteration}-{name}", note))
+        path = world.write_note(f"{iteration}-{name}", note)
         state = _with(state, name, bool(how), OBSERVATION, path, iteration)
     return state
 
 
-def seen(state: GoalState, world: GoalWorld, claim: Claim, name: str) -> str:
+def seen(state: GoalState, world: World, claim: Claim, name: str) -> str:
     """By what it was observed; "" if by nothing."""
     if state.brief.observation_evidence == "file":
-        fresh = world.newer(claim.files)
+        fresh = world.written_since_call(claim.files)
         return fresh[0] if fresh else ""
-    answer = world.question(Question("observed", f"Observed: {name}?", hint="[y/N]"))
+    answer = world.ask_user(Question("observed", f"Observed: {name}?", hint="[y/N]"))
     return "a person" if answer is not None and answer.strip().lower() in ("y", "yes") else ""
 
 
@@ -123,25 +118,25 @@ def _with(state: GoalState, name: str, met: bool, achieved: str, evidence: str, 
     return state._replace(marks=tuple(marks))
 
 
-def judged(run: Run, state: GoalState, world: GoalWorld, criteria: list[Criterion], iteration: int) -> GoalState:
+def judged(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
     """One call for each: another agent looks at the change, and its quotation must occur there."""
     for criterion in criteria:
-        diff = run.step(f"DIFF {criterion.name}", partial(change_of, state, world, criterion.name))
+        diff = change_of(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.change(diff)}
         prompt = prompts.filled(world.template, "judge", values)
-        told: Told = run.step(f"JUDGE {criterion.name}", partial(world.ask, "judge", iteration, prompt))
+        told = world.ask("judge", iteration, prompt)
         state = paid(state, told)
         answer = answers.found(told.text) or {}
         quote = answer.get("quote")
         found = isinstance(quote, str) and bool(quote.strip()) and scoring.plain(quote) in scoring.plain(diff)
         met = answer.get("met") is True and found
         note = f"judge: {told.text.strip()}\n"
-        path = run.step(f"KEEP {criterion.name}", partial(world.keep, f"{iteration}-{criterion.name}", note))
+        path = world.write_note(f"{iteration}-{criterion.name}", note)
         state = _with(state, criterion.name, met, REVIEW, path, iteration)
     return state
 
 
-def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
+def change_of(state: GoalState, world: World, of: str) -> str:
     """The whole change; a person is told where a judge sees only a part of it."""
     diff = world.diff(state.brief.base)
     if more := prompts.unseen(diff):
@@ -149,18 +144,18 @@ def change_of(state: GoalState, world: GoalWorld, of: str) -> str:
     return diff
 
 
-def forbidden(run: Run, state: GoalState, world: GoalWorld, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
+def forbidden(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
     """mustNot entries that have come true: by their commands, and if so set by a judge."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
-    hurt: Hurt = run.step("MUSTNOT", partial(world.violated, entries, iteration)) if entries else Hurt()
+    hurt = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=hurt.unknown)
     plain = [each.text for each in state.brief.mustNot if not each.violated_if]
     if hurt.true or not plain or not state.brief.must_not_judge:
         return state, hurt.true
-    diff = run.step("MUSTNOT DIFF", partial(change_of, state, world, "mustNot"))
+    diff = change_of(state, world, "mustNot")
     values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
-    told: Told = run.step("MUSTNOT JUDGE", partial(world.ask, "judge", iteration, prompt))
+    told = world.ask("judge", iteration, prompt)
     state, named = paid(state, told), answers.read_ruling(told.text, plain)
     if named or (named is not None and told.ok):
         return state, named

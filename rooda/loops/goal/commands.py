@@ -29,7 +29,7 @@ from rooda.loops.goal.state import CANCELLED, GoalState
 from rooda.loops.goal.store import GoalStore, look, unfinished
 from rooda.loops.goal.table import cancelled
 from rooda.loops.goal.view import LINES, GoalScreen, box
-from rooda.loops.goal.world import GoalWorld, Told
+from rooda.loops.goal.world import CallResult, World
 from rooda.processes import lock
 from rooda.run.records import Ending
 from rooda.settings.where import Where
@@ -183,7 +183,7 @@ def score(where: Where, typed: Json) -> int:
     return shown(spec, scoring.offline(spec), "offline", typed["json"])
 
 
-def planned(world: GoalWorld, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, Told]:
+def planned(world: World, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, CallResult]:
     """What an agent makes of the specification, asked twice at most, and how its last call went."""
     prompt = plan_prompt(world, Wish(spec), wording.workflow(spec), "", [])
     for attempt in range(1, TRIES + 1):

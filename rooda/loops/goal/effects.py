@@ -1,4 +1,4 @@
-"""The world of a goal: what its loop may cause, bound to one session."""
+"""The effects of a goal's loop, bound to one session."""
 
 import os
 import sys
@@ -16,133 +16,115 @@ from rooda.loops.goal.edit_counts import Watch, below, counted
 from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.plan import MustNot
 from rooda.loops.goal.questions import Asker
-from rooda.loops.goal.world import LOST, Finding, GoalWorld, Hurt, Question, Told
+from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
 from rooda.processes.regex import matches
-from rooda.run.event_records import Problem, QuestionAnswered, QuestionAsked
+from rooda.run.event_records import Event, Problem, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command, Ran
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
-CAN_NOT_TELL = 126  # from here on an exit code is the shell's or a signal's; git says so that it failed, too
+CAN_NOT_TELL = 126  # exit codes of the shell (command not found), of signals and of git's own errors begin here
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
+CONFIRMATIONS = ("G1", "G2", "G3", "tests")  # questions that --yes answers
 
 
-class Ways(NamedTuple):
-    """Where a goal's files are and how it was asked to behave."""
+class Context(NamedTuple):
+    """Paths of a goal's files, and the settings of its effects."""
 
     workspace: str
     folder: str  # .loop
-    shape: str
-    request: str
+    shape: str  # SHAPE.md
+    request: str  # what another terminal asks for
     agent: Agent
     setup: Setup
     verify_timeout: float
     cost_per_call: float
-    yes: str = ""  # "all": every question of this process; "one": the one that waits
+    yes: str = ""  # --yes: "all" answers every question of this process, "one" only the one that waits
 
 
-class Effects:
-    """The effects as methods of one object; the loop gets them as functions."""
-
-    def __init__(self, session: Session, ways: Ways, asker: Asker, watch: Watch) -> None:
-        self._session, self._ways, self._asker, self._watch = session, ways, asker, watch
-        self._yes = ways.yes
-        self._began, self._since = 0.0, 0.0  # of a step's call: by the clock of files, and by one that nobody sets
+class Effects(World):
+    def __init__(self, session: Session, context: Context, asker: Asker, watch: Watch) -> None:
+        self._session, self._context, self._asker, self._watch = session, context, asker, watch
+        self._workspace = context.workspace
+        self._yes = context.yes
+        self._call_began, self._call_began_monotonic = 0.0, 0.0
         self._judges = 0
         self._templates: dict[str, str] = {}
-        self.emit = session.emit
 
-    def ask(self, kind: str, number: int, text: str) -> Told:
-        agent, setup = self._ways.agent, self._ways.setup
+    def now(self) -> str:
+        return clock.rfc3339(clock.now())
+
+    def seconds(self) -> float:
+        return clock.now()
+
+    def signalled(self) -> int:
+        return self._session.signalled()
+
+    def requested(self) -> str:
+        try:
+            word = files.read_ours(self._context.request).decode("utf-8", "replace").strip()
+            files.remove(self._context.request)
+        except OSError:
+            return ""
+        return word if word.isalpha() else ""
+
+    def emit(self, event: Event) -> None:
+        self._session.emit(event)
+
+    def redact(self, text: str) -> str:
+        return self._session.clean(text)
+
+    def rest(self, seconds: float) -> None:
+        self._session.rest(seconds)
+
+    def ask(self, kind: str, number: int, text: str) -> CallResult:
+        agent, setup = self._context.agent, self._context.setup
         self._judges += kind == "judge"
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
-        if kind == "step" and self._yes == "one":  # it was for the gate that waited, and that is passed
+        if kind == "step" and self._yes == "one":  # the gate that waited is passed
             self._yes = ""
         self._watch.begin()
-        if kind == "step":  # a judge's call comes after it, and before its files are looked at
-            self._began, self._since = clock.now(), clock.monotonic()
-        hold = taken(self._ways.workspace)
+        if kind == "step":  # a judge's call follows it, before the step's files are looked at
+            self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
+        descriptor = hold_folder(self._workspace)
         try:
             reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
         finally:
-            lost = not kept(hold, self._ways.workspace)
+            lost = folder_replaced(descriptor, self._workspace)
         edits = self._edits(reply.said.edits) if kind == "step" else {}
-        told = call_facts(agent, reply, prompt.size, self._ways.cost_per_call, edits)
+        result = result_of(agent, reply, prompt.size, self._context.cost_per_call, edits)
         if lost:
-            told = told._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._ways.workspace}")
-        clean = self._session.clean
-        return told._replace(error=clean(told.error), fatal=clean(told.fatal))
+            result = result._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._workspace}")
+        return result._replace(error=self.redact(result.error), fatal=self.redact(result.fatal))
 
-    def _edits(self, told: Mapping[str, int] | None) -> dict[str, int]:
-        """Writes per file; what git ignores counts for nothing, whoever counted."""
-        counts = self._watch.counts() if told is None else below(self._ways.workspace, told)
+    def _edits(self, reported: Mapping[str, int] | None) -> dict[str, int]:
+        """Writes per file, by the agent's report or by our own count, without files that git ignores."""
+        counts = self._watch.counts() if reported is None else below(self._workspace, reported)
         counts = {path: count for path, count in counts.items() if counted(path)}
         often = [path for path, count in counts.items() if count > 1 and not os.path.isabs(path)]
-        hidden = checkpoints.ignored(self._ways.workspace, often)
+        hidden = checkpoints.ignored(self._workspace, often)
         return {path: count for path, count in counts.items() if path not in hidden}
 
-    def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
-        """Rooda's own run of each command, its output kept as evidence."""
+    def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
         found = []
-        for place, criterion in enumerate(criteria, 1):
-            ran = self._run(criterion.command, f"verify-{place}", iteration)
-            if ran.ended == "interrupted":
-                break
-            found.append(self._finding(criterion, ran, iteration))
-        return found
+        elapsed = clock.monotonic() - self._call_began_monotonic
+        set_by = clock.now() - self._call_began - elapsed  # the clock may have been set during the call
+        began = self._call_began + min(set_by, 0.0)
+        for path in paths:
+            place = os.path.join(self._workspace, path)
+            if os.path.isfile(place) and os.stat(place).st_mtime >= began:
+                found.append(path)
+        return tuple(found)
 
-    def _run(self, command: str, label: str, iteration: int) -> Ran:
-        timeout = self._ways.verify_timeout
-        return self._session.run((Command(command, label, timeout, max(iteration, 1)),))[0]
+    def attended(self) -> bool:
+        return self._asker.attended()
 
-    def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
-        output = _tail(ran.output, OUTPUT)
-        met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, matches)
-        code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self._session.clean(output)
-        head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
-        head += [f"expected: {criterion.expect}"] if criterion.expect else []
-        text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
-        path = self.keep(f"{iteration}-{criterion.name}", text)
-        line = "" if met else "timeout" if code == "timeout" else breakers.first(output)
-        error = f"{criterion.command} {code} {line}" if line else ""
-        verdict = "met" if met else "not met"
-        self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
-        return Finding(criterion.name, met, path, error, line)
-
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
-        """By exit code 0. A command that was not found, failed by a signal or took too long can't tell."""
-        ran = [
-            (each, self._run(each.violated_if, f"mustnot-{place}", iteration)) for place, each in enumerate(entries, 1)
-        ]
-        unknown = []
-        for each, done in ran:
-            if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
-                how = f"exit {done.code}" if done.ended == "exit" else done.ended
-                text = f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}"
-                self.emit(Problem(text=text))
-                unknown.append(each.text)
-        true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
-        return Hurt(true, tuple(unknown))
-
-    def keep(self, name: str, text: str) -> str:
-        """A file below `.loop/evidence`; a name without a number goes to `.loop` itself."""
-        number, _, rest = name.partition("-")
-        inside = number.isdecimal() and bool(rest)
-        folder = os.path.join(self._ways.folder, "evidence") if inside else self._ways.folder
-        path = os.path.join(folder, evidence_name(number, rest, sys.getfilesystemencoding()) if inside else name)
-        try:
-            files.make_folder(folder)
-            files.write(path, files.to_bytes(self._session.clean(text)))
-        except OSError as problem:
-            self.emit(Problem(text=f"{path} can't be written: {problem.strerror or problem}"))
-        return os.path.relpath(path, self._ways.workspace)
-
-    def question(self, question: Question) -> str | None:
-        """The flag, the terminal, the pipe, nobody."""
-        answered = bool(self._yes) and question.gate in ("G1", "G2", "G3", "tests")
+    def ask_user(self, question: Question) -> str | None:
+        """By --yes, at the terminal, or from a pipe."""
+        answered = bool(self._yes) and question.gate in CONFIRMATIONS
         self.emit(
             QuestionAsked(
                 gate=question.gate,
@@ -156,111 +138,128 @@ class Effects:
         if answered:
             self._yes = "" if self._yes == "one" else self._yes
             return "y"
-        accepts = wording.skips_gates if question.gate in ("G1", "G2", "G3") else _nothing
+        accepts = wording.skips_gates if question.gate in ("G1", "G2", "G3") else _accepts_nothing
         answer = self._asker.answer(question.text, question.hint, accepts)
         self.emit(QuestionAnswered(gate=question.gate, answer=answer))
         return answer
+
+    def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
+        found = []
+        for place, criterion in enumerate(criteria, 1):
+            ran = self._run(criterion.command, f"verify-{place}", iteration)
+            if ran.ended == "interrupted":
+                break
+            found.append(self._finding(criterion, ran, iteration))
+        return found
+
+    def _run(self, command: str, label: str, iteration: int) -> Ran:
+        timeout = self._context.verify_timeout
+        return self._session.run((Command(command, label, timeout, max(iteration, 1)),))[0]
+
+    def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
+        output = _read_end(ran.output)
+        met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, matches)
+        code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self.redact(output)
+        head = [f"criterion: {criterion.name}", f"command: {criterion.command}", f"result: {code}"]
+        head += [f"expected: {criterion.expect}"] if criterion.expect else []
+        text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
+        path = self.write_note(f"{iteration}-{criterion.name}", text)
+        line = "" if met else "timeout" if code == "timeout" else breakers.first(output)
+        error = f"{criterion.command} {code} {line}" if line else ""
+        verdict = "met" if met else "not met"
+        self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
+        return Finding(criterion.name, met, path, error, line)
+
+    def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
+        ran = [
+            (each, self._run(each.violated_if, f"mustnot-{place}", iteration)) for place, each in enumerate(entries, 1)
+        ]
+        unknown = []
+        for each, done in ran:
+            if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
+                how = f"exit {done.code}" if done.ended == "exit" else done.ended
+                text = f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}"
+                self.emit(Problem(text=text))
+                unknown.append(each.text)
+        true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
+        return Violations(true, tuple(unknown))
+
+    def write_note(self, name: str, text: str) -> str:
+        number, _, rest = name.partition("-")
+        is_evidence = number.isdecimal() and bool(rest)
+        folder = os.path.join(self._context.folder, "evidence") if is_evidence else self._context.folder
+        path = os.path.join(folder, evidence_name(number, rest, sys.getfilesystemencoding()) if is_evidence else name)
+        try:
+            files.make_folder(folder)
+            files.write(path, files.to_bytes(self.redact(text)))
+        except OSError as problem:
+            self.emit(Problem(text=f"{path} can't be written: {problem.strerror or problem}"))
+        return os.path.relpath(path, self._workspace)
+
+    def read_tail(self, path: str) -> str:
+        return _read_end(os.path.join(self._workspace, path))
 
     def template(self, name: str) -> str:
         if name not in self._templates:
             self._templates[name] = files.text(shipped("prompts", os.path.join("goal", f"{name}.md")))
         return self._templates[name]
 
-    def tail(self, path: str) -> str:
-        return _tail(os.path.join(self._ways.workspace, path), OUTPUT)
-
-    def shape(self) -> tuple[str, str]:
+    def shape_file(self) -> tuple[str, str]:
         try:
-            data = files.read_ours(self._ways.shape)
+            data = files.read_ours(self._context.shape)
         except OSError:
             return "", ""
         return files.to_text(data), files.sha256(data)
 
+    def has_repository(self) -> bool:
+        return checkpoints.within(self._workspace)
+
     def checkpoint(self, run: str, number: int) -> str:
-        problem = checkpoints.checkpoint(self._ways.workspace, run, number)
-        if problem and problem != checkpoints.NO_REPOSITORY:  # that was said at the start
+        problem = checkpoints.checkpoint(self._workspace, run, number)
+        if problem and problem != checkpoints.NO_REPOSITORY:  # reported at the start
             self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
         return problem
 
-    def newer(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Files written since the step's call began."""
-        found = []
-        set_by = clock.now() - self._began - (clock.monotonic() - self._since)  # by so much the clock was set meanwhile
-        began = self._began + min(set_by, 0.0)
-        for path in paths:
-            place = os.path.join(self._ways.workspace, path)
-            if os.path.isfile(place) and os.stat(place).st_mtime >= began:
-                found.append(path)
-        return tuple(found)
+    def tree(self, everywhere: bool) -> str:
+        return checkpoints.tree(self._workspace) if everywhere or self.has_repository() else ""
 
-    def requested(self) -> str:
-        """A word from another terminal, taken once."""
-        try:
-            word = files.read_ours(self._ways.request).decode("utf-8", "replace").strip()
-            files.remove(self._ways.request)
-        except OSError:
-            return ""
-        return word if word.isalpha() else ""
+    def diff(self, base: str) -> str:
+        return checkpoints.diff(self._workspace, base)
 
-    def world(self) -> GoalWorld:
-        workspace, session = self._ways.workspace, self._session
-        return GoalWorld(
-            now=lambda: clock.rfc3339(clock.now()),
-            seconds=clock.now,
-            signalled=session.signalled,
-            requested=self.requested,
-            emit=self.emit,
-            told=session.clean,
-            ask=self.ask,
-            rest=session.rest,
-            question=self.question,
-            attended=self._asker.attended,
-            verify=self.verify,
-            violated=self.violated,
-            template=self.template,
-            tail=self.tail,
-            keep=self.keep,
-            checkpoint=self.checkpoint,
-            git=lambda: checkpoints.within(workspace),
-            tree=lambda everywhere: checkpoints.tree(workspace) if everywhere or checkpoints.within(workspace) else "",
-            diff=lambda base: checkpoints.diff(workspace, base),
-            prints=lambda commands: fingerprints.prints(workspace, commands),
-            changed=lambda before: fingerprints.changed(workspace, before),
-            shape=self.shape,
-            newer=self.newer,
-        )
+    def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
+        return fingerprints.prints(self._workspace, commands)
+
+    def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
+        return fingerprints.changed(self._workspace, before)
 
 
-def _nothing(_word: str) -> bool:
+def _accepts_nothing(_word: str) -> bool:
     return False
 
 
-def _tail(path: str, limit: int) -> str:
+def _read_end(path: str) -> str:
     try:
-        return files.to_text(files.tail(path, limit))
+        return files.to_text(files.tail(path, OUTPUT))
     except OSError:
         return ""
 
 
-# Is a folder still the one that it was? One made in its place may get its number, unless somebody holds it open.
-
-
-def taken(path: str) -> int:
-    """Hold it open."""
+def hold_folder(path: str) -> int:
+    """Open a folder. As long as it is open, the kernel doesn't reuse its inode for a folder made in its place."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def kept(folder: int, path: str) -> bool:
-    """Let it go. Has it still this name?"""
+def folder_replaced(descriptor: int, path: str) -> bool:
+    """True if the path no longer names the open folder. Closes it."""
     try:
-        return os.path.samestat(os.fstat(folder), os.stat(path))
+        return not os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
-        return False
+        return True
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
-# What a call of a goal came to: its words, its price, its error, and the files it wrote.
+# The result of an agent call: final message, cost, error, and edited files.
 TAIL = 65_536
 WORDS = {
     "timeout": "timeout {limit}s",
@@ -270,13 +269,12 @@ WORDS = {
 }
 
 
-def call_facts(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> Told:
-    """All of it from the reply and its transcript."""
+def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> CallResult:
     said = reply.said.text
     answer = answers.unwrapped(said) if reply.output == "text" else answers.Answer(said)
     cost = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
-    return Told(
+    return CallResult(
         text=answer.text,
         ok=ok,
         ended=reply.ended,
@@ -301,16 +299,16 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
 
 
 def _error(reply: Reply, text: str) -> str:
-    """The CLI's own sentence, else the last error line of stderr, else of what it printed."""
+    """The CLI's own message, else the last error line of stderr, else of stdout."""
     if reply.note or reply.message:
         return breakers.last(reply.note or reply.message)
-    errors = _reply_tail(reply.transcript.removesuffix(".out") + ".err")
+    errors = _stderr_end(reply)
     return breakers.last(errors) or breakers.last(answers.without(text))
 
 
-def _reply_tail(path: str) -> str:
+def _stderr_end(reply: Reply) -> str:
     try:
-        return files.tail(path, TAIL).decode("utf-8", "replace")
+        return files.tail(reply.transcript.removesuffix(".out") + ".err", TAIL).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -8,24 +8,24 @@ from rooda.base import files
 from rooda.base.json import loads
 from rooda.loops.goal.criteria import recipes, verifies
 from rooda.loops.goal.edit_counts import folders
-from rooda.loops.goal.world import Print
+from rooda.loops.goal.world import Fingerprint
 
 MOST, LARGEST = 5000, 4_194_304
 
 
-def prints(workspace: str, commands: Sequence[str]) -> tuple[Print, ...]:
+def prints(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
     """Of each such file its path and hash; those that say what a command does are such files."""
     found = []
     said = (path for command in commands for path in recipes(command))
     for path in dict.fromkeys([*said, *_candidates(workspace)]):
         if sha := _hash(os.path.join(workspace, path)):
-            found.append(Print(path, sha))
+            found.append(Fingerprint(path, sha))
         if len(found) >= MOST:
             break
     return tuple(sorted(found))
 
 
-def changed(workspace: str, before: Sequence[Print]) -> tuple[str, ...]:
+def changed(workspace: str, before: Sequence[Fingerprint]) -> tuple[str, ...]:
     """Those that are other now, or gone."""
     return tuple(each.path for each in before if _hash(os.path.join(workspace, each.path)) != each.sha256)
 

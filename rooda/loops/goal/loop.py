@@ -1,6 +1,5 @@
 """The goal loop: one step per agent call, verified by rooda, until all criteria hold and the agent says so."""
 
-from functools import partial
 from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
@@ -26,15 +25,15 @@ from rooda.loops.goal.rules import (
     with_step,
 )
 from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, PAUSED, GoalState, money, step_class
-from rooda.loops.goal.world import LOST, Finding, GoalWorld, Question, Told
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import LOST, CallResult, Finding, Question, World
+from rooda.loops.kernel import Turns
 from rooda.run.records import Ending
 
 
 class Trial(NamedTuple):
     """What one agent call came to."""
 
-    told: Told
+    told: CallResult
     claim: Claim
     hurt: tuple[str, ...] = ()  # mustNot entries that came true
     findings: tuple[Finding, ...] = ()
@@ -42,82 +41,82 @@ class Trial(NamedTuple):
     reshaped: bool = False  # SHAPE.md is another one
 
 
-def goal(run: Run, start: GoalState, world: GoalWorld) -> Ending:
+def goal(turns: Turns, start: GoalState, world: World) -> Ending:
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
-    state, ending = until_stopped(run, run.carry(start), world)
-    while further := offered(run, state, ending, world):
-        state, ending = until_stopped(run, run.carry(further), world)
+    state, ending = until_stopped(turns, turns.carry(start), world)
+    while further := offered(turns, state, ending, world):
+        state, ending = until_stopped(turns, turns.carry(further), world)
     ending = signalled(ending, world.signalled())
     status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
     kind = ending.kind if status == PAUSED else ""
     last = state._replace(status=status, pause=kind, reason=ending.note, cause=ending.cause)
-    state = run.carry(state if last == state else last._replace(updated_at=world.now()))
+    state = turns.carry(state if last == state else last._replace(updated_at=world.now()))
     world.emit(closing(state, ending))
     return ending
 
 
-def until_stopped(run: Run, state: GoalState, world: GoalWorld) -> tuple[GoalState, Ending]:
+def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalState, Ending]:
     """One turn after the other, up to the rule that ends them."""
     while (ending := why_stop(state, world.signalled(), world.requested())) is None:
         try:
-            state = asked(run, state, world) if state.gate else iterate(run, state, world)
+            state = asked(turns, state, world) if state.gate else iterate(turns, state, world)
         except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
-            state = run.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
+            state = turns.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
 
 
-def iterate(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
     """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
-    before = run.carry(with_step(state))
+    before = turns.carry(with_step(state))
     number = before.iteration + 1
     world.emit(opening(before))
     if step_class(before) != "2A":
-        run.step("CHECKPOINT", partial(world.checkpoint, before.brief.run, number))
-    told: Told = run.step("AGENT", partial(world.ask, "step", number, step_prompt(before, world)))
+        world.checkpoint(before.brief.run, number)
+    told = world.ask("step", number, step_prompt(before, world))
     if told.ended == "interrupted":
         return paid(before, told)
     if told.ended == LOST:
         return paid(before, told)._replace(status=FAILED, reason=told.fatal)
     if told.limited:  # neither an iteration nor a failure
-        state = run.carry(paid(before, told))
+        state = turns.carry(paid(before, told))
         world.rest(until_reset(told.reset_at, world.seconds()))
         return state
     try:
-        after, trial = tried(run, paid(before, told), told, world)
+        after, trial = tried(paid(before, told), told, world)
     except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
         return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
-    after = run.carry(settled(before, after, trial, world.now()))
+    after = turns.carry(settled(before, after, trial, world.now()))
     world.emit(iteration_ended(before, after, trial.accepted or after.exit_signal, told))
     after = followed(after, trial)
-    return run.carry(after) if after.gate else after
+    return turns.carry(after) if after.gate else after
 
 
-def tried(run: Run, state: GoalState, told: Told, world: GoalWorld) -> tuple[GoalState, Trial]:
+def tried(state: GoalState, told: CallResult, world: World) -> tuple[GoalState, Trial]:
     """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
-    number, claim = state.iteration + 1, answers.told(claimed(told), world.told)
-    state, hurt = forbidden(run, heard(state, claim), world, number)
-    sha = run.step("SHAPE", world.shape)[1]
+    number, claim = state.iteration + 1, answers.told(claimed(told), world.redact)
+    state, hurt = forbidden(heard(state, claim), world, number)
+    sha = world.shape_file()[1]
     trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
     state = state._replace(shape_sha256=sha if trial.reshaped else state.shape_sha256)
     if hurt or world.signalled():
         return state, trial
     due = affected(state)
-    found = run.step("VERIFY", partial(world.verify, runnable(due), number))
+    found = world.verify(runnable(due), number)
     state = believed(marked(state, found, number), claim, number)
     open_ = [each for each in due if told.ok and each.kind == REVIEW and not state.mark(each.name).met]
-    state = judged(run, state, world, open_, number)
+    state = judged(state, world, open_, number)
     if not claim.exit:  # else it is asked at the end, if it comes to that
-        state = observed(run, state, world, claim, number)
+        state = observed(state, world, claim, number)
     good = accepted(state, told, claim)
     state = state._replace(done=state.done + good)
     if told.ok and may_conclude(state, claim, due) and not trial.reshaped and not world.signalled():
-        state = conclude(run, state, world, claim, number)
+        state = conclude(state, world, claim, number)
     return state, trial._replace(findings=tuple(found), accepted=good)
 
 
-def claimed(told: Told) -> Claim:
+def claimed(told: CallResult) -> Claim:
     """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
     claim = answers.read_block(told.text)
     return claim if told.ok else claim._replace(exit=False, criteria=())
@@ -184,17 +183,17 @@ AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
 WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
 
 
-def asked(run: Run, state: GoalState, world: GoalWorld) -> GoalState:
+def asked(turns: Turns, state: GoalState, world: World) -> GoalState:
     """A question that waits. Everything but a yes pauses."""
     if state.gate == "close":
-        closed = conclude(run, state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
-        return state if world.signalled() else run.carry(closed)
+        closed = conclude(state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
+        return state if world.signalled() else turns.carry(closed)
     if not state.gated:
         return state._replace(gate="")
-    answer = run.step(f"ASK {state.gate}", partial(world.question, question(state)))
+    answer = world.ask_user(question(state))
     if world.signalled():
         return state
-    opened = run.carry(state._replace(gate=""))
+    opened = turns.carry(state._replace(gate=""))
     if answer is not None and wording.skips_gates(answer):
         return opened._replace(gates_off=True)
     if answer is not None and answer.strip().lower() in YES:
@@ -209,18 +208,18 @@ def question(state: GoalState) -> Question:
     return Question("G2", state.asks)
 
 
-def offered(run: Run, state: GoalState, ending: Ending, world: GoalWorld) -> GoalState | None:
+def offered(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
     """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
     if ending.kind not in OFFERED or not world.attended():
         return None
     further = raised(state, ending.kind)
     if further is None:
         return None
-    state = run.carry(state._replace(status=PAUSED, pause=ending.kind, reason=ending.note, updated_at=world.now()))
+    state = turns.carry(state._replace(status=PAUSED, pause=ending.kind, reason=ending.note, updated_at=world.now()))
     more = {Pause.BUDGET: f"Add {money(state.brief.allowance)} and continue?"}
     more |= {Pause.LIMIT: f"Continue for {state.brief.iterations} more?"}
     ask = Question("more", more.get(ending.kind, "Continue?"), (f"[LOOP] ⏸ {ending.note}",), "[y/N]")
-    answer = run.step("MORE", partial(world.question, ask))
+    answer = world.ask_user(ask)
     if world.signalled() or answer is None or answer.strip().lower() not in ("y", "yes"):
         return None
     return reopened(further._replace(pause=ending.kind))

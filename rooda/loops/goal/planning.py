@@ -12,7 +12,7 @@ from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import Plan, Step
 from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.shape import Shape
-from rooda.loops.goal.world import GoalWorld, Told
+from rooda.loops.goal.world import CallResult, World
 from rooda.run.event_records import Problem
 from rooda.run.setup import Budget
 
@@ -53,7 +53,7 @@ class Draft(NamedTuple):
     workflow: str
     criteria: tuple[Criterion, ...]
     shape_file: Shape
-    calls: tuple[Told, ...] = ()
+    calls: tuple[CallResult, ...] = ()
     clarified: str = ""
     notes: tuple[str, ...] = ()
 
@@ -62,10 +62,10 @@ class NotReady(Undecided):
     """The specification is not clear enough to start with; a person must say more."""
 
 
-def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told, ...] = ()) -> Draft:
+def drafted(world: World, wish: Wish, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
     """The plan, complete or refused with the list of what is unclear."""
     workflow = wish.workflow or wording.workflow(wish.spec)
-    shape = goal_shape.read_shape(world.shape()[0])
+    shape = goal_shape.read_shape(world.shape_file()[0])
     complete = partial(completed, wish, workflow, shape)
     if wish.plan is not None:
         return complete(wish.plan, "file", calls, clarified)
@@ -88,7 +88,7 @@ def drafted(world: GoalWorld, wish: Wish, clarified: str = "", calls: tuple[Told
     return complete(plan, "plan", calls, clarified)
 
 
-def asked(world: GoalWorld, kind: str, number: int, prompt: str) -> Told:
+def asked(world: World, kind: str, number: int, prompt: str) -> CallResult:
     """A call before the loop; waits out a usage limit, and gives up where every call would fail."""
     while True:
         told = world.ask(kind, number, prompt)
@@ -103,13 +103,13 @@ def asked(world: GoalWorld, kind: str, number: int, prompt: str) -> Told:
             raise Interrupted(world.signalled())
 
 
-def failed(told: Told, left: str) -> RoodaError:
+def failed(told: CallResult, left: str) -> RoodaError:
     """A command that failed and gave no plan says nothing of the specification."""
     why = ": ".join(text for text in (told.how, told.error) if text)
     return RoodaError(f"The plan call failed: {why}", f"{left} What the agent printed: rooda logs goal")
 
 
-def plan_prompt(world: GoalWorld, wish: Wish, workflow: str, clarified: str, problems: list[str]) -> str:
+def plan_prompt(world: World, wish: Wish, workflow: str, clarified: str, problems: list[str]) -> str:
     again = f"Your last answer could not be used: {'; '.join(problems)}." if problems else ""
     values = {
         "spec": prompts.quoted(wish.spec),
@@ -148,7 +148,7 @@ def _lacks_evidence(wish: Wish, plan: Plan, workflow: str) -> bool:
 
 
 def completed(
-    wish: Wish, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[Told, ...], clarified: str
+    wish: Wish, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
 ) -> Draft:
     """Scores decided, criteria put together; NotReady where anything is unclear."""
     faults = unclear(wish, plan, workflow, shape)

@@ -9,7 +9,7 @@ from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.goal.rules import needs_cause
 from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
 from rooda.loops.goal.wording import WORKFLOW_NAMES
-from rooda.loops.goal.world import GoalWorld, Told
+from rooda.loops.goal.world import CallResult, World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Ending
 from rooda.run.spending import cause_facts
@@ -25,7 +25,7 @@ def opening(state: GoalState) -> IterationStarted:
     )
 
 
-def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: Told) -> IterationEnded:
+def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: CallResult) -> IterationEnded:
     """The line of the step and the status block."""
     names = [each.name for each in after.brief.criteria]
     return IterationEnded(
@@ -96,7 +96,7 @@ def closing(state: GoalState, ending: Ending) -> RunEnded:
     )
 
 
-def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, ...]) -> tuple[str, ...]:
+def feedback(before: GoalState, after: GoalState, told: CallResult, hurt: tuple[str, ...]) -> tuple[str, ...]:
     """What the next call has to know of this one; nothing of what is kept from the agent."""
     hidden = {each.name for each in after.brief.criteria if each.holdout}
     open_ = [name for name in after.unmet if name not in hidden]
@@ -115,7 +115,7 @@ def feedback(before: GoalState, after: GoalState, told: Told, hurt: tuple[str, .
     return tuple(found)
 
 
-def step_prompt(state: GoalState, world: GoalWorld) -> str:
+def step_prompt(state: GoalState, world: World) -> str:
     """Only this step, and what went wrong with it the last time."""
     brief = state.brief
     seen = shown(brief.criteria)
@@ -153,7 +153,7 @@ def step_words(state: GoalState, seen: set[str]) -> str:
     return state.step
 
 
-def workflow(state: GoalState, world: GoalWorld, last: bool) -> str:
+def workflow(state: GoalState, world: World, last: bool) -> str:
     text = world.template(f"workflow-{state.brief.workflow.lower()}").strip()
     return f"{text}\n\n{world.template('last-step').strip()}" if last else text
 
@@ -165,13 +165,13 @@ def cause(state: GoalState) -> list[str]:
     return found + ([f"Root cause: {state.root_cause}"] if state.root_cause else [])
 
 
-def evidence(state: GoalState, world: GoalWorld, names: list[str]) -> str:
+def evidence(state: GoalState, world: World, names: list[str]) -> str:
     """The ends of the outputs of this step's checks that failed."""
     found = []
     for name in names:
         mark = state.mark(name)
         if not mark.met and mark.evidence and state.iteration:
-            found.append(f"{name}:\n\n{quoted(tail(world.tail(mark.evidence)))}")
+            found.append(f"{name}:\n\n{quoted(tail(world.read_tail(mark.evidence)))}")
     return "\n\n".join(found)
 
 

@@ -22,8 +22,8 @@ from rooda.loops.goal.rules import paid, with_step
 from rooda.loops.goal.start import Opened, Ready, carried_out, finished, ready, within
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
-from rooda.loops.goal.world import GoalWorld, Question, Told
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import CallResult, Question, World
+from rooda.loops.kernel import Turns
 from rooda.loops.remembered import taken_over, whole
 from rooda.processes import lock
 from rooda.run import folder
@@ -66,7 +66,7 @@ def resumed(made: Ready, where: Where, held: lock.Lock | None, typed: Json) -> i
     if crashed:
         found = _cut_off(made, place, found)
 
-    def begin(open_: Opened, run: Run) -> GoalState:
+    def begin(open_: Opened, turns: Turns) -> GoalState:
         known = reshaped(open_.world, found) if typed.get("reload_shape") else found
         state, notes = granted(open_.world, known, typed)
         if typed.get("no_gates"):
@@ -89,17 +89,17 @@ def _cut_off(made: Ready, place: Place, state: GoalState) -> GoalState:
     )
 
 
-def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
+def granted(world: World, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
     """More money or iterations, if that is what it waits for; the cause of the pause is forgiven."""
     kind, notes, brief = state.pause, [], state.brief
     budget, limit = typed.get("budget"), typed.get("iterations")
-    if hurt := world.violated([each for each in brief.mustNot if each.violated_if], state.iteration).true:
+    if hurt := world.violations([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(hurt)}"
         waiting = reopened(state)  # the question that waits is asked when this is put right
         return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and go on?"
-        answer = world.question(Question("more", ask, hint="[y/N]")) if world.attended() else None
+        answer = world.ask_user(Question("more", ask, hint="[y/N]")) if world.attended() else None
         budget = brief.allowance if answer == "y" else None
         if budget is None:
             return state, ["The budget is used up. Say how much more: rooda goal continue --budget=25"]
@@ -114,9 +114,9 @@ def granted(world: GoalWorld, state: GoalState, typed: Json) -> tuple[GoalState,
     return reopened(state), notes
 
 
-def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
+def reshaped(world: World, state: GoalState) -> GoalState:
     """SHAPE.md as it is now: new criteria and mustNot entries join, known ones are verified as it says."""
-    text, sha = world.shape()
+    text, sha = world.shape_file()
     shape = goal_shape.read_shape(text)
     brief = state.brief
     known = dict(zip(brief.criteria, state.marks, strict=True))
@@ -130,7 +130,7 @@ def reshaped(world: GoalWorld, state: GoalState) -> GoalState:
     return state._replace(brief=brief, marks=tuple(marks), shape_sha256=sha)
 
 
-def _announce(world: GoalWorld, state: GoalState, notes: list[str]) -> None:
+def _announce(world: World, state: GoalState, notes: list[str]) -> None:
     world.emit(
         RunResumed(
             spec=state.brief.spec,
@@ -157,8 +157,8 @@ def _changed_since(place: Place) -> list[str]:
 # Calls that a crash cut off: what they cost is spent, though nobody lived to write it down.
 
 
-def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Told]:
+def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[CallResult]:
     """Those of the latest session that began after its state was written last, read from their transcripts."""
     events = os.path.join(folder.latest(workspace, name) or "", events_NAME)
     calls = SessionLog(events).look().unsaved
-    return [effects.call_facts(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]
+    return [effects.result_of(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]

@@ -6,7 +6,7 @@ from rooda.loops.goal import breakers
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
 from rooda.loops.goal.state import SATISFY, GoalState, tied
-from rooda.loops.goal.world import Finding, Told
+from rooda.loops.goal.world import CallResult, Finding
 from rooda.run.spending import add
 
 
@@ -66,7 +66,7 @@ def claims(claim: Claim, name: str) -> bool:
     return claim.exit or name in claim.criteria
 
 
-def accepted(state: GoalState, told: Told, claim: Claim) -> bool:
+def accepted(state: GoalState, told: CallResult, claim: Claim) -> bool:
     """The call succeeded and what is tied to the step holds; what only a person can see counts as claimed."""
     if not told.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
         return False
@@ -82,7 +82,7 @@ def needs_cause(state: GoalState) -> bool:
     return state.brief.workflow == "B" and not state.brief.evidence and not state.root_cause
 
 
-def paid(state: GoalState, told: Told) -> GoalState:
+def paid(state: GoalState, told: CallResult) -> GoalState:
     """Add the cost of a call, however it ended."""
     if told.ended == "not-started":
         return state
@@ -90,7 +90,7 @@ def paid(state: GoalState, told: Told) -> GoalState:
     return state._replace(spent=spent._replace(cost=round(spent.cost, 6)))
 
 
-def signature(state: GoalState, told: Told, findings: Sequence[Finding]) -> tuple[str, str]:
+def signature(state: GoalState, told: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
     """What makes this error the same as the last one, and its line; of checks only those of the current step."""
     if not told.ok:
         said = f"{told.how}: {told.error}" if told.error else told.how

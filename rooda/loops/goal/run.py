@@ -21,7 +21,7 @@ from rooda.loops.goal.start import Opened, Ready, blind, budget, carried_out, it
 from rooda.loops.goal.state import GoalState
 from rooda.loops.goal.store import unfinished
 from rooda.loops.goal.table import facts, lines
-from rooda.loops.kernel import Run
+from rooda.loops.kernel import Turns
 from rooda.loops.remembered import taken_over
 from rooda.processes import lock
 from rooda.run import questions
@@ -54,7 +54,7 @@ def _begun(made: Ready, where: Where, typed: Json, wanted: Wish) -> int:
 
 
 def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wanted: Wish) -> int:
-    def begin(open_: Opened, run: Run) -> GoalState:
+    def begin(open_: Opened, turns: Turns) -> GoalState:
         place = Place(where.workspace)
         files.ready(place)
         earlier = files.reports(place)
@@ -65,7 +65,7 @@ def _fresh(made: Ready, where: Where, held: lock.Lock | None, typed: Json, wante
                 open_.session.emit(Problem(text=CUT_SHORT))
             open_.session.emit(_unplanned(problem))
             raise
-        state = announced(run, state, open_.world)
+        state = announced(turns, state, open_.world)
         files.clear(earlier)
         return state
 

@@ -15,7 +15,7 @@ from rooda.loops import configuration, launch, options
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.edit_counts import Watch, ticking
-from rooda.loops.goal.effects import Effects, Ways
+from rooda.loops.goal.effects import Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import goal
@@ -25,8 +25,8 @@ from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.store import GoalStore, ended, tidied
 from rooda.loops.goal.table import summary
 from rooda.loops.goal.view import GoalScreen, box
-from rooda.loops.goal.world import GoalWorld
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import World
+from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
@@ -135,7 +135,7 @@ class Opened(NamedTuple):
     """What is open while a goal runs."""
 
     session: Session
-    world: GoalWorld
+    world: World
     store: GoalStore
     edits: str  # how edits of files are counted
 
@@ -154,7 +154,7 @@ def opened(
         tick = ticking(seen, screen.tick())
         session = Session(where.workspace, owner, signals, screen.show, tick, held)
         session.hide(ready.agent.env)
-        ways = Ways(
+        context = Context(
             workspace=where.workspace,
             folder=place.folder,
             shape=place.shape,
@@ -165,7 +165,7 @@ def opened(
             cost_per_call=ready.number("cost_per_call"),
             yes=yes,
         )
-        world = Effects(session, ways, Asker(signals, ready.headless), seen).world()
+        world = Effects(session, context, Asker(signals, ready.headless), seen)
         stream = "the agent's event stream, else " if reader(ready.agent.output).tells_edits else ""
         try:
             yield Opened(session, world, GoalStore(place, session.emit, session.clean), f"{stream}{LOOKS}")
@@ -179,7 +179,7 @@ def carried_out(
     where: Where,
     held: lock.Lock | None,
     yes: str,
-    begin: Callable[[Opened, Run], GoalState],
+    begin: Callable[[Opened, Turns], GoalState],
     spec: str,
     resumed: bool = False,
 ) -> int:
@@ -187,8 +187,8 @@ def carried_out(
     place = Place(where.workspace)
     with opened(ready, where, held, yes, resumed, spec) as open_:
         try:
-            run = Run(open_.store)
-            ending = goal(run, begin(open_, run), open_.world)
+            turns = Turns(open_.store)
+            ending = goal(turns, begin(open_, turns), open_.world)
         except Interrupted as cut:
             return code_of_signal(cut.number)
         except OSError as problem:

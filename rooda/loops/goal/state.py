@@ -7,7 +7,7 @@ from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.plan import MustNot, Step
 from rooda.loops.goal.scoring import COLLEAGUE, Scores
-from rooda.loops.goal.world import Print
+from rooda.loops.goal.world import Fingerprint
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent
 
@@ -83,7 +83,7 @@ class GoalState(NamedTuple):
     alt: str = ""
     risk: str = ""
     confidence: str = ""
-    tests: tuple[Print, ...] = ()
+    tests: tuple[Fingerprint, ...] = ()
     tests_changed: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()  # mustNot entries of which nobody can tell whether they have come true
     shape_sha256: str = ""

@@ -12,7 +12,7 @@ from rooda.errors import StateDamaged
 from rooda.loops.goal.breakers import unclaimed
 from rooda.loops.goal.files import Place, Seal, ready, tidy
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
-from rooda.loops.goal.world import Print
+from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.run.spending import Spent, since
@@ -49,12 +49,6 @@ class GoalStore:
             tidy(self._place)
         except OSError:
             pass  # it is in nobody's way
-
-    def begin(self, scope: Scope, name: str) -> None:
-        """Steps of an iteration are not recorded."""
-
-    def end(self, scope: Scope, name: str, value: Any) -> Any:
-        return value
 
     def carry(self, scope: Scope, state: Any) -> Any:
         """Backup first, the state file last: whoever sees an iteration there finds it everywhere."""
@@ -216,7 +210,7 @@ def look(place: Place) -> GoalState | None:
 
 def unproved(state: GoalState) -> GoalState:
     """Without its seal nobody knows who wrote run.json last: a person must accept the end."""
-    unknown = Print(RUN, "the seal is missing")
+    unknown = Fingerprint(RUN, "the seal is missing")
     return state if unknown in state.tests else state._replace(tests=(*state.tests, unknown))
 
 

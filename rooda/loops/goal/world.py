@@ -1,26 +1,26 @@
-"""The effects a goal may cause, and the facts they give back."""
+"""The effects of a goal's loop, and the facts that they return. The loop gets an object with these methods."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot
-from rooda.run.event_records import Emit
+from rooda.run.event_records import Event
 
-LOST = "lost"  # how a call ended after which there was no workspace any more
+LOST = "lost"  # a call ended like this if the workspace was gone afterwards
 
 
-class Print(NamedTuple):
-    """A file that the agent should leave alone, as it was."""
+class Fingerprint(NamedTuple):
+    """A file that the agent should not change, as it was at the start."""
 
     path: str
     sha256: str
 
 
-class Told(NamedTuple):
-    """One agent call that has ended."""
+class CallResult(NamedTuple):
+    """Result of one agent call."""
 
-    text: str  # its final message
+    text: str  # the final message
     ok: bool = True
     ended: str = "exit"
     how: str = ""  # of a failed call: "exit 1", "timeout", …
@@ -28,62 +28,103 @@ class Told(NamedTuple):
     cost: float | None = None
     estimated: bool = False
     seconds: float = 0.0
-    limited: bool = False
+    limited: bool = False  # by a usage limit of the service
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
-    edits: Mapping[str, int] = {}  # how often each file was written
-    edits_seen: bool = False  # by looking at the files, which may miss some: at least so often
+    edits: Mapping[str, int] = {}  # number of writes of each file
+    edits_seen: bool = False  # True: counted by looking at the files, so a lower bound
 
 
-class Hurt(NamedTuple):
-    """The mustNot entries that have come true, and those of which nobody can tell."""
+class Violations(NamedTuple):
+    """Result of checking the `mustNot` entries: those that are violated, and those whose command can't tell."""
 
     true: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 class Finding(NamedTuple):
-    """What rooda saw of one criterion."""
+    """Result of rooda's own check of one criterion."""
 
     name: str
     met: bool
-    evidence: str  # path below the workspace
-    error: str = ""  # command, exit code and first error line, "" without such a line
-    line: str = ""
+    evidence: str  # path, relative to the workspace
+    error: str = ""  # command, exit code and first error line; "" if there is no such line
+    line: str = ""  # the error line alone
 
 
 class Question(NamedTuple):
-    """Something a person must decide."""
+    """A question for the user."""
 
     gate: str  # G1 | G2 | G3 | observed | missing | keep | tests | …
     text: str
-    lines: tuple[str, ...] = ()  # above the question
+    lines: tuple[str, ...] = ()  # printed above the question
     hint: str = "[Y/n]"
 
 
-class GoalWorld(NamedTuple):
-    """Effects come in as arguments; a loop never imports a door."""
+class World(Protocol):
+    def now(self) -> str:
+        """The time in UTC, in the format of the state file."""
 
-    now: Callable[[], str]
-    seconds: Callable[[], float]
-    signalled: Callable[[], int]
-    requested: Callable[[], str]  # what another terminal asks for: "" or "pause"
-    emit: Emit
-    told: Callable[[str], str]  # with stars for keys; what is run or judged never goes through it
-    ask: Callable[[str, int, str], Told]  # kind, number, prompt
-    rest: Callable[[float], None]
-    question: Callable[[Question], str | None]  # None: nobody answers
-    attended: Callable[[], bool]  # is there a terminal?
-    verify: Callable[[Sequence[Criterion], int], list[Finding]]
-    violated: Callable[[Sequence[MustNot], int], Hurt]
-    template: Callable[[str], str]
-    tail: Callable[[str], str]  # the end of an evidence file
-    keep: Callable[[str, str], str]  # a text as evidence or note: name, text; gives its path
-    checkpoint: Callable[[str, int], str]  # why it could not be made, or ""
-    git: Callable[[], bool]  # is there a repository that can hold checkpoints?
-    tree: Callable[[bool], str]  # the work tree as it is; whether also where there is no repository
-    diff: Callable[[str], str]  # since that tree
-    prints: Callable[[Sequence[str]], tuple[Print, ...]]  # of what verifies the work, these commands included
-    changed: Callable[[Sequence[Print]], tuple[str, ...]]
-    shape: Callable[[], tuple[str, str]]  # SHAPE.md: its text and its hash; "" without one
-    newer: Callable[[Sequence[str]], tuple[str, ...]]  # files written since the step's call began
+    def seconds(self) -> float:
+        """The time as seconds since the epoch."""
+
+    def signalled(self) -> int:
+        """The first signal received, 0 for none."""
+
+    def requested(self) -> str:
+        """What another terminal asks this loop to do, "pause" or "cancel"; "" for nothing."""
+
+    def emit(self, event: Event) -> None: ...
+
+    def redact(self, text: str) -> str:
+        """Replace secrets by stars. Texts that are run or judged are never redacted."""
+
+    def ask(self, kind: str, number: int, text: str) -> CallResult:
+        """Call the agent with this prompt."""
+
+    def rest(self, seconds: float) -> None:
+        """Sleep; a signal ends it early."""
+
+    def ask_user(self, question: Question) -> str | None:
+        """Return the answer, or None if there is none."""
+
+    def attended(self) -> bool:
+        """True if the user can answer at a terminal."""
+
+    def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
+        """Run the command of each criterion and save its output as evidence."""
+
+    def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
+        """Run the command of each entry; exit code 0 means violated."""
+
+    def template(self, name: str) -> str: ...
+
+    def read_tail(self, path: str) -> str:
+        """Read the end of an evidence file."""
+
+    def write_note(self, name: str, text: str) -> str:
+        """Write a file below `.loop`, as evidence if its name begins with a number; return its path."""
+
+    def checkpoint(self, run: str, number: int) -> str:
+        """Save the work tree in git; return why that failed, or ""."""
+
+    def has_repository(self) -> bool:
+        """True if the workspace is in a git repository, which checkpoints need."""
+
+    def tree(self, everywhere: bool) -> str:
+        """Save the work tree as a git tree and return its hash. `everywhere`: also outside of a git repository."""
+
+    def diff(self, base: str) -> str:
+        """Changes since that tree."""
+
+    def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
+        """Hashes of the files that verify the work, those behind these commands included."""
+
+    def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
+        """Paths of the files that differ from their fingerprints."""
+
+    def shape_file(self) -> tuple[str, str]:
+        """Text and hash of SHAPE.md; both empty without one."""
+
+    def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of the files that were written after the current step's call began."""

@@ -22,8 +22,8 @@ from rooda.loops.goal.plan import MustNot, Step
 from rooda.loops.goal.prompts import following
 from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
-from rooda.loops.goal.world import Finding, Hurt, Told
-from rooda.loops.kernel import Run
+from rooda.loops.goal.world import CallResult, Finding, Violations
+from rooda.loops.kernel import Turns
 
 
 class Memory(Script):
@@ -35,14 +35,16 @@ class Memory(Script):
         self.calls = 0
         self.blocks: list[tuple[bool, dict[str, bool], int, str]] = []
 
-    def ask(self, kind: str, number: int, prompt: str) -> Told:
+    def ask(self, kind: str, number: int, text: str) -> CallResult:
         self.calls += 1
         turn = self.case.turn(number - 1)
         self.files = (self.files | turn.makes) - turn.breaks
         self.bad = self.bad or turn.bad
         said = claim(turn.claim, **({"NEXT": turn.next} if turn.next else {}))
         how = f"exit {turn.code}" if turn.code else ""
-        return Told(said, ok=not turn.code, how=how, error=f"Error: {turn.word}" if turn.code else "", cost=turn.cost)
+        return CallResult(
+            said, ok=not turn.code, how=how, error=f"Error: {turn.word}" if turn.code else "", cost=turn.cost
+        )
 
     def verify(self, criteria: Sequence[Criterion], iteration: int) -> list[Finding]:
         return [self.found(each) for each in criteria]
@@ -52,8 +54,8 @@ class Memory(Script):
         line = f"Error: no {criterion.name}" if criterion.name in self.case.noisy and not met else ""
         return Finding(criterion.name, met, "e", f"{criterion.command} {line}" if line else "", line)
 
-    def violated(self, entries: Sequence[MustNot], iteration: int) -> Hurt:
-        return Hurt(tuple(each.text for each in entries if self.bad))
+    def violations(self, entries: Sequence[MustNot], iteration: int) -> Violations:
+        return Violations(tuple(each.text for each in entries if self.bad))
 
     def carry(self, scope: Any, state: GoalState) -> GoalState:
         if self.states and state.iteration > self.states[-1].iteration:
@@ -72,7 +74,7 @@ def played(case: Case) -> Outcome:
     marks = tuple(Mark(False, "execution output") for _ in criteria)
     start = GoalState(brief, marks, tuple(step.name for step in steps), limit=case.limit, budget=case.budget)
     world = Memory(case)
-    ending = goal(Run(world), start, world.world())
+    ending = goal(Turns(world), start, world)
     last = public(world.states[-1])
     state = {key: value for key, value in last.items() if key not in ("spec", "criteria")}
     return Outcome(world.calls, world.blocks, state, world.states[-1].reason, ending.code)
