@@ -10,6 +10,8 @@ from hypothesis import settings
 from kit.hermetic import isolate
 from kit.workspace import Workspace
 
+pytest_plugins = ["kit.clis.fixtures"]
+
 isolate()
 
 settings.register_profile("rooda", deadline=None)  # how long an example takes is the machine's affair

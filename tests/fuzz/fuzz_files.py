@@ -5,6 +5,7 @@ import os
 
 from rooda.agents import limits
 from rooda.base import json as base_json
+from rooda.base.json import encode
 from rooda.cli import usage
 from rooda.cli.logs import show
 from rooda.errors import USAGE, RoodaError
@@ -98,7 +99,7 @@ def _reflex(run: bytes, events: bytes) -> None:
         opened(place, found)
         again = files.read_state(place)
         assert again is not None
-        files.write_json(place.run, files.codec.encode(again))
+        files.write_json(place.run, encode(again))
         assert repr(files.read_state(place)) == repr(again)
 
 
