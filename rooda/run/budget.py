@@ -1,4 +1,4 @@
-"""What every agent call passes: is there money left, may its account be asked? Waits, or takes another agent."""
+"""The gate that every agent call passes: it holds the budget of the run and the usage limits of accounts."""
 
 from collections.abc import Callable
 from math import inf
@@ -14,98 +14,98 @@ from rooda.run import history
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, add, enough, in_words, total, uncounted
 
-Rest = Callable[[float, str], None]  # until when, for whom
+Wait = Callable[[float, str], None]  # until when, for which account
 Warn = Callable[[str], None]
 
 
-class Turnstile:
-    """Counts what a run uses, over all its sessions, and minds the limits of accounts."""
+class BudgetGate:
+    """Counts what a run uses over all its sessions, and admits calls until a limit is reached."""
 
-    def __init__(self, budget: Budget, rest: Rest, signalled: Callable[[], int], warn: Warn) -> None:
-        self._budget, self._rest, self._signalled, self._warn = budget, rest, signalled, warn
+    def __init__(self, budget: Budget, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
+        self._budget, self._wait, self._signalled, self._warn = budget, wait, signalled, warn
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
-        self._acting: dict[str, str] = {}  # who is asked in the place of an agent, by its name
-        self._known: dict[str, limits.Limit] = {}  # should they not be noted anywhere else
+        self._acting: dict[str, str] = {}  # the agent asked instead, by the name of the first choice
+        self._known: dict[str, limits.Limit] = {}  # limits met in this session, in case no file took them
         self._began, self._spent, self._earlier = clock.running_time(), Spent(), 0.0
 
     def count_earlier(self, workspace: str, name: str, loop: str, agent: Agent | None) -> None:
-        """What the run used before this session; what a crash cut off at this agent's prices."""
+        """Add what the run used in earlier sessions. Calls that a crash cut off cost what this agent's prices say."""
         if not any(self._budget):
             return
         sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
         self._spent = total(call for session in sessions for call in session.used(lambda: prices))
         self._earlier = sum(session.run_time for session in sessions)
 
-    def ran(self) -> float:
-        """Seconds that this session has run, without those in which it stood still."""
+    def session_seconds(self) -> float:
+        """Run time of this session, without the time in which it was suspended."""
         return round(clock.running_time() - self._began, 3)
 
-    def left(self) -> float:
-        """Seconds until no further call may be made."""
-        return self._budget.seconds - self._run_time() if self._budget.seconds else inf
+    def seconds_left(self) -> float:
+        """Run time left until no further call may be made."""
+        return self._budget.seconds - self._run_seconds() if self._budget.seconds else inf
 
-    def _run_time(self) -> float:
+    def _run_seconds(self) -> float:
         return self._earlier + clock.running_time() - self._began
 
     def enough(self) -> Cause | None:
         """The limit of the run that forbids a further call; None while one may be made."""
-        return enough(self._budget, self._spent, self._run_time())
+        return enough(self._budget, self._spent, self._run_seconds())
 
-    def passed(self, call: Call) -> Call:
-        """The call as it can be made now. LimitReached if it can't."""
+    def admit(self, call: Call) -> Call:
+        """Return the call with an agent that may be asked now; wait for one if needed. LimitReached if none may be."""
         while not self._signalled():
             if cause := self.enough():
                 raise _stopped(cause, "No further agent is started. Resume with a higher limit.")
-            if not call.agent.name:  # nothing is known of a raw command's limits
+            if not call.agent.name:  # the limits of a raw command are unknown
                 break
             choices = [self._choice(agent) for agent in call.agent.choices]
             first = min(choices, key=lambda choice: choice.free_at if choice.free_at > clock.now() else 0.0)
             if first.free_at <= clock.now():
-                self._say_switch(choices[0], first)
+                self._report_switch(choices[0], first)
                 return call._replace(agent=first.agent)
             if call.agent.on_limit == "stop":
-                cause = Cause("account", account=first.who, until=clock.rfc3339_local(first.free_at))
+                cause = Cause("account", account=first.account, until=clock.rfc3339_local(first.free_at))
                 raise _stopped(cause, "No further agent is started. Resume then, or with another --agent.")
-            self._rest(first.free_at, first.who)
+            self._wait(first.free_at, first.account)
         return call
 
-    def _say_switch(self, own: "Choice", taken: "Choice") -> None:
-        """Once each time, and once when the first agent may be asked again."""
-        before = self._acting.get(own.agent.name, own.agent.name)
-        self._acting[own.agent.name] = taken.agent.name
+    def _report_switch(self, preferred: "Choice", taken: "Choice") -> None:
+        """Warn at each switch to another agent, and at the switch back."""
+        before = self._acting.get(preferred.agent.name, preferred.agent.name)
+        self._acting[preferred.agent.name] = taken.agent.name
         if before == taken.agent.name:
             return
-        limit = f"Usage limit of {own.who} until {clock.rfc3339_local(own.free_at)}: "
-        self._warn(f"{limit if own != taken else ''}{taken.agent.name} is asked from now on")
+        limit = f"Usage limit of {preferred.account} until {clock.rfc3339_local(preferred.free_at)}: "
+        self._warn(f"{limit if preferred != taken else ''}{taken.agent.name} is asked from now on")
 
     def _choice(self, agent: Agent) -> "Choice":
         if agent.name not in self._accounts:
             self._accounts[agent.name] = limits.account(agent)
-        who = self._accounts[agent.name]
-        known = self._known.get(who)
-        return Choice(agent, who, max(limits.until(who), known.free_at() if known else 0.0))
+        account = self._accounts[agent.name]
+        known = self._known.get(account)
+        return Choice(agent, account, max(limits.until(account), known.free_at() if known else 0.0))
 
-    def counted(self, call: Call, reply: Reply) -> bool:
-        """Into the books. True if the call met a usage limit, and has to be made again when that is over."""
+    def record(self, call: Call, reply: Reply) -> bool:
+        """Add a reply to the sum. True if the call met a usage limit and has to be repeated when that is over."""
         self._spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
         if not self._warned and (doubt := uncounted(self._budget, reply)):
             self._warned = True
             self._warn(doubt)
         if reply.outcome != USAGE_LIMIT:
             return False
-        now, who = clock.now(), self._choice(call.agent).who
-        self._known[who] = limits.limit(now + until_reset(reply.reset_at, now))
-        limits.note(who, self._known[who], reply.message)
+        now, account = clock.now(), self._choice(call.agent).account
+        self._known[account] = limits.limit(now + until_reset(reply.reset_at, now))
+        limits.note(account, self._known[account], reply.message)
         return True
 
 
 class Choice(NamedTuple):
-    """An agent that could be asked, and from when on."""
+    """An agent that could be asked, and when its account is free."""
 
     agent: Agent
-    who: str
-    free_at: float
+    account: str
+    free_at: float  # in the past: now
 
 
 def _stopped(cause: Cause, hint: str) -> LimitReached:

@@ -1,4 +1,4 @@
-"""Shell commands in the workspace, quality gates among them: each in its own group, with its own time and output."""
+"""Shell commands in the workspace, quality gates among them: each with its own process group, timeout and output."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,27 +11,27 @@ from rooda.run.records import Command, Gate, GateResult, Gates, Ran
 from rooda.run.setup import Setup
 
 
-class Manner(NamedTuple):
-    """How every command is run."""
+class CommandLimits(NamedTuple):
+    """What holds for every command of a session."""
 
-    grace: float
+    grace: float  # seconds between the first signal and SIGKILL
     cap: int  # bytes of output kept
-    keep: bool  # leave alone what the agent was allowed to leave behind
+    keep: bool  # spare the processes that the agent may leave running
 
 
-def manner_of(setup: Setup) -> Manner:
+def limits_of(setup: Setup) -> CommandLimits:
     keep = setup.agent is not None and setup.agent.keep_background
-    return Manner(setup.bounds.kill_grace, setup.bounds.max_output_buffer, keep)
+    return CommandLimits(setup.bounds.kill_grace, setup.bounds.max_output_buffer, keep)
 
 
-class Checker:
-    """Runs the commands of one run."""
+class CommandRunner:
+    """Runs the commands of one session."""
 
-    def __init__(self, ground: Ground, manner: Manner, emit: Emit) -> None:
-        self._ground, self._manner, self._emit = ground, manner, emit
+    def __init__(self, context: Ground, limits: CommandLimits, emit: Emit) -> None:
+        self._context, self._limits, self._emit = context, limits, emit
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
-        """All of them, in order: one failing gate does not hide the next. A signal ends the round."""
+        """Run all gates in order: after a failed gate the next one runs too. A signal ends the round."""
         results: list[GateResult] = []
         for place, gate in enumerate(gates, 1):
             self._emit(GateStarted(gate=gate.name))
@@ -46,34 +46,34 @@ class Checker:
         return Gates(tuple(results))
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
-        """Each to its end, one after the other or all at once."""
+        """Run each command to its end, one after the other or all at once."""
         rounds = [commands] if together else [[command] for command in commands]
         return [ran for each in rounds for ran in self._round(each)]
 
     def _round(self, commands: Sequence[Command]) -> list[Ran]:
-        specs = self.ready(commands)
-        return understood(supervise.run_all(specs, self._ground.signals, self._ground.tick), specs)
+        specs = self.specs(commands)
+        return results_of(supervise.run_all(specs, self._context.signals, self._context.tick), specs)
 
-    def ready(self, commands: Sequence[Command]) -> list[supervise.Spec]:
+    def specs(self, commands: Sequence[Command]) -> list[supervise.Spec]:
         return [self._spec(command) for command in commands]
 
     def _spec(self, command: Command) -> supervise.Spec:
-        ground, manner = self._ground, self._manner
-        output, opened = ground.folder.output(f"{command.number:04d}-{command.label}.out")
+        context, limits = self._context, self._limits
+        output, opened = context.folder.output(f"{command.number:04d}-{command.label}.out")
         return supervise.Spec(
             argv=("/bin/sh", "-c", command.command),
-            cwd=ground.workspace,
-            env={**ground.env, "ROODA_ITERATION": str(command.number), **command.env},
+            cwd=context.workspace,
+            env={**context.env, "ROODA_ITERATION": str(command.number), **command.env},
             output=output,
             opened=opened,
             timeout=command.timeout,
-            grace=manner.grace,
-            cap=manner.cap,
-            keep=manner.keep,
+            grace=limits.grace,
+            cap=limits.cap,
+            keep=limits.keep,
         )
 
 
-def understood(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec]) -> list[Ran]:
+def results_of(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec]) -> list[Ran]:
     return [
         Ran(each.code, each.seconds, each.ended, spec.output, each.size)
         for each, spec in zip(ended, specs, strict=True)
@@ -81,7 +81,7 @@ def understood(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec])
 
 
 def verdict(done: Ran, gate: Gate) -> str:
-    """Empty when it passed."""
+    """Why the gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"
     return "" if done.code == 0 else f"exit {done.code}"

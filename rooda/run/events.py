@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rooda.base import clock, files, secrets
 from rooda.base.json import Json
-from rooda.run.event_records import Event, SessionEnd
+from rooda.run.event_records import Event, Problem, SessionEnd
 from rooda.run.folder import RunFolder
 
 # `events.jsonl`: what happened in a run, one JSON object a line, in the one versioned format.
@@ -88,7 +88,7 @@ class Events:
     """Writes and passes on what happens in a session."""
 
     def __init__(self, journal: Journal, at_the_end: Callable[[], SessionEnd]) -> None:
-        self._journal, self._at_the_end = journal, at_the_end
+        self.journal, self._at_the_end = journal, at_the_end
         self._iteration = 0
         self._ahead: list[tuple[Ahead, Container[str]]] = []
         self._subscribers: list[tuple[Hear, Container[str] | None]] = []
@@ -114,10 +114,17 @@ class Events:
             turn = {"iteration": number, "display": number + 1}
         elif name == "run.ended":
             facts = {**facts, **self._at_the_end().facts}
-        record = self._journal.record(name, turn, facts)
-        self._journal.append(record, event.DURABLE)
+        record = self.journal.record(name, turn, facts)
+        self.journal.append(record, event.DURABLE)
         for hear in then:
             hear(record)
+
+    def warn(self, text: str) -> None:
+        self.emit(Problem(text=text))
+
+    def report_problem_of(self, folder: RunFolder) -> None:
+        if problem := folder.take_problem():
+            self.warn(problem)
 
     def _route(self, name: str) -> Route:
         ahead = tuple(hear for hear, events in self._ahead if name in events)

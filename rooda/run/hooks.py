@@ -51,8 +51,8 @@ class Hooks:
         self._counts = dict.fromkeys(hooks, 0)
         self._beside: dict[int, tuple[str, float]] = {}  # by pid: what it says goes where, and when it must be over
 
-    def told(self, record: Json) -> Iterator[str]:
-        """Run the hooks for this event; what has gone wrong with them, and with earlier ones that are over now."""
+    def run(self, record: Json) -> Iterator[str]:
+        """Run the hooks for this event; yields what went wrong with them and with earlier ones that have ended."""
         names = [name for name in moments(record, self._moments_by_reason) if name in self._hooks]
         yield from self.finish() if record["event"] == "run.ended" else ()
         for facts in (self._facts(name, record) for name in names):

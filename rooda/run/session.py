@@ -4,47 +4,41 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rooda.agents import call as agents_call
 from rooda.agents import command
 from rooda.agents.context import Ground
-from rooda.agents.outcome import USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base import clock, files, secrets
+from rooda.base import clock, secrets
 from rooda.base.json import Json
-from rooda.errors import TERMINATED, Interrupted
+from rooda.errors import Interrupted
 from rooda.processes import detach, linux, supervise
 from rooda.processes.ledger import Ledger
 from rooda.processes.lock import Lock
 from rooda.processes.signals import Signals
 from rooda.processes.supervise import Periodic
-from rooda.run import evidence, hooks, workspaces
 from rooda.run import folder as run_folder
-from rooda.run.budget import Turnstile
-from rooda.run.commands import Checker, manner_of, understood
+from rooda.run import hooks, workspaces
+from rooda.run.budget import BudgetGate
+from rooda.run.calls import AgentCalls
+from rooda.run.commands import CommandRunner, limits_of
 from rooda.run.event_records import (
-    AgentStarted,
     BudgetExceeded,
     Emit,
     GatesEnded,
-    OutputTruncated,
-    Problem,
     PromptAssembled,
     Rested,
     Resting,
     SessionEnd,
-    StateUnsaved,
 )
 from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
 from rooda.run.owner import TURN_EVENTS, Owner
-from rooda.run.prompts import KeptPrompt, Measure
+from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import Command, Gate, Gates, Ran
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
 
-NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
-LOOK = 60.0  # seconds between looks at the clock, which may be set while we wait
+CLOCK_INTERVAL = 60.0  # seconds between looks at the clock, which may be set during a wait
 
 
 class Session:
@@ -66,29 +60,30 @@ class Session:
         linux.adopt_orphans()
         marked = linux.mark_self(folder.run)
         workspaces.note(workspace)
-        self._herald = _herald()
-        tick = self._herald.with_watchdog(tick) if self._herald else tick
-        self._signals, self._manner, self._refused = signals, manner_of(owner.setup), ""
-        self._limited: list[str] = []  # transcripts that tell of a usage limit
-        kind = owner.kind
-        marks = {"ROODA_RUN": folder.run, "ROODA_LOOP": kind.name}
+        self._notifier = _notifier()
+        tick = self._notifier.with_watchdog(tick) if self._notifier else tick
+        self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
+        variables = {"ROODA_RUN": folder.run, "ROODA_LOOP": kind.name}
         if kind.name_variable:
-            marks[kind.name_variable] = owner.name
-        self.ground = Ground(workspace, {**command.inherited(), **marks}, folder, signals, tick, marked)
+            variables[kind.name_variable] = owner.name
+        self.ground = Ground(workspace, {**command.inherited(), **variables}, folder, signals, tick, marked)
         self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.ground) if owner.setup.hooks else None
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
-        self._events = Events(self._journal, self._at_the_end)
+        self._events = Events(self._journal, self._session_end)
         self.emit: Emit = self._events.emit
         self.hide(self.ground.env)
         run_folder.note_origin(folder, self.ground.env, workspace, owner.kept, owner.task)
         self._subscribe(show, owner)
-        self._ledger = Ledger(held, folder.run, self._warn)
-        self._checker = Checker(self.ground, self._manner, self.emit)
-        self._prompt = KeptPrompt(folder)
-        self._turnstile = Turnstile(owner.setup.budget, self._rest_until, self.signalled, self._warn)
+        self._ledger = Ledger(held, folder.run, self._events.warn)
+        self._commands = CommandRunner(self.ground, self._limits, self.emit)
+        self._prompt = PromptFile(folder)
+        self._gate = BudgetGate(owner.setup.budget, self._rest_until, self.signalled, self._events.warn)
         if owner.resumed:
-            self._turnstile.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
-        self.enough = self._turnstile.enough
+            self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
+        self.enough = self._gate.enough
+        self.calls = AgentCalls(
+            self.ground, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
+        )
         signals.when_abandoned = self._ledger.abandon
 
     def elapsed(self) -> float:
@@ -96,19 +91,19 @@ class Session:
         return clock.monotonic() - self._began
 
     def signalled(self) -> int:
-        """The signal that came first. Interrupted when the guardian was killed: then this counts as a crash."""
+        """The first signal to rooda, 0 for none. Interrupted if the guardian was killed: that counts as a crash."""
         first = self._signals.first
         if self._signals.abandoned:
             raise Interrupted(first)
         return first
 
     def _subscribe(self, show: Callable[[Json], None], owner: Owner) -> None:
-        """The order counts: the screen shows an event before a hook hears of it."""
+        """The screen comes first: it shows an event before a hook gets it."""
         self._events.subscribe(show)
-        if self._herald:
-            self._events.subscribe(self._herald.tell, self._herald.HEARD)
+        if self._notifier:
+            self._events.subscribe(self._notifier.tell, self._notifier.HEARD)
         if self._hooks:
-            self._events.subscribe(self._hook)
+            self._events.subscribe(self._run_hooks)
         if owner.setup.safety == "snapshot":
             from rooda.run.recorder import Recorder
 
@@ -117,23 +112,26 @@ class Session:
             self._events.ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)
 
-    def _hook(self, record: Json) -> None:
-        for problem in self._hooks.told(record) if self._hooks else ():
-            self._warn(problem)
+    def _run_hooks(self, record: Json) -> None:
+        for problem in self._hooks.run(record) if self._hooks else ():
+            self._events.warn(problem)
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """From now on the keys in these variables are stars."""
+        """Replace the secrets in these variables with stars in all later events."""
         self._journal.hide(environ, self.ground.workspace)
 
     def clean(self, text: str) -> str:
-        """Stars in the place of keys: for files that others read too."""
+        """Replace secrets with stars: for files that others read too."""
         return secrets.hide(text, self._journal.hidden)
 
     def prompt(self, text: Callable[[], str], stem: str, measure: Measure, same: bool = False) -> Prompt:
-        """A prompt's file and its facts. `stem` begins the file's name; `same`: nothing it is made of has changed."""
+        """Write a prompt's file and return its facts.
+
+        `stem` begins the file's name. `same`: nothing that the prompt is made of has changed.
+        """
         began = clock.monotonic()
-        prompt = (self._prompt.again() if same else None) or self._prompt.keep(text(), stem, measure)
-        self._say_problem()
+        prompt = (self._prompt.unchanged() if same else None) or self._prompt.write(text(), stem, measure)
+        self._events.report_problem_of(self.folder)
         elapsed = round(clock.monotonic() - began, 6)
         self.emit(PromptAssembled(phase="assemble", elapsed=elapsed, **prompt._asdict()))
         if prompt.over_budget:
@@ -141,168 +139,73 @@ class Session:
         return prompt
 
     def ask(self, call: Call) -> Reply:
-        """One agent call. Who meets a usage limit is asked again when it is over."""
-        reply = NOT_ASKED
-        while reply is NOT_ASKED and not self.signalled():
-            reply = self.ask_all((call,))[0]
-        return reply
-
-    def ask_all(self, calls: Sequence[Call]) -> list[Reply]:
-        """Several agent calls at once, each when its account allows it. NOT_ASKED for those that met a usage limit."""
-        return self.ask_beside(calls, ())[0]
-
-    def ask_beside(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
-        """The same, while shell commands run in the workspace; none has run if a signal came first."""
-        ready = [self._turnstile.passed(self._apart(call)) for call in calls]
-        if self.signalled():  # before or while it was waited for
-            return [NOT_ASKED] * len(calls), []
-        replies, ran = self._ask(ready, commands)
-        for place, (call, reply) in enumerate(zip(ready, replies, strict=True)):
-            if self._turnstile.counted(call, reply):
-                self._limited.append(agents_call.transcript_name(calls[place]))
-                replies[place] = NOT_ASKED
-        return replies, ran
-
-    def _apart(self, call: Call) -> Call:
-        """The call with a name of its own for what it prints, if it is made once more."""
-        tries = self._limited.count(agents_call.transcript_name(call)) + 1
-        return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
-
-    def _ask(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
-        for call in calls:
-            transcript = os.path.join(self.folder.ready(), agents_call.transcript_name(call))
-            self.hide({**call.agent.env, **call.env})
-            self.emit(
-                AgentStarted(
-                    phase="execute",
-                    call=call.kind,
-                    transcript=transcript,
-                    agent=call.agent.name,
-                    output=call.agent.output,
-                    model=call.agent.model,
-                )
-            )
-        self._keep_the_lock()
-        self._ledger.turn()
-        agents, checks = agents_call.ready(calls, self.ground, self._begun), self._checker.ready(commands)
-        specs, signals = [*agents.specs, *checks], self.ground.signals
-        ended = supervise.run_all(specs, signals, agents.tick, self._sync)
-        replies = agents.replies(ended[: len(agents.specs)])
-        self.signalled()
-        self._keep_the_lock()
-        self._refused = next(filter(None, map(refusal, replies)), "")
-        for call, reply in zip(calls, replies, strict=True):
-            self.emit(evidence.of(call, reply, self._turnstile.ran(), self._journal.hidden))
-            if reply.truncated:
-                self.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
-        self._say_problem()
-        return replies, understood(ended[len(agents.specs) :], checks)
+        """One agent call, repeated after each usage limit."""
+        return self.calls.ask(call)
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
-        """No gates: no step, no word."""
+        """Run the quality gates; without gates nothing is reported."""
         if not gates:
             return Gates()
         began = clock.monotonic()
-        found = self._checker.check(gates, iteration)
+        found = self._commands.check(gates, iteration)
         self.signalled()
         outcome = "interrupted" if found.interrupted else "failure" if found.failed else "success"
         elapsed = round(clock.monotonic() - began, 3)
         self.emit(GatesEnded(phase="gates", elapsed=elapsed, outcome=outcome, summary=found.summary))
-        self._say_problem()
+        self._events.report_problem_of(self.folder)
         return found
 
     def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
-        """Shell commands in the workspace: checks, sensors, verifications."""
-        found = self._checker.run(commands, together)
+        """Run shell commands in the workspace: checks, sensors, verifications."""
+        found = self._commands.run(commands, together)
         self.signalled()
-        self._say_problem()
+        self._events.report_problem_of(self.folder)
         return found
 
     def rest(self, seconds: float) -> None:
-        """Wait so long, whatever becomes of the clock, and say so; a signal ends it."""
+        """Wait this long, even if the clock is set; a signal ends the wait. Events report it."""
         last = clock.monotonic() + seconds
         self._rest(clock.now() + seconds, lambda: last - clock.monotonic())
 
-    def _rest_until(self, moment: float, who: str) -> None:
-        """Until the clock shows it, even if it was set meanwhile or the machine slept; never longer than it seemed."""
+    def _rest_until(self, moment: float, account: str) -> None:
+        """Wait until the clock shows `moment`, even if it is set during the wait; never longer than expected now."""
         last = clock.monotonic() + moment - clock.now()
-        self._rest(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), who)
+        self._rest(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 
-    def _rest(self, moment: float, how_long: Callable[[], float], who: str = "") -> None:
-        self._settle()
-        seconds = round(max(how_long(), 0.0), 1)
-        self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=who))
+    def _rest(self, moment: float, remaining: Callable[[], float], account: str = "") -> None:
+        self.calls.sync_state()
+        seconds = round(max(remaining(), 0.0), 1)
+        self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=account))
         tick = self.ground.tick
-        while (left := min(how_long(), self._turnstile.left())) > 0 and not self.signalled():
+        while (left := min(remaining(), self._gate.seconds_left())) > 0 and not self.signalled():
             self._signals.suspend_if_asked()
             if tick:
                 tick.work()
-            self._signals.wait(min(left, tick.every if tick else LOOK))
+            self._signals.wait(min(left, tick.every if tick else CLOCK_INTERVAL))
         self.emit(Rested())
 
     def close(self) -> None:
-        """Nobody lives on, and the ledger says so."""
+        """End every process of the session and close its files."""
         for problem in self._hooks.finish() if self._hooks else ():
-            self._warn(problem)
-        self._settle()
-        supervise.end_leftovers(self._signals, self._manner.grace)
+            self._events.warn(problem)
+        self.calls.sync_state()
+        supervise.end_leftovers(self._signals, self._limits.grace)
         self._journal.sync()
         self._journal.close()
         self.folder.close()
         self._ledger.close()
 
-    def _at_the_end(self) -> SessionEnd:
-        """How long it ran, what refused its last call, and why a person ended it from another terminal, if one did."""
-        from rooda.run import folder
-
-        told: Json = {"refused": self._refused} if self._refused else {}
-        order = folder.order_of(self.folder.ready())
-        if order.get("order") == folder.STOP:
-            told |= {"stopped_by": "person", "stopped_because": order["reason"]}
-        return SessionEnd(ran=self._turnstile.ran(), **told)
-
-    def _keep_the_lock(self) -> None:
-        """Interrupted when another run has taken our place; whatever state is on disk is its own."""
-        if not self._ledger.renew():
-            raise Interrupted(TERMINATED - 128)
-
-    def _begun(self, pid: int, command: str) -> None:
-        """Into the ledger: at once if after a crash we knew it by nothing else; else there is time while it loads."""
-        if self.ground.marked:
-            self._ahead()
-        self._ledger.enter(pid, command)
-        if not self.ground.marked:
-            self._ahead()
-
-    def _ahead(self) -> None:
-        """What would make the time between two calls longer, done while one is made."""
-        self._settle()
-        self.folder.make_spare()
-        files.release_replaced()
-
-    def _settle(self) -> None:
-        """No power cut takes the last state from us now."""
-        try:
-            files.sync_replaced()
-        except OSError as problem:
-            self.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
-
-    def _sync(self) -> None:
-        """While agents work it costs nothing: the loop has to wait anyway."""
-        self._ledger.sync()
-        self._journal.sync()
-
-    def _say_problem(self) -> None:
-        problem = self.folder.take_problem()
-        if problem:
-            self._warn(problem)
-
-    def _warn(self, text: str) -> None:
-        self.emit(Problem(text=text))
+    def _session_end(self) -> SessionEnd:
+        """The session's part of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
+        facts: Json = {"refused": self.calls.refused} if self.calls.refused else {}
+        order = run_folder.order_of(self.folder.ready())
+        if order.get("order") == run_folder.STOP:
+            facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
+        return SessionEnd(ran=self._gate.session_seconds(), **facts)
 
 
-def _herald() -> "ManagerNotifier | None":
-    """Whom a service manager hears; None where there is none."""
+def _notifier() -> "ManagerNotifier | None":
+    """None unless a service manager started rooda."""
     if not os.environ.get("NOTIFY_SOCKET"):
         return None
     from rooda.processes import systemd

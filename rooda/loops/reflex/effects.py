@@ -27,11 +27,12 @@ from rooda.loops.reflex.world import Answer, Beside, Query, Ran, World
 from rooda.processes import regex as patterns
 from rooda.processes.signals import Signals
 from rooda.run import questions, records
+from rooda.run.calls import NOT_ASKED
 from rooda.run.event_records import QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command
 from rooda.run.records import Ran as records_Ran
-from rooda.run.session import NOT_ASKED, Session
+from rooda.run.session import Session
 from rooda.settings.lookup import Lookup
 from rooda.views.lines import Line
 
@@ -236,7 +237,7 @@ class Effects:
         guard = Guarded(self._place.artifact)
         calls = [self._call(query) for query in queries]
         if beside is None:
-            replies = self._session.ask_all(calls)
+            replies = self._session.calls.ask_together(calls)[0]
         else:
             replies = self._asked_beside(calls, beside, queries[0], guard)
         if guard.restored():
@@ -251,7 +252,7 @@ class Effects:
         def together(commands: Sequence[Command], at_once: bool) -> list[records.Ran]:
             if replies:
                 return self._session.run(commands, at_once)
-            found, ran = self._session.ask_beside(calls, commands)
+            found, ran = self._session.calls.ask_together(calls, commands)
             replies.extend(found)
             self._end_if_signalled()
             if guard.restored():  # by whom? That shows without the agent

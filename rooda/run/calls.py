@@ -1,0 +1,168 @@
+"""Agent calls of a session: they wait for the budget gate, run in one batch with shell commands, and become events."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from rooda.agents import call as agents_call
+from rooda.agents import command
+from rooda.agents.context import Ground
+from rooda.agents.outcome import USAGE_LIMIT, refusal
+from rooda.agents.records import Call, Reply
+from rooda.base import files, secrets
+from rooda.base.json import Json
+from rooda.errors import TERMINATED, Interrupted
+from rooda.processes import supervise
+from rooda.processes.ledger import Ledger
+from rooda.run.budget import BudgetGate
+from rooda.run.commands import CommandRunner, results_of
+from rooda.run.event_records import AgentEnded, AgentStarted, OutputTruncated, StateUnsaved
+from rooda.run.events import Events
+from rooda.run.folder import RunFolder
+from rooda.run.records import Command, Ran
+
+NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
+EXCERPT = 500  # characters of a failed call's output in the log, from its beginning and from its end
+_FROM_TRANSCRIPT = (  # unknown for a raw command
+    *("message", "retryable", "reset_at", "usage", "cost", "cost_source"),
+    *("model", "turns", "tools", "edited", "denied"),
+)
+
+
+class AgentCalls:
+    """Calls agents, one or several at once."""
+
+    def __init__(
+        self,
+        context: Ground,
+        folder: RunFolder,
+        events: Events,
+        ledger: Ledger,
+        commands: CommandRunner,
+        gate: BudgetGate,
+        signalled: Callable[[], int],
+    ) -> None:
+        self._context, self._folder, self._events, self._ledger = context, folder, events, ledger
+        self._commands, self._gate, self._signalled = commands, gate, signalled
+        self._limited: list[str] = []  # transcripts of calls that met a usage limit
+        self.refused = ""  # why the last call was refused for good; "" if it was not
+
+    def ask(self, call: Call) -> Reply:
+        """One call, repeated after each usage limit. NOT_ASKED if a signal came first."""
+        reply = NOT_ASKED
+        while reply is NOT_ASKED and not self._signalled():
+            reply = self.ask_together((call,))[0][0]
+        return reply
+
+    def ask_together(self, calls: Sequence[Call], commands: Sequence[Command] = ()) -> tuple[list[Reply], list[Ran]]:
+        """Several calls at once, each when its account allows it, while shell commands run in the workspace.
+
+        The reply is NOT_ASKED for a call that met a usage limit. After a signal nothing is started.
+        """
+        admitted = [self._gate.admit(self._with_own_transcript(call)) for call in calls]
+        if self._signalled():  # before or during the wait
+            return [NOT_ASKED] * len(calls), []
+        replies, ran = self._run(admitted, commands)
+        for place, (call, reply) in enumerate(zip(admitted, replies, strict=True)):
+            if self._gate.record(call, reply):
+                self._limited.append(agents_call.transcript_name(calls[place]))
+                replies[place] = NOT_ASKED
+        return replies, ran
+
+    def sync_state(self) -> None:
+        """Make the last state durable. A disk that refuses is reported."""
+        try:
+            files.sync_replaced()
+        except OSError as problem:
+            self._events.emit(StateUnsaved(path=problem.filename, why=problem.strerror or str(problem)))
+
+    def _with_own_transcript(self, call: Call) -> Call:
+        """Give a repeated call a transcript of its own."""
+        tries = self._limited.count(agents_call.transcript_name(call)) + 1
+        return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
+
+    def _run(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
+        for call in calls:
+            self._report_start(call)
+        self._require_lock()
+        self._ledger.turn()
+        agents, checks = agents_call.ready(calls, self._context, self._on_start), self._commands.specs(commands)
+        ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
+        replies = agents.replies(ended[: len(agents.specs)])
+        self._signalled()
+        self._require_lock()
+        self.refused = next(filter(None, map(refusal, replies)), "")
+        for call, reply in zip(calls, replies, strict=True):
+            self._events.emit(ended_event(call, reply, self._gate.session_seconds(), self._events.journal.hidden))
+            if reply.truncated:
+                self._events.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
+        self._events.report_problem_of(self._folder)
+        return replies, results_of(ended[len(agents.specs) :], checks)
+
+    def _report_start(self, call: Call) -> None:
+        transcript = os.path.join(self._folder.ready(), agents_call.transcript_name(call))
+        self._events.journal.hide({**call.agent.env, **call.env}, self._context.workspace)
+        self._events.emit(
+            AgentStarted(
+                phase="execute",
+                call=call.kind,
+                transcript=transcript,
+                agent=call.agent.name,
+                output=call.agent.output,
+                model=call.agent.model,
+            )
+        )
+
+    def _require_lock(self) -> None:
+        """Interrupted if another run holds the lock now: the state on disk is its own."""
+        if not self._ledger.renew():
+            raise Interrupted(TERMINATED - 128)
+
+    def _on_start(self, pid: int, command: str) -> None:
+        """Enter a new agent into the ledger: at once if it carries no mark, else while it loads."""
+        if self._context.marked:
+            self._work_ahead()
+        self._ledger.enter(pid, command)
+        if not self._context.marked:
+            self._work_ahead()
+
+    def _work_ahead(self) -> None:
+        """Do while an agent loads what would delay the next call."""
+        self.sync_state()
+        self._folder.make_spare()
+        files.release_replaced()
+
+    def _sync(self) -> None:
+        """Sync while agents work: the loop waits anyway."""
+        self._ledger.sync()
+        self._events.journal.sync()
+
+
+def ended_event(call: Call, reply: Reply, run_time: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
+    """The reply as the log has it; without what only a transcript tells, if the call was of a raw command."""
+    facts = reply._asdict()
+    kind, _ = facts.pop("outcome"), facts.pop("said")
+    if kind:
+        facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
+    else:
+        for key in _FROM_TRANSCRIPT:
+            del facts[key]
+    outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
+    facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
+    facts |= _failure_facts(call, reply, hidden)
+    return AgentEnded(phase="execute", ran=run_time, **facts)
+
+
+def _failure_facts(call: Call, reply: Reply, hidden: tuple[str, ...]) -> Json:
+    """The command, and the beginning and end of its output, without secrets; {} for a call that succeeded."""
+    if reply.ok:
+        return {}
+    try:
+        text = files.tail(reply.transcript, 8 * EXCERPT).decode("utf-8", "replace")
+        is_long = reply.size > 8 * EXCERPT
+        head = files.head(reply.transcript, 4 * EXCERPT).decode("utf-8", "replace") if is_long else text
+    except OSError:
+        text = head = ""
+    whole = head is text
+    head, text = secrets.hide(head, hidden), secrets.hide(text, hidden)
+    rest = text[EXCERPT:] if whole else text
+    return {"command": command.describe(call.agent), "head": head[:EXCERPT], "tail": rest[-EXCERPT:]}
