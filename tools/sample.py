@@ -1,0 +1,58 @@
+"""Print docstrings and messages drawn at random, to be read cold.
+
+python tools/sample.py [SEED]    100 docstrings and 60 messages, each with its place
+"""
+
+import ast
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "rooda"
+DOCSTRINGS, MESSAGES = 100, 60
+ERRORS = {
+    "RoodaError",
+    "UsageProblem",
+    "ConfigProblem",
+    "Undecided",
+    "StateDamaged",
+    "Fault",
+    "say",
+    "warning",
+    "error",
+    "Problem",
+}
+
+
+def docstrings(path: Path, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            name = getattr(node, "name", "the module")
+            yield f"{path.relative_to(PACKAGE.parent)}: {name}: {text.splitlines()[0]}"
+
+
+def messages(path: Path, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            texts = [part for part in node.args if isinstance(part, ast.Constant | ast.JoinedStr)]
+            texts += [keyword.value for keyword in node.keywords if keyword.arg in ("help", "text")]
+            if texts and (name in ERRORS or name == "Option"):
+                yield f"{path.relative_to(PACKAGE.parent)}:{node.lineno}: " + " | ".join(map(ast.unparse, texts))
+
+
+def main(words: list[str]) -> int:
+    draw = random.Random(int(words[0]) if words else 20261119)
+    found: tuple[list[str], list[str]] = ([], [])
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        found[0].extend(docstrings(path, tree))
+        found[1].extend(text for text in messages(path, tree) if any(len(word) > 3 for word in text.split()[1:]))
+    for texts, count in zip(found, (DOCSTRINGS, MESSAGES), strict=True):
+        print(*draw.sample(texts, min(count, len(texts))), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
