@@ -7,7 +7,7 @@ import pytest
 from rooda.base.json import Json
 from rooda.errors import Cause
 from rooda.loops.flow import events as flow_events
-from rooda.loops.flow.boundaries import Boundary, message, of_error, read
+from rooda.loops.flow.boundaries import Boundary, message, read, state_of_error
 from rooda.loops.flow.model import NodeState, Reading
 from rooda.loops.goal import events as goal_events
 from rooda.loops.procedure import events as procedure_events
@@ -181,7 +181,7 @@ def test_an_error_in_a_log_without_the_field() -> None:
 
 def test_a_nodes_error_is_read_back_from_its_commit() -> None:
     """The format of flows fixes the action's words there; only this store reads them."""
-    state = of_error("controller wrote\nnothing", 2, (Reading("unit", "fail"),))
+    state = state_of_error("controller wrote\nnothing", 2, (Reading("unit", "fail"),))
     assert state.error == "controller wrote nothing" and state.action == "error: controller wrote nothing"
     boundary = Boundary("main", "2", state)
     found = read(message(boundary))

@@ -1,7 +1,8 @@
-"""Which agent, with which model and which tools, answers a call of a flow."""
+"""The agent of a flow's calls: its model and its tools."""
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
@@ -11,17 +12,23 @@ from rooda.settings.lookup import Lookup
 DENIED = ("Bash",)
 
 
-def agent_for(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any], word: str) -> Agent:
-    """The configured agent for one kind of call. A model that was typed or stands in [flow] beats all others."""
-    found = look.find("model")
-    own = found is not None and found.path[0] != "loop"
-    model = agent.model if own else model_word(look.settings, word)
-    fallback = tuple(_with_tools(look, each, kind, keys) for each in agent.fallback)
-    return _with_tools(look, agent, kind, keys)._replace(model=model, fallback=fallback)
+class FlowAgents(NamedTuple):
+    """The configured agent, adapted to each kind of call."""
+
+    look: Lookup
+    agent: Agent
+
+    def for_call(self, kind: str, keys: Mapping[str, Any], word: str) -> Agent:
+        """The agent with its tools and model. `word` is the call's model; --model and [flow] model override it."""
+        found = self.look.find("model")
+        own = found is not None and found.path[0] != "loop"
+        model = self.agent.model if own else model_word(self.look.settings, word)
+        fallback = tuple(_with_tools(self.look, each, kind, keys) for each in self.agent.fallback)
+        return _with_tools(self.look, self.agent, kind, keys)._replace(model=model, fallback=fallback)
 
 
-def _with_tools(look: Lookup, agent: Agent, kind: str, keys: dict[str, Any]) -> Agent:
-    """The tools of the agent file, in the CLI's own options; the actuator gets no shell."""
+def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) -> Agent:
+    """Allow and deny tools as the agent file says, by the CLI's own options; the actuator gets no shell."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     denied = _names(keys.get("disallowedTools"))
     if kind == "actuator":
@@ -41,18 +48,18 @@ def _runs_commands(agent: Agent) -> bool:
 
 
 def _speaks_claude(agent: Agent) -> bool:
-    """Are the tool names of agent files its own?"""
+    """True if the CLI knows the tool names that agent files use."""
     return os.path.basename(agent.command.split()[0]) == "claude"
 
 
 def _names(value: object) -> list[str]:
-    """A list, or names with commas between."""
+    """The names in a list, or in a text with commas."""
     parts = value if isinstance(value, list) else str(value or "").split(",")
     return [str(part).strip() for part in parts if str(part).strip()]
 
 
 def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
-    """What a flow can't have with this agent, and with those it may be switched to."""
+    """Warn of what a flow needs and this agent, or a fallback, does not support."""
     tables = look.settings.table("agents")
     found = []
     for each in agent.choices:

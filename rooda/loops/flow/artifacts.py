@@ -2,28 +2,31 @@
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rooda.base import files
 from rooda.loops.flow import contract
 from rooda.loops.flow.contract import Broken
-from rooda.loops.flow.model import Node, Reading, artifacts, run_folder, sensor_file
+from rooda.loops.flow.model import LOOP, Action, Decision, Node, Reading, artifacts, run_folder, sensor_file
 from rooda.loops.flow.yaml import front_matter, quoted, scalar
 
 ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
     f"{name}-output.md" for name in ("orchestrator", "controller", "actuator", "result")
 )
 STATE = "run-state.md"
-STEP = "active-step"  # key of the run\'s state
+STEP = "active-step"  # key of the run-state
+
+Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
 
 
 class Quoted(str):
-    """A scalar that is written already."""
+    """A scalar that is quoted already."""
 
 
-class Files(NamedTuple):
-    """Where a run's files are."""
+class RunFiles(NamedTuple):
+    """The paths of a run's files."""
 
     project: str
     run: str
@@ -37,7 +40,7 @@ class Files(NamedTuple):
 
 
 def text(path: str) -> str | None:
-    """The file's text; None if it can't be read, or somebody put a link in its place."""
+    """The text of a file; None if it is missing, unreadable or a symbolic link."""
     try:
         return files.to_text(files.read_ours(path))
     except OSError:
@@ -45,21 +48,21 @@ def text(path: str) -> str | None:
 
 
 def put(path: str, content: str) -> None:
-    """Whole or not at all, also after a power cut."""
+    """Write a file atomically, and its folder if it is missing."""
     files.make_folder(os.path.dirname(path))
     files.replace(path, files.to_bytes(content))
 
 
-def sweep(place: Files) -> None:
-    """Remove what a killed writer left half written: nothing of it belongs into a commit."""
-    for folder, _, names in os.walk(os.path.dirname(place.state)):
+def sweep(run_files: RunFiles) -> None:
+    """Remove the temporary files of a killed writer, so that no commit contains them."""
+    for folder, _, names in os.walk(os.path.dirname(run_files.state)):
         for name in names:
             if re.fullmatch(r".+\.md\.\d+\.tmp", name):
                 files.remove(os.path.join(folder, name))
 
 
 def header(keys: Mapping[str, Any]) -> str:
-    """Front matter: lists as blocks, texts plain where YAML gives them back so, else in quotes."""
+    """Front matter: lists as blocks, texts in quotes only if YAML needs them."""
     rows = []
     for key, value in keys.items():
         if isinstance(value, list | tuple):
@@ -70,30 +73,30 @@ def header(keys: Mapping[str, Any]) -> str:
     return "---\n" + "\n".join(rows) + "\n---\n"
 
 
-def write_state(place: Files, state: Mapping[str, Any]) -> None:
-    put(place.state, header({**state, "task": Quoted(quoted(str(state["task"])))}))
+def write_state(run_files: RunFiles, state: Mapping[str, Any]) -> None:
+    put(run_files.state, header({**state, "task": Quoted(quoted(str(state["task"])))}))
 
 
 def read_state(data: str | None) -> dict[str, Any]:
-    """The keys of a run-state; {} if there is none that can be read."""
+    """The keys of a run-state; {} if it is missing or invalid."""
     keys = front_matter(data)[0] if data is not None else None
     return keys or {}
 
 
-def enter(place: Files, node: Node, setpoint: str) -> None:
-    """Step 0: what a former entry left is gone (git has it), and the setpoint is there."""
+def enter(run_files: RunFiles, node: Node, setpoint: str) -> None:
+    """Delete the outputs of an earlier entry (git has them) and write the setpoint."""
     for name in (CONTROLLER, ACTUATOR, RESULT):
-        files.remove(place.of_node(node.path, name))
-    put(place.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
+        files.remove(run_files.of_node(node.path, name))
+    put(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
 
 
 def task_section(setpoint: str) -> str:
     return f"\n# Task (setpoint)\n\n{setpoint}\n"
 
 
-def update(place: Files, node: Node, iteration: int, status: str, setpoint: str) -> None:
-    """Only number and status change; the task stays as it was written."""
-    path = place.of_node(node.path, ORCHESTRATOR)
+def update(run_files: RunFiles, node: Node, iteration: int, status: str, setpoint: str) -> None:
+    """Write the iteration and the status. The task stays; `setpoint` replaces one that can't be read."""
+    path = run_files.of_node(node.path, ORCHESTRATOR)
     keys, body = front_matter(text(path) or "")
     put(path, _orchestrator(node, iteration, status) + (body if keys is not None else task_section(setpoint)))
 
@@ -110,33 +113,34 @@ def _orchestrator(node: Node, iteration: int, status: str) -> str:
     )
 
 
-def standing(place: Files, node: Node) -> tuple[int, str]:
-    """Iteration and status of the node's own file; -1 and nothing without one."""
-    keys = read_state(text(place.of_node(node.path, ORCHESTRATOR)))
+def progress(run_files: RunFiles, node: Node) -> tuple[int, str]:
+    """The iteration and status in the node's own file; -1 and "" without one."""
+    keys = read_state(text(run_files.of_node(node.path, ORCHESTRATOR)))
     iteration = keys.get("iteration")
     return (iteration, str(keys.get("status", ""))) if type(iteration) is int else (-1, "")
 
 
-def stub(place: Files, node: Node) -> tuple[Reading, ...]:
-    """Nothing is measured yet: a file for each sensor says so."""
+def stub(run_files: RunFiles, node: Node) -> tuple[Reading, ...]:
+    """Write a file with the status `pending` for each sensor."""
     for sensor in node.sensors:
-        said = header({"sensor": sensor.name, "status": "pending"})
-        said += f"# Sensor Output: {sensor.name}\n"
-        said += "No baseline measurement — first iteration after parent controller decision.\n"
-        put(place.of_node(node.path, sensor_file(sensor.name)), said)
+        content = header({"sensor": sensor.name, "status": "pending"})
+        content += f"# Sensor Output: {sensor.name}\n"
+        content += "No baseline measurement — first iteration after parent controller decision.\n"
+        put(run_files.of_node(node.path, sensor_file(sensor.name)), content)
     return tuple(Reading(sensor.name, "pending") for sensor in node.sensors)
 
 
-def discard(place: Files, node: Node, name: str) -> None:
-    """Remove what is about to be written anew."""
+def discard(run_files: RunFiles, node: Node, name: str) -> None:
+    """Delete an output before the step that writes it; "sensors" names the files of all sensors."""
     names = [sensor_file(sensor.name) for sensor in node.sensors] if name == "sensors" else [name] if name else []
     for each in names:
-        files.remove(place.of_node(node.path, each))
+        files.remove(run_files.of_node(node.path, each))
 
 
-def readings(place: Files, node: Node) -> tuple[Reading | None, ...]:
-    """What each sensor's file says now; None where it says nothing that counts."""
-    return tuple(_reading(place.of_node(node.path, sensor_file(sensor.name)), sensor.name) for sensor in node.sensors)
+def readings(run_files: RunFiles, node: Node) -> tuple[Reading | None, ...]:
+    """The reading of each sensor's file; None for a file that is missing or invalid."""
+    paths = [run_files.of_node(node.path, sensor_file(sensor.name)) for sensor in node.sensors]
+    return tuple(_reading(path, sensor.name) for path, sensor in zip(paths, node.sensors, strict=True))
 
 
 def _reading(path: str, name: str) -> Reading | None:
@@ -144,3 +148,88 @@ def _reading(path: str, name: str) -> Reading | None:
         return contract.any_reading(text(path) or "", name)
     except Broken:
         return None
+
+
+# The outputs that a call must write.
+
+
+class Output(Protocol[Value_co]):
+    """The files that one call must write."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Absolute paths."""
+
+    def read(self) -> Value_co:
+        """The value of the files; Broken if one is missing or breaks its contract."""
+
+    def check_printed(self, printed: str) -> None:
+        """Raise Broken if what the agent printed can't replace its missing file."""
+
+
+class SensorFiles(NamedTuple):
+    """The outputs of all sensors of a node."""
+
+    run_files: RunFiles
+    node: Node
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.run_files.of_node(self.node.path, sensor_file(sensor.name)) for sensor in self.node.sensors]
+
+    def read(self) -> tuple[Reading, ...]:
+        pairs = zip(self.paths, self.node.sensors, strict=True)
+        return tuple(_checked(path, contract.reading, sensor.name) for path, sensor in pairs)
+
+    def check_printed(self, printed: str) -> None:
+        contract.reading(printed, self.node.sensors[0].name)
+
+
+class ControllerFile(NamedTuple):
+    """The output of a node's controller."""
+
+    run_files: RunFiles
+    node: Node
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.run_files.of_node(self.node.path, CONTROLLER)]
+
+    @property
+    def needs_plan(self) -> bool:
+        """True if the actuator is a loop, whose task is the plan."""
+        return self.node.child is not None or self.node.strategy == LOOP
+
+    def read(self) -> Decision:
+        return _checked(self.paths[0], contract.decision, self.needs_plan)
+
+    def check_printed(self, printed: str) -> None:
+        contract.decision(printed, self.needs_plan)
+
+
+class ActuatorFile(NamedTuple):
+    """The output of a node's actuator."""
+
+    run_files: RunFiles
+    node: Node
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.run_files.of_node(self.node.path, ACTUATOR)]
+
+    def read(self) -> Action:
+        return _checked(self.paths[0], contract.action)
+
+    def check_printed(self, printed: str) -> None:
+        contract.require_report(printed)
+
+
+def _checked(path: str, judge: Callable[..., Value], *args: object) -> Value:
+    """Judge a file's text; Broken with the file's name if it breaks its contract."""
+    content, name = text(path), os.path.basename(path)
+    if content is None:
+        raise Broken(f"{name} was not written")
+    try:
+        return judge(content, *args)
+    except Broken as problem:
+        raise Broken(f"{name} {problem}") from None

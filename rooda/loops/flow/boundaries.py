@@ -71,7 +71,7 @@ def _readings(text: str) -> tuple[Reading, ...]:
     return tuple(Reading(name, status) for name, _, status in pairs)
 
 
-def of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
+def state_of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
     """The state of a node that failed in this iteration. `readings` are what its files say then."""
     text = f"{_WRONG}{why}"
     return _state(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))

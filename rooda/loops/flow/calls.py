@@ -1,8 +1,8 @@
-"""One call of a flow's agent, and what must come of it: its files, judged, nothing else touched; one more try."""
+"""One call of a flow's agent: it writes its own outputs and touches nothing else. A failed call is repeated once."""
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rooda.agents.backoff import backoff
@@ -10,7 +10,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files
 from rooda.errors import Interrupted
-from rooda.loops.flow.artifacts import Files, put, text
+from rooda.loops.flow.artifacts import Output, put, text
 from rooda.loops.flow.contract import Broken, unfenced
 from rooda.loops.flow.events import NodeAnswered
 from rooda.loops.flow.guard import Guard
@@ -22,7 +22,7 @@ from rooda.run.setup import Setup
 
 ESTIMATED = ""  # no vocabulary: a quarter of the characters
 TRIES = 2
-OFFENCES = 2  # of one agent file in a run, and it is trusted no longer
+OFFENCES = 2  # of one agent file in a run; the second one ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",
@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 class Request(NamedTuple, Generic[Value]):
-    """What is asked of whom."""
+    """A call to be made, and the output that it must write."""
 
     kind: str  # sensor | controller | actuator
     who: str  # its agent file, for people and for counting offences
@@ -41,34 +41,32 @@ class Request(NamedTuple, Generic[Value]):
     label: str
     number: int  # the node's iteration
     agent: Agent
-    prompt: Callable[[], str]
-    outputs: Sequence[str]  # absolute paths
-    judge: Callable[[], Value]  # reads them; Broken if they are not what was asked for
+    prompt: str
+    output: Output[Value]
     may_edit: bool = False
-    answer: Callable[[str], Any] | None = None  # could what it printed be its one file? Broken if not
 
     @property
     def name(self) -> str:
-        """For people: `controller FILE`; who measures is named by its node alone."""
+        """For people: `controller FILE`; a sensor call is named by its node alone."""
         return self.who if self.kind == "sensor" else f"{self.kind} {self.who}"
 
 
 class Calls:
     """Makes the calls of one run."""
 
-    def __init__(self, session: Session, setup: Setup, place: Files, guard: Guard) -> None:
-        self._session, self._setup, self._place, self._guard = session, setup, place, guard
+    def __init__(self, session: Session, setup: Setup, guard: Guard) -> None:
+        self._session, self._setup, self._guard = session, setup, guard
         self._offences: dict[str, int] = {}
 
     def make(self, request: Request[Value]) -> Value:
-        """The value of a call that kept to its contract; NodeFailed after the last try."""
+        """The value of the call's output; NodeFailed after the last try."""
         failed = 0
         while True:
-            reply = self._once(request, failed + 1)
+            reply = self._ask(request, failed + 1)
             problem = in_words(reply, WORDS)
             if not problem:
                 try:
-                    return self._judged(request, reply, _stem(request, failed + 1))
+                    return self._read(request, reply, _stem(request, failed + 1))
                 except Broken as broken:
                     problem = str(broken)
             failed += 1
@@ -78,77 +76,76 @@ class Calls:
             self._session.emit(Problem(text=again))
             if reply.retryable:
                 self._session.rest(backoff(self._setup.retry_wait, failed))
-            self._listen()
+            self._stop_if_signalled()
 
-    def guarded(
-        self, who: str, outputs: Sequence[str], may_edit: bool, work: Callable[[], Value], may_commit: bool = False
-    ) -> Value:
-        """Do the work, and put right what it was not allowed to do."""
+    @contextmanager
+    def guarded(self, who: str, outputs: Sequence[str], may_edit: bool, may_commit: bool = False) -> Iterator[None]:
+        """Delete the outputs; afterwards undo every change that the work inside was not allowed to make."""
         for path in outputs:
             files.remove_tree(path)
         before = self._guard.before()
-        value = work()
+        yield
         breaches = self._guard.after(before, outputs, may_edit, may_commit)
         for breach in breaches:
             self._session.emit(Problem(text=f"{who} {breach.text}"))
         self._offences[who] = self._offences.get(who, 0) + any(breach.offence for breach in breaches)
         if self._offences[who] >= OFFENCES:
             raise NodeFailed(f"{who} did what it may not, for the second time")
-        return value
 
-    def _once(self, request: Request[Value], attempt: int) -> Reply:
-        stem, setup, said = _stem(request, attempt), self._setup, request.prompt()
-        prompt = self._session.prompt(lambda: said, stem, _measure(said, setup))
+    def keep(self, kind: str, path: str, label: str, stem: str, outputs: Sequence[str]) -> None:
+        """Copy the outputs to the session's folder, because the next iteration overwrites them."""
+        contents = [(os.path.basename(each), text(each)) for each in outputs]
+        write = self._session.folder.write
+        kept = [write(f"{stem}-{name}", files.to_bytes(each)) for name, each in contents if each is not None]
+        self._session.emit(NodeAnswered(node=path, label=label, call=kind, files=kept))
+
+    def _ask(self, request: Request[Value], attempt: int) -> Reply:
+        stem, setup = _stem(request, attempt), self._setup
         call = Call(
             kind=request.kind,
             number=request.number,
             agent=request.agent,
-            prompt=prompt,
+            prompt=self._session.prompt(lambda: request.prompt, stem, _measure(request.prompt, setup)),
             bounds=setup.bounds,
             label=stem.partition("-")[2],
             env={"ROODA_NODE": request.path, "ROODA_LABEL": request.label},
             apart=True,
         )
-        work = partial(self._session.ask, call)
-        reply = self.guarded(request.who, request.outputs, request.may_edit, work)
-        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # then a signal ended the waiting
+        with self.guarded(request.who, request.output.paths, request.may_edit):
+            reply = self._session.ask(call)
+        if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # a signal ended the wait for the limit's end
             raise Interrupted(self._session.signalled())
         return reply
 
-    def _judged(self, request: Request[Value], reply: Reply, stem: str) -> Value:
-        """By its files; by what it printed, if that is what the one missing file should have been."""
-        if request.answer and len(request.outputs) == 1 and text(request.outputs[0]) is None:
-            said = unfenced(reply.said.whole or "")
+    def _read(self, request: Request[Value], reply: Reply, stem: str) -> Value:
+        """Read the output. If its one file is missing, what the agent printed may replace it."""
+        paths = request.output.paths
+        if len(paths) == 1 and text(paths[0]) is None:
+            printed = unfenced(reply.said.whole or "")
             try:
-                request.answer(said)
+                request.output.check_printed(printed)
             except Broken:
-                pass  # the judge says what is missing
+                pass  # reading the output reports the missing file
             else:
-                put(request.outputs[0], said)
-        self.keep(request.kind, request.path, request.label, stem, request.outputs)
-        return request.judge()
+                put(paths[0], printed)
+        self.keep(request.kind, request.path, request.label, stem, paths)
+        return request.output.read()
 
-    def keep(self, kind: str, path: str, label: str, stem: str, outputs: Sequence[str]) -> None:
-        """Copies of what was written, for whoever asks later: the next cycle puts its own in the same place."""
-        said = [(os.path.basename(each), text(each)) for each in outputs]
-        write = self._session.folder.write
-        kept = [write(f"{stem}-{name}", files.to_bytes(each)) for name, each in said if each is not None]
-        self._session.emit(NodeAnswered(node=path, label=label, call=kind, files=kept))
-
-    def _listen(self) -> None:
+    def _stop_if_signalled(self) -> None:
         if number := self._session.signalled():
             raise Interrupted(number)
 
 
 def _stem(request: Request[Any], attempt: int) -> str:
-    """How the names of a call's files begin."""
+    """The prefix of the names of a call's files."""
     return f"{request.number:04d}-{request.kind}-{request.label}" + ("-again" if attempt > 1 else "")
 
 
 def _measure(text: str, setup: Setup) -> Measure:
-    """A token has a byte at least: what has no more bytes than the budget has tokens can't be over it.
+    """Count tokens exactly only if the prompt may exceed the budget.
 
-    Each prompt of a flow is another one, and counting one exactly costs more than all else that rooda does for a call.
+    A token has at least one byte, so a prompt with fewer bytes than the budget has tokens fits. Each prompt of a flow
+    is different, and an exact count costs more than everything else that rooda does for a call.
     """
     within = len(text.encode("utf-8", "replace")) <= setup.token_budget or not setup.token_budget
     return Measure(ESTIMATED if within else setup.token_encoding, setup.token_budget)

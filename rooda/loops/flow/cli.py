@@ -13,7 +13,7 @@ from rooda.loops import launch, options
 from rooda.loops.flow import artifacts, commits, topology
 from rooda.loops.flow import repository as flow_repository
 from rooda.loops.flow import runs as flow_runs
-from rooda.loops.flow.artifacts import Files
+from rooda.loops.flow.artifacts import RunFiles
 from rooda.loops.flow.inspect import check, log, status, tab_runs
 from rooda.loops.flow.model import (
     ERROR,
@@ -264,7 +264,7 @@ def go_on(here: Ready, run: Known, held: lock.Lock | None) -> int:
 def _require_room(here: Ready, run: Known) -> None:
     """A run that ended at its limit goes on under a higher one."""
     root = here.topology.root
-    reached, _ = artifacts.standing(Files(here.repo.workspace, run.id), root)
+    reached, _ = artifacts.progress(RunFiles(here.repo.workspace, run.id), root)
     if root.max_iterations <= reached:
         hint = f"To go on, raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
         what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."

@@ -14,7 +14,7 @@ from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import commits, contract, kind, repository
 from rooda.loops.flow import runs as flow_runs
 from rooda.loops.flow import topology as flow_topology
-from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, Files
+from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, RunFiles
 from rooda.loops.flow.commits import Logged
 from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, artifacts, chain, run_folder
 from rooda.loops.flow.runs import Known
@@ -118,7 +118,7 @@ def _node(repo: Repo, run: Known, path: str, boundary: Any) -> Json:
 
 def _file(repo: Repo, run: Known, path: str, name: str) -> str:
     if project := _project(repo, run):
-        return flow_artifacts.text(Files(project, run.id).of_node(path, name)) or ""
+        return flow_artifacts.text(RunFiles(project, run.id).of_node(path, name)) or ""
     data = commits.committed(repo, run.tip, f"{artifacts(run.id, path)}/{name}")
     return files.to_text(data or b"")
 

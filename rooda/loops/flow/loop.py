@@ -1,11 +1,11 @@
-"""The flow loop: sensors, controller, actuator or a loop inside, sensors again; one boundary per turn, any depth."""
+"""The flow loop: sensors, controller, actuator or child node, sensors again; one boundary per turn, at any depth."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from rooda.errors import Interrupted
-from rooda.loops.flow.boundaries import ACTION, ENTRY, MEASURED, SUMMARY, of_error, one_line
+from rooda.loops.flow.boundaries import ACTION, ENTRY, MEASURED, SUMMARY, one_line, state_of_error
 from rooda.loops.flow.events import NodeBoundary, NodeEnded, NodeEntered
 from rooda.loops.flow.model import (
     COMPLETE,
@@ -17,95 +17,95 @@ from rooda.loops.flow.model import (
     RUNNING,
     Action,
     Decision,
-    FlowWorld,
-    Job,
+    NodeEntry,
     NodeFailed,
     NodeState,
     label,
 )
+from rooda.loops.flow.world import FlowWorld
 from rooda.loops.kernel import Run
 from rooda.run.event_records import Problem
 
 AT_LIMIT = "max iterations reached"
 
+P = ParamSpec("P")
 Value = TypeVar("Value")
 
 
-def node(run: Run, job: Job, world: FlowWorld) -> NodeState:
-    """One entry into a node, to its end. Each turn closes with one commit; its state is what that commit says."""
+def run_node(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
+    """Run a node from its entry to its end. Each turn closes with one commit that records its state."""
     state: NodeState = run.carried(NodeState())
     while state.status == RUNNING:
         try:
-            state = run.carry(turn(run, job, state, world))
+            state = run.carry(turn(run, entry, state, world))
         except NodeFailed as problem:
-            state = run.carry(of_error(problem.why, state.iteration + 1, world.readings(job)))
-            world.emit(Problem(text=f"{job.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}"))
-        world.emit(NodeBoundary(**entered(job, state).facts))
-    world.emit(NodeEnded(reason=REASON_OF[state.status], **entered(job, state).facts))
+            state = run.carry(state_of_error(problem.why, state.iteration + 1, world.readings(entry)))
+            world.emit(Problem(text=f"{entry.node.path}: {problem.why}{problem.detail and ': ' + problem.detail}"))
+        world.emit(NodeBoundary(**entry_event(entry, state).facts))
+    world.emit(NodeEnded(reason=REASON_OF[state.status], **entry_event(entry, state).facts))
     return state
 
 
-def turn(run: Run, job: Job, state: NodeState, world: FlowWorld) -> NodeState:
-    """The node's next boundary: its entry, a full iteration, or its end."""
+def turn(run: Run, entry: NodeEntry, state: NodeState, world: FlowWorld) -> NodeState:
+    """The state at the node's next boundary: its entry, a full iteration, or its end."""
     number = state.iteration + 1
     if state.iteration == NOT_ENTERED:
-        return entry(run, job, world)
-    if number >= job.node.max_iterations:  # before the controller: the limit is one on iterations that are entered
+        return enter(run, entry, world)
+    if number >= entry.node.max_iterations:  # the specification checks the limit before the controller
         return state._replace(iteration=number, status=LIMIT, summary=AT_LIMIT, action=AT_LIMIT)
-    step(run, world, "OPEN", partial(world.open, job, number))
-    decision = step(run, world, "CONTROL", partial(world.control, job, number))
+    step(run, world, "OPEN", world.open, entry, number)
+    decision = step(run, world, "CONTROL", world.control, entry, number)
     if decision.met:
         return state._replace(iteration=number, status=COMPLETE, summary="target met", action="target met")
-    action = act(run, job, number, decision, world)
-    readings = step(run, world, "SENSORS", partial(world.measure, job, number))
+    action = act(run, entry, number, decision, world)
+    readings = step(run, world, "SENSORS", world.measure, entry, number)
     return NodeState(number, RUNNING, readings, one_line(action.text, SUMMARY), one_line(action.text, ACTION))
 
 
-def entry(run: Run, job: Job, world: FlowWorld) -> NodeState:
-    """Iteration 0: the top node is measured, an inner one begins with stubs."""
-    world.emit(entered(job, NodeState(0)))
-    step(run, world, "ENTER", partial(world.enter, job))
-    if job.inner:
-        return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.stubs, job)), ENTRY, ENTRY)
-    return NodeState(0, RUNNING, step(run, world, "MEASURE", partial(world.measure, job, 0)), MEASURED, MEASURED)
+def enter(run: Run, entry: NodeEntry, world: FlowWorld) -> NodeState:
+    """Iteration 0: the top node is measured, an inner node begins with stubs."""
+    world.emit(entry_event(entry, NodeState(0)))
+    step(run, world, "ENTER", world.enter, entry)
+    if entry.inner:
+        return NodeState(0, RUNNING, step(run, world, "MEASURE", world.stubs, entry), ENTRY, ENTRY)
+    return NodeState(0, RUNNING, step(run, world, "MEASURE", world.measure, entry, 0), MEASURED, MEASURED)
 
 
-def act(run: Run, job: Job, number: int, decision: Decision, world: FlowWorld) -> Action:
-    """The actuator: an agent, another kind of loop, or the node inside."""
-    child = job.node.child
+def act(run: Run, entry: NodeEntry, number: int, decision: Decision, world: FlowWorld) -> Action:
+    """Run the actuator: an agent, another kind of loop, or the child node."""
+    child = entry.node.child
     if child is None:
-        return step(
-            run, world, "ACT" if job.node.strategy == DIRECT else "LOOP", partial(world.act, job, number, decision)
-        )
+        name = "ACT" if entry.node.strategy == DIRECT else "LOOP"
+        return step(run, world, name, world.act, entry, number, decision)
     step(run, world, "CHILD", lambda: None)
-    inner = Job(child, decision.plan, label(job.parent_label, number))
-    ended = node(run.child(child.id), inner, world)
+    inner = NodeEntry(child, decision.plan, label(entry.parent_label, number))
+    ended = run_node(run.child(child.id), inner, world)
     if ended.status == ERROR:
         raise NodeFailed(f"{child.id}: {ended.error}")
     return world.result(inner)
 
 
-def step(run: Run, world: FlowWorld, name: str, work: Callable[[], Value]) -> Value:
-    """No step begins after a signal."""
+def step(run: Run, world: FlowWorld, name: str, effect: Callable[P, Value], *args: P.args, **kwargs: P.kwargs) -> Value:
+    """One recorded step; none begins after a signal."""
     if number := world.signalled():
         raise Interrupted(number)
-    return run.step(name, work)
+    return run.step(name, partial(effect, *args, **kwargs))
 
 
 def executed(state: NodeState) -> int:
-    """Iterations in which the controller was started; the limit stops before it."""
+    """The number of iterations in which the controller ran; at the limit the last one stops before it."""
     return max(0, state.iteration - (state.status == LIMIT))
 
 
-def entered(job: Job, state: NodeState) -> NodeEntered:
-    """The node as it is now; the events of its boundaries and of its end have the same fields."""
+def entry_event(entry: NodeEntry, state: NodeState) -> NodeEntered:
+    """The event of an entry; the events of a boundary and of the end have the same fields."""
     return NodeEntered(
         iteration=state.iteration - 1,
-        node=job.node.path,
-        level=job.node.depth,
-        label=label(job.parent_label, state.iteration),
+        node=entry.node.path,
+        level=entry.node.depth,
+        label=label(entry.parent_label, state.iteration),
         number=state.iteration,
-        max_iterations=job.node.max_iterations,
+        max_iterations=entry.node.max_iterations,
         status=state.status,
         target_met=state.status == COMPLETE,
         sensors={reading.sensor: reading.status for reading in state.readings},

@@ -2,11 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rooda.base.text import escape_line
-from rooda.run.event_records import Emit
 
 NOT_ENTERED = -1
 RUNNING, COMPLETE, LIMIT, ERROR = "running", "complete", "max-iterations-reached", "error"
@@ -47,8 +46,8 @@ class Node(NamedTuple):
         return self.path.rpartition("/")[0] or ROOT
 
 
-class Job(NamedTuple):
-    """One entry into a node: what for, and inside which iteration of its parent."""
+class NodeEntry(NamedTuple):
+    """One entry into a node: its setpoint, and the iteration of the parent that it belongs to."""
 
     node: Node
     setpoint: str
@@ -56,7 +55,7 @@ class Job(NamedTuple):
 
     @property
     def inner(self) -> bool:
-        """Entered from a composite actuator."""
+        """True if a composite actuator entered the node."""
         return bool(self.parent_label)
 
 
@@ -110,21 +109,6 @@ def listed(names: Iterable[str]) -> str:
     """The first five of them, fit for a screen."""
     each = [*map(escape_line, names)]
     return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
-
-
-class FlowWorld(NamedTuple):
-    """What the flow loop may cause. Each function is one step; its value is what the artifact files say then."""
-
-    signalled: Callable[[], int]
-    emit: Emit
-    enter: Callable[[Job], None]  # step 0: fresh artifacts, the setpoint
-    stubs: Callable[[Job], tuple[Reading, ...]]
-    measure: Callable[[Job, int], tuple[Reading, ...]]
-    readings: Callable[[Job], tuple[Reading, ...]]  # what the sensors' files say now, pending where one says nothing
-    open: Callable[[Job, int], None]  # the iteration's number stands in the node's file
-    control: Callable[[Job, int], Decision]
-    act: Callable[[Job, int, Decision], Action]
-    result: Callable[[Job], Action]  # what a node that has ended says of itself
 
 
 # Names of things in a flow: dot labels, slugs, run ids, artifact paths. Pure.

@@ -1,4 +1,4 @@
-"""The prompts of a flow's agents: their own files, with the placeholders filled in. Pure."""
+"""The prompts of a flow's agents, made from the agent files, and the text of a node's result. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,14 @@ from rooda.loops.flow.model import (
     NodeState,
     Reading,
     artifacts,
-    sensor_file,
 )
 from rooda.loops.flow.yaml import lenient
 
 TARGET = "status is `pass` (the command exits with 0)"
 
 
-class Told(NamedTuple):
-    """One sensor as a prompt speaks of it."""
+class SensorPrompt(NamedTuple):
+    """One sensor in a prompt: its name, output and instructions."""
 
     name: str
     output: str  # path
@@ -32,26 +31,26 @@ class Told(NamedTuple):
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Each `{name}` for its value, in one pass, so that no value is searched."""
+    """Replace each placeholder by its value, in one pass, so that values are not searched."""
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
     return re.sub(names, lambda found: values[found[0]], text) if names else text
 
 
-def sensors(preface: str, told: Sequence[Told]) -> str:
-    """One prompt for all sensors of a node."""
+def sensors(preface: str, described: Sequence[SensorPrompt]) -> str:
+    """The prompt for all sensors of a node."""
     parts = [preface.rstrip("\n")]
-    for number, each in enumerate(told, 1):
+    for number, each in enumerate(described, 1):
         instructions = filled(each.text, {"{output-path}": each.output}).strip("\n")
         parts.append(
-            f"## Sensor {number} of {len(told)}: {each.name}\n\n- **Output file:** {each.output}\n\n"
+            f"## Sensor {number} of {len(described)}: {each.name}\n\n- **Output file:** {each.output}\n\n"
             f"Instructions of this sensor:\n\n{instructions}"
         )
     return "\n\n".join(parts) + "\n"
 
 
-def controller(preface: str, text: str, node: Node, run: str, told: Sequence[Told]) -> str:
+def controller(preface: str, text: str, node: Node, run: str, described: Sequence[SensorPrompt]) -> str:
     folder = artifacts(run, node.path)
-    values = {"{artifacts-path}": folder, "{node-path}": node.path, "{sensors-section}": sensors_section(told)}
+    values = {"{artifacts-path}": folder, "{node-path}": node.path, "{sensors-section}": sensors_section(described)}
     if node.child is not None:
         inside = f"{folder}/{node.child.id}"
         values |= {"{artifacts-path}/../{child-node-id}": inside, "{child-node-id}": node.child.id}
@@ -61,7 +60,7 @@ def controller(preface: str, text: str, node: Node, run: str, told: Sequence[Tol
 
 
 def in_full(setpoint: str) -> str:
-    """For whom the file of the setpoint is not enough: what rooda writes has stars in the place of keys."""
+    """The setpoint with its secrets, which its file shows as `***`."""
     about = "Its file has `***` in the place of keys. Write no key into a file."
     return f"\n\n# The setpoint in full\n\n{about}\n\n{setpoint}\n"
 
@@ -72,22 +71,18 @@ def actuator(preface: str, text: str, reminder: str, folder: str) -> str:
     return f"{preface.rstrip()}\n\n{instructions.rstrip()}\n\n{filled(reminder, paths)}"
 
 
-def sensors_section(told: Sequence[Told]) -> str:
-    """Name, file and target of each."""
-    if not told:
+def sensors_section(described: Sequence[SensorPrompt]) -> str:
+    """The name, output file and target of each sensor."""
+    if not described:
         return "This node has no sensors."
     rows = []
-    for number, each in enumerate(told, 1):
+    for number, each in enumerate(described, 1):
         target = " ".join(str(lenient(each.text).get("target") or TARGET).split())
         rows.append(f"### {number}. {each.name}\n- **Output file:** {each.output}\n- **Target:** {target}")
     return "\n\n".join(rows)
 
 
-def output_of(folder: str, name: str) -> str:
-    return f"{folder}/{sensor_file(name)}"
-
-
-# The text of a node's `result-output.md`: made from its artifacts, always the same from the same. Pure.
+# The text of a node's `result-output.md`, made from its artifacts.
 LAST_LINES = 5
 LONGEST = 4_000  # characters of a controller's section
 
@@ -115,15 +110,17 @@ def body(ended: Ended) -> str:
 
 
 def _summary(ended: Ended) -> str:
-    rounds = f"{ended.executed} {'iteration' if ended.executed == 1 else 'iterations'}"
+    iterations = f"{ended.executed} {'iteration' if ended.executed == 1 else 'iterations'}"
     if ended.state.status == COMPLETE:
-        parts = [f"The target was met after {rounds}."]
+        parts = [f"The target was met after {iterations}."]
     elif ended.state.status == LIMIT:
-        parts = [f"Stopped at the limit of {ended.max_iterations} iterations, after {rounds}; the target was not met."]
+        parts = [
+            f"Stopped at the limit of {ended.max_iterations} iterations, after {iterations}; the target was not met."
+        ]
         if all_pass(ended.state.readings):
             parts.append("All sensors pass at the limit, but no controller judged that any more.")
     else:
-        parts = [f"Ended with an error after {rounds}: {ended.state.error}."]
+        parts = [f"Ended with an error after {iterations}: {ended.state.error}."]
     gap = _cut(section(ended.controller, "gap analysis"))
     return "\n\n".join(parts + ([f"The controller's last gap analysis:\n\n{_quote(gap)}"] if gap else []))
 

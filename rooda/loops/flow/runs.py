@@ -9,7 +9,7 @@ from rooda.errors import UsageProblem
 from rooda.git.repository import Repo, read_head
 from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import commits, repository
-from rooda.loops.flow.artifacts import STATE, STEP, Files
+from rooda.loops.flow.artifacts import STATE, STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import Logged
 from rooda.loops.flow.model import (
@@ -70,7 +70,7 @@ def known(repo: Repo) -> list[Known]:
                 found[name] = Known(name, state, branch == current)
     found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
     for aside in repository.all_aside(repo):
-        state = _checked(flow_artifacts.text(Files(aside.root, aside.run).state))
+        state = _checked(flow_artifacts.text(RunFiles(aside.root, aside.run).state))
         if state and repository.tip_of(repo, str(state["branch"])) == aside.tip:
             found[aside.run] = Known(aside.run, state, False, aside)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
@@ -86,7 +86,7 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
     """An end that is not committed yet is none."""
-    state = _checked(flow_artifacts.text(Files(repo.workspace, name).state))
+    state = _checked(flow_artifacts.text(RunFiles(repo.workspace, name).state))
     if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
         state["status"] = RUNNING
     return state
@@ -138,7 +138,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     names |= {aside.run for aside in repository.all_aside(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
-        flow_artifacts.sweep(Files(repo.workspace, name))  # of a start that was killed: else it would be committed
+        flow_artifacts.sweep(RunFiles(repo.workspace, name))  # of a start that was killed: else it would be committed
     files.make_folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
     branch = repository.new_branch(repo, slugs, branches)
     here = base.branch or base.commit
@@ -155,9 +155,9 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     try:
         for node in chain(root):
             files.make_folder(os.path.join(repo.workspace, artifacts(run, node.path)))
-        flow_artifacts.write_state(Files(repo.workspace, run), state)
+        flow_artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
-        files.remove(Files(repo.workspace, run).state)  # there in spite of it, when only the sync of its folder failed
+        files.remove(RunFiles(repo.workspace, run).state)  # it may exist: the sync of its folder may be what failed
         repository.take_back_branch(repo, here, branch)
         raise
     repository.settled(repo)
@@ -166,8 +166,8 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
     """The run's state and its boundaries, ready to go on. What an error or the limit closed is open again."""
-    flow_artifacts.sweep(Files(repo.workspace, run.id))
-    if flow_artifacts.text(Files(repo.workspace, run.id).state) is None:  # the run's folder is gone; its branch has it
+    flow_artifacts.sweep(RunFiles(repo.workspace, run.id))
+    if flow_artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
     if closed := _closed(logged, root):
@@ -178,13 +178,13 @@ def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Bou
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."
         raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
-    return _reentered(Files(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
+    return _reentered(RunFiles(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
 
 
 def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
     """The commits that lie behind what `rooda undo` has put back: the run's files are those of an earlier boundary."""
     logged = commits.history(repo, root.path, run.id)
-    iteration, _ = flow_artifacts.standing(Files(repo.workspace, run.id), root)
+    iteration, _ = flow_artifacts.progress(RunFiles(repo.workspace, run.id), root)
     found = logged if iteration < 0 and STEP not in run.state else []  # as before its first step
     for place, each in enumerate(logged):
         at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
@@ -216,10 +216,10 @@ def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
     return found
 
 
-def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any]:
+def _reentered(place: RunFiles, root: Node, state: dict[str, Any]) -> dict[str, Any]:
     """Nodes that ended run again, as if interrupted where it failed. The files tell how far they had come."""
     nodes = chain(root)
-    ended = [flow_artifacts.standing(place, node)[1] for node in nodes]
+    ended = [flow_artifacts.progress(place, node)[1] for node in nodes]
     failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]
     if not failed:
         return state
@@ -228,7 +228,7 @@ def _reentered(place: Files, root: Node, state: dict[str, Any]) -> dict[str, Any
     fresh |= {"active-node-path": stack[-1], "execution-stack": stack}
     flow_artifacts.write_state(place, fresh)
     for depth in failed:
-        iteration, _ = flow_artifacts.standing(place, nodes[depth])
+        iteration, _ = flow_artifacts.progress(place, nodes[depth])
         flow_artifacts.update(place, nodes[depth], iteration, RUNNING, "")
     return fresh
 

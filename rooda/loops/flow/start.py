@@ -1,7 +1,6 @@
 """Everything that can be found wrong with a flow before anything is asked, written or paid for."""
 
 import os
-from functools import partial
 from typing import Any, NamedTuple
 
 import click
@@ -25,17 +24,17 @@ from rooda.errors import (
 )
 from rooda.git.repository import Repo, nul_terminated
 from rooda.loops import configuration, launch
-from rooda.loops.flow import agents as flow_agents
 from rooda.loops.flow import commits, effects
 from rooda.loops.flow import repository as flow_repository
 from rooda.loops.flow import topology as flow_topology
-from rooda.loops.flow.artifacts import STEP, Files
+from rooda.loops.flow.agents import FlowAgents
+from rooda.loops.flow.artifacts import STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import Boundaries
-from rooda.loops.flow.effects import Ways, world_of
+from rooda.loops.flow.effects import Effects, Means
 from rooda.loops.flow.events import KIND, RunEnded, RunResumed, RunStarted
 from rooda.loops.flow.guard import Guard
-from rooda.loops.flow.loop import executed, node
+from rooda.loops.flow.loop import executed, run_node
 from rooda.loops.flow.model import (
     COMPLETE,
     ERROR,
@@ -43,7 +42,7 @@ from rooda.loops.flow.model import (
     LIMIT,
     REASON_OF,
     RUNNING,
-    Job,
+    NodeEntry,
     NodeFailed,
     NodeState,
     agent_files,
@@ -85,16 +84,10 @@ class Ready(NamedTuple):
     def native(self) -> bool:
         return bool(self.look.value("sensors") == "native")
 
-    def ways(self) -> Ways:
-        from rooda.loops.flow.child_loops import loop_of
-
-        return Ways(
-            self.setup,
-            partial(flow_agents.agent_for, self.look, self.agent),
-            self.native,
-            float(self.look.value("sensor_timeout")),
-            loop_of(self.agent),
-        )
+    @property
+    def means(self) -> Means:
+        agents = FlowAgents(self.look, self.agent)
+        return Means(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
 
 
 class Ground(NamedTuple):
@@ -225,15 +218,16 @@ def go(here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, t
         session = Session(here.repo.workspace, owner, signals, screen.show, screen.tick(), held)
         session.hide(here.agent.env)
         try:
-            repo, files = here.repo._replace(env=session.ground.env), Files(here.repo.workspace, name)
+            repo, run_files = here.repo._replace(env=session.ground.env), RunFiles(here.repo.workspace, name)
             guard = Guard(repo, root, name)
             verify = not here.look.value("no_verify")
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
-            store = FlowStore(Place(repo, files, root, boundaries), state, done, guard)
+            store = FlowStore(Place(repo, run_files, root, boundaries), state, done, guard)
             session.emit(_opening(RunResumed if resumed else RunStarted, here, state, done))
             if guard.inner.paths:
                 session.emit(Problem(text=_of_inner(guard.inner.paths)))
-            ended = node(Run(store), Job(root, task), world_of(session, files, guard, here.ways()))
+            world = Effects(session, run_files, guard, here.means)
+            ended = run_node(Run(store), NodeEntry(root, task), world)
             session.emit(_ending(here, state, ended, session.elapsed()))
         except Interrupted as cut:
             return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)

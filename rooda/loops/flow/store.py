@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.git.repository import Repo
 from rooda.loops.flow import artifacts, commits, effects
-from rooda.loops.flow.artifacts import ACTUATOR, CONTROLLER, RESULT, STEP, Files
+from rooda.loops.flow.artifacts import (
+    ACTUATOR,
+    CONTROLLER,
+    RESULT,
+    STEP,
+    ActuatorFile,
+    ControllerFile,
+    RunFiles,
+    SensorFiles,
+)
 from rooda.loops.flow.boundaries import ACTION, COMMIT, STEP_OF, Boundary, Found, message, one_line, position
 from rooda.loops.flow.commits import Boundaries
 from rooda.loops.flow.contract import Broken
@@ -17,7 +26,6 @@ from rooda.loops.flow.model import (
     ERROR,
     REASON_OF,
     RUNNING,
-    Job,
     Node,
     NodeFailed,
     NodeState,
@@ -38,7 +46,7 @@ class Place(NamedTuple):
     """One run in its repository."""
 
     repo: Repo
-    files: Files
+    files: RunFiles
     root: Node
     boundaries: Boundaries
 
@@ -110,7 +118,7 @@ class FlowStore:
 
     def _found(self, scope: Scope) -> Found:
         node, depth = self._nodes[len(scope)], len(scope)
-        iteration, status = artifacts.standing(self._files, node)
+        iteration, status = artifacts.progress(self._files, node)
         stack = self._state.get("execution-stack")
         stack = [str(each) for each in stack] if isinstance(stack, list) else [self._place.root.path]
         step = str(self._state.get(STEP, "")) if stack[-1:] == [node.path] else "child" if node.path in stack else ""
@@ -151,11 +159,11 @@ class FlowStore:
     def _value(self, node: Node, name: str) -> Any:
         """What a finished step gave, read off its file."""
         if name == "CONTROL":
-            return effects.decision(self._files, node)
+            return ControllerFile(self._files, node).read()
         if name == "SENSORS" or (name == "MEASURE" and node is self._place.root):
-            return effects.sensor_files(self._files, node)
+            return SensorFiles(self._files, node).read()
         if name in ("ACT", "LOOP") and not node.child:
-            return effects.action(self._files, node)
+            return ActuatorFile(self._files, node).read()
         return None
 
     def _end_node(self, scope: Scope, node: Node, state: NodeState) -> None:
@@ -188,7 +196,7 @@ class FlowStore:
     def _acted(self, node: Node) -> str:
         """What was done before the failure: the file of an action that did not finish is not there."""
         try:
-            done = effects.result(self._files, Job(node.child, "")) if node.child else self._value(node, "ACT")
+            done = effects.result(self._files, node.child) if node.child else self._value(node, "ACT")
         except (Broken, NodeFailed):
             return ""
         return one_line(done.text, ACTION)

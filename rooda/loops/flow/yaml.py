@@ -5,6 +5,7 @@ The only importer of PyYAML, and only when a text is to be read.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]
@@ -145,8 +146,12 @@ def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
     return keys, text[found.end() :]
 
 
-def lenient(text: str) -> dict[str, Any]:
-    """The front matter of a file that people write: where it is no YAML, each `key: text` for itself."""
+@lru_cache(maxsize=64)
+def lenient(text: str) -> Mapping[str, Any]:
+    """The front matter of an agent file. If it is not valid YAML, read each `key: text` line by itself.
+
+    Cached by the text: every call of a run needs the front matter of the same few files.
+    """
     keys, _ = front_matter(text)
     found = _FENCE.match(text)
     if keys is not None or not found:
@@ -169,4 +174,10 @@ def scalar(value: object) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return str(value)
-    return value if read(f"- {value}").value == [value] else quoted(value)
+    return value if _is_plain(value) else quoted(value)
+
+
+@lru_cache(maxsize=256)
+def _is_plain(text: str) -> bool:
+    """True if YAML reads the text back unchanged without quotes. Cached: every boundary writes the same headers."""
+    return bool(read(f"- {text}").value == [text])

@@ -13,9 +13,11 @@ from kit.flow import Flow, Level
 from kit.workspace import Workspace
 from rooda.errors import Interrupted
 from rooda.loops.flow.boundaries import STEP_OF, Boundary, Found, position
-from rooda.loops.flow.loop import node
-from rooda.loops.flow.model import Action, Decision, FlowWorld, Job, Node, NodeFailed, Reading, Sensor, chain, label
+from rooda.loops.flow.loop import run_node
+from rooda.loops.flow.model import Action, Decision, Node, NodeEntry, NodeFailed, Reading, Sensor, chain, label
+from rooda.loops.flow.world import FlowWorld
 from rooda.loops.kernel import Run, Saved, Scope
+from rooda.run.event_records import Event
 
 
 class Script(NamedTuple):
@@ -131,58 +133,67 @@ class Store:
         return state
 
 
-def world(disk: Disk, script: Script, crashes: Iterator[int], fails: int = -1) -> FlowWorld:
+class World(FlowWorld):
     """Answers by how often a role of a node has answered before; a crash may come before or after each effect."""
-    left = [next(crashes, 1 << 30)]
 
-    def effect() -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise Interrupted(9)
+    def __init__(self, disk: Disk, script: Script, crashes: Iterator[int], fails: int = -1) -> None:
+        self.disk, self.script, self.fails = disk, script, fails
+        self.left = next(crashes, 1 << 30)
 
-    def call(role: str, job: Job, file: str, value: Any) -> Any:
-        effect()
-        disk.calls.append(f"{role} {job.node.path}")
-        if len(disk.calls) == fails:
-            raise NodeFailed("it failed")
-        disk.files[(job.node.path, file)] = value
-        effect()
-        return value
+    def signalled(self) -> int:
+        return 0
 
-    def enter(job: Job) -> None:
-        effect()
+    def emit(self, event: Event) -> None:
+        pass
+
+    def enter(self, entry: NodeEntry) -> None:
+        self.effect()
         for file in ("CONTROL", "ACT"):
-            disk.files.pop((job.node.path, file), None)
-        disk.standing[job.node.path] = (0, "running")
-        effect()
+            self.disk.files.pop((entry.node.path, file), None)
+        self.disk.standing[entry.node.path] = (0, "running")
+        self.effect()
 
-    def stubs(job: Job) -> Any:
-        effect()
-        disk.files[(job.node.path, "SENSORS")] = (Reading("s", "pending"),)
+    def stubs(self, entry: NodeEntry) -> tuple[Reading, ...]:
+        self.effect()
+        self.disk.files[(entry.node.path, "SENSORS")] = (Reading("s", "pending"),)
         return (Reading("s", "pending"),)
 
-    def opened(job: Job, number: int) -> None:
-        effect()
-        disk.standing[job.node.path] = (number, "running")
-        effect()
+    def measure(self, entry: NodeEntry, number: int) -> tuple[Reading, ...]:
+        return self.call("sensors", entry, "SENSORS", (Reading("s", "fail"),))
 
-    def control(job: Job, number: int) -> Decision:
-        earlier = disk.calls.count(f"controller {job.node.path}")
-        answers = script.says[job.node.depth]
-        return call("controller", job, "CONTROL", Decision(earlier < len(answers) and answers[earlier], "plan"))
+    def open(self, entry: NodeEntry, number: int) -> None:
+        self.effect()
+        self.disk.standing[entry.node.path] = (number, "running")
+        self.effect()
 
-    return FlowWorld(
-        signalled=lambda: 0,
-        emit=lambda event: None,
-        enter=enter,
-        stubs=stubs,
-        measure=lambda job, number: call("sensors", job, "SENSORS", (Reading("s", "fail"),)),
-        readings=lambda job: disk.files.get((job.node.path, "SENSORS"), (Reading("s", "pending"),)),
-        open=opened,
-        control=control,
-        act=lambda job, number, decision: call("actuator", job, "ACT", Action("did")),
-        result=lambda job: Action("ended"),
-    )
+    def control(self, entry: NodeEntry, number: int) -> Decision:
+        earlier = self.disk.calls.count(f"controller {entry.node.path}")
+        answers = self.script.says[entry.node.depth]
+        decision = Decision(earlier < len(answers) and answers[earlier], "plan")
+        return self.call("controller", entry, "CONTROL", decision)
+
+    def act(self, entry: NodeEntry, number: int, decision: Decision) -> Action:
+        return self.call("actuator", entry, "ACT", Action("did"))
+
+    def readings(self, entry: NodeEntry) -> tuple[Reading, ...]:
+        return self.disk.files.get((entry.node.path, "SENSORS"), (Reading("s", "pending"),))
+
+    def result(self, entry: NodeEntry) -> Action:
+        return Action("ended")
+
+    def effect(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Interrupted(9)
+
+    def call(self, role: str, entry: NodeEntry, file: str, value: Any) -> Any:
+        self.effect()
+        self.disk.calls.append(f"{role} {entry.node.path}")
+        if len(self.disk.calls) == self.fails:
+            raise NodeFailed("it failed")
+        self.disk.files[(entry.node.path, file)] = value
+        self.effect()
+        return value
 
 
 def played(script: Script, crashes: list[int]) -> Disk:
@@ -191,7 +202,7 @@ def played(script: Script, crashes: list[int]) -> Disk:
     disk, points = Disk(root), iter(crashes)
     for _ in range(len(crashes) + 1):
         try:
-            node(Run(Store(disk)), Job(root, "task"), world(disk, script, points))
+            run_node(Run(Store(disk)), NodeEntry(root, "task"), World(disk, script, points))
             break
         except Interrupted:
             continue
@@ -229,7 +240,7 @@ def test_an_error_ends_every_node_above(script: Script, fails: int) -> None:
     """The call that fails ends its node and each parent with `error`, innermost first, and nothing comes after."""
     root = tree(script)
     disk = Disk(root)
-    state = node(Run(Store(disk)), Job(root, "task"), world(disk, script, iter(()), fails))
+    state = run_node(Run(Store(disk)), NodeEntry(root, "task"), World(disk, script, iter(()), fails))
     calls = model(script)[1]
     if fails > len(calls):
         assert state.status != "error"
@@ -257,7 +268,7 @@ def test_the_effects_of_one_turn_in_their_order() -> None:
             trace.append(f"commit {self.disk.boundaries[-1].label}")
             return carried
 
-    node(Run(Traced(disk)), Job(root, "task"), world(disk, script, iter(())))
+    run_node(Run(Traced(disk)), NodeEntry(root, "task"), World(disk, script, iter(())))
     assert trace == [
         *(". ENTER", ". MEASURE", "commit 0", ". OPEN", ". CONTROL", ". CHILD"),
         *("n1 ENTER", "n1 MEASURE", "commit 1.0", "n1 OPEN", "n1 CONTROL", "n1 ACT", "n1 SENSORS", "commit 1.1"),
