@@ -11,12 +11,6 @@ if TYPE_CHECKING:
 
 _SPOKEN = "_ROODA_SPOKEN"  # the encoding of whoever reads what we print
 
-LOOPING = {  # modes of the other kinds of loops that run one
-    "reflex": ("new", "resume"),
-    "flow": ("run", "resume"),
-    "goal": ("run", "continue", "score", "shape"),
-}
-
 
 def main(arguments: list[str] | None = None) -> int:
     """The whole command: arguments in, exit code out. Start and end skip the search for garbage: there is none yet."""
@@ -103,7 +97,9 @@ def _starts_a_loop(words: list[str]) -> bool:
     verb, mode = (*verbs, "", "")[:2]
     if verb == "resume" and "--all" in words:
         return False  # they run beside us
-    return mode in LOOPING.get(verb, ()) or verb in ("run", "resume") or (verb != "" and verb not in WORDS)
+    if verb in WORDS:
+        return verb in ("run", "resume") or mode in WORDS[verb].starting
+    return verb != ""
 
 
 def _insist_on_utf8() -> None:

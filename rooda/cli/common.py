@@ -7,11 +7,9 @@ import click
 
 from rooda.base import secrets
 from rooda.errors import RoodaError, UsageProblem
-from rooda.loops import configuration, registry
+from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
-from rooda.settings import procedures
-from rooda.settings.types import nearest
 from rooda.settings.where import Where, a_name, above, where
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ def loop_of(here: Where, word: str) -> str:
 def kind_of(here: Where, name: str) -> str:
     """Of what kind the loop is, also one that is over; what nobody knows is a procedure."""
     known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
-    formed = (kind for kind in registry.KINDS if registry.tenant(kind).is_name(name))
+    formed = (kind for kind in registry.KINDS if registry.kind(kind).is_name(name))
     return next(known, next(formed, registry.OODA))
 
 
@@ -43,6 +41,8 @@ def hint(here: Where, name: str) -> str:
     known = _known(here)
     if name in known:
         return ""
+    from rooda.settings.types import nearest
+
     near = nearest(name, known)
     return f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
 
@@ -62,8 +62,8 @@ def say_above(workspace: str) -> None:
 
 def _known(here: Where) -> list[str]:
     loops = [loop.name for loop in (*registry.known(here.workspace), *registry.resumable(here.workspace))]
-    runs = _runs(here)
-    return list(dict.fromkeys([*_procedures(here), "goal", *loops, *map(folder.loop_of, runs), *runs]))
+    runs, only_names = _runs(here), [row.only_name for row in registry.KINDS.values() if row.only_name]
+    return list(dict.fromkeys([*_procedures(here), *only_names, *loops, *map(folder.loop_of, runs), *runs]))
 
 
 def _runs(here: Where) -> list[str]:
@@ -71,6 +71,9 @@ def _runs(here: Where) -> list[str]:
 
 
 def _procedures(here: Where) -> list[str]:
+    from rooda.loops import configuration
+    from rooda.settings import procedures
+
     try:
         return procedures.names(configuration.load(here.workspace, here.config))
     except RoodaError:

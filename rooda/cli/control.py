@@ -33,7 +33,7 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
     if name and not loops:
         require_known(here, name)
     if not running:
-        who = f"{noun_of(kind_of(here, name)).capitalize()} '{name}'" if name else ""
+        who = f"{registry.noun(kind_of(here, name)).capitalize()} '{name}'" if name else ""
         click.echo(f"{who} is not running." if name else "Nothing is running here.")
         say_above(here.workspace)
         return None
@@ -50,12 +50,8 @@ def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 def named(loop: Loop, begin: bool = False) -> str:
     """As it is called in a sentence; `begin`: at its beginning."""
-    noun = noun_of(loop.kind)
+    noun = registry.noun(loop.kind)
     return f"{noun.capitalize() if begin else noun} '{loop.name}'"
-
-
-def noun_of(kind: str) -> str:
-    return "procedure" if kind == registry.OODA else kind
 
 
 def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
@@ -196,7 +192,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
     """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
     who = named(loop)
-    over = bool(reason) and registry.tenant(loop.kind).close(workspace, loop.name, reason)
+    over = bool(reason) and registry.kind(loop.kind).close(workspace, loop.name, reason)
     ordered(workspace, loop, folder.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
@@ -207,7 +203,7 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
     if not _ends(loop, STOP_PATIENCE):
         click.echo(f"Asked {who} (pid {lock.owner(loop.lock).get('pid')}) to stop; it is still ending its agent.")
         return OK
-    if not over and loop.name not in registry.tenant(loop.kind).resumable(workspace):
+    if not over and loop.name not in registry.kind(loop.kind).resumable(workspace):
         click.echo(f"{named(loop, True)} has ended; there is nothing to resume.")
         return OK
     click.echo(f"Stopped {who}. {'It is over.' if over else f'Resume with: rooda resume {loop.name}'}")

@@ -63,7 +63,7 @@ def written_settings(patient: Patient) -> Iterator[Finding]:
     for name in _written(patient.settings):
         try:
             prompt = registry.first_prompt(patient.settings, name)
-            if agent := registry.tenant(registry.OODA).setup(patient.settings, name).agent:
+            if agent := registry.kind(registry.OODA).setup(patient.settings, name).agent:
                 preflight.fits(agent, prompt)
         except RoodaError as problem:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
@@ -104,10 +104,10 @@ def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
         what = "" if name in written else "agent"
-        yield what, partial(registry.tenant(registry.OODA).setup, found, name)
+        yield what, partial(registry.kind(registry.OODA).setup, found, name)
     for kind in registry.KINDS:
         if kind != registry.OODA and any(layer.table(kind) for layer in found.written):
-            yield f"agent of {kind}", partial(registry.tenant(kind).setup, found, "")
+            yield f"agent of {kind}", partial(registry.kind(kind).setup, found, "")
 
 
 def _startable(agent: Agent, workspace: str) -> Finding:

@@ -12,7 +12,6 @@ from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops import options, registry
-from rooda.loops.overview import name_of
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER_VARIABLES
@@ -20,8 +19,6 @@ from rooda.processes.signals import StopRequest
 from rooda.run import folder, history, workspaces
 from rooda.run.ended import cut_off
 from rooda.settings.where import Where, above, relocated, where
-
-TAKEN = {"goal": {"max_iterations"}}  # beside the options of a start
 
 
 @click.pass_context
@@ -31,14 +28,14 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
         return _everything(ctx, here, name, everything, wait)
     loop = _named(here, common.loop_of(here, name)) if name is not None else _only_candidate(here)
     _require_its_own(ctx, loop)
-    return registry.tenant(loop.kind).resume(loop.name, here, typed)
+    return registry.kind(loop.kind).resume(loop.name, here, typed)
 
 
 def _require_its_own(ctx: click.Context, loop: Loop) -> None:
     """UsageProblem for an option that loops of this kind do not have: it would be passed over in silence."""
     if loop.kind == registry.OODA:
         return
-    own = {option.name for option in registry.tenant(loop.kind).options()} | TAKEN.get(loop.kind, set())
+    own = registry.kind(loop.kind).resume_options()
     for option in ctx.command.params:
         if isinstance(option, click.Option) and option.name not in own and _is_typed(ctx, str(option.name)):
             flag = max(option.opts, key=len)
@@ -69,7 +66,7 @@ def _named(here: Where, name: str) -> Loop:
     if found:
         return _one(found)
     kind = common.kind_of(here, name)
-    nothing = kind == registry.OODA and not registry.tenant(kind).facts(here.workspace, name)
+    nothing = kind == registry.OODA and not registry.kind(kind).facts(here.workspace, name)
     if nothing and (unknown := common.hint(here, name)):
         raise UsageProblem(f"No saved state for procedure '{name}'.", unknown)
     return Loop(kind, name)
@@ -88,11 +85,11 @@ def _only_candidate(here: Where) -> Loop:
 def _damaged(here: Where) -> list[Loop]:
     """They can't go on; their own resume says why."""
 
-    return [Loop(kind, name) for kind in registry.KINDS for name in damaged(here.workspace, kind)]
+    return [Loop(kind, name) for kind in registry.kinds_in(here.workspace) for name in damaged(here.workspace, kind)]
 
 
 def _runs(here: Where, loop: Loop) -> bool:
-    path = registry.tenant(loop.kind).locks(here.workspace).get(loop.name)
+    path = registry.kind(loop.kind).locks(here.workspace).get(loop.name)
     return path is not None and lock.is_held(path)
 
 
@@ -104,9 +101,7 @@ def _one(found: list[Loop]) -> Loop:
 
 
 def _command(loop: Loop) -> str:
-    if loop.kind == registry.OODA:
-        return f"rooda resume {loop.name}"
-    return "rooda goal continue" if loop.kind == "goal" else f"rooda {loop.kind} resume {loop.name}"
+    return registry.KINDS[loop.kind].resume.format(name=loop.name)
 
 
 resume = click.Command(
@@ -158,10 +153,10 @@ def _everywhere(here: Where) -> list[str]:
 
 def _of(workspace: str) -> Iterator[CutOff]:
     """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
-    for kind in registry.KINDS:
+    for kind in registry.kinds_in(workspace):
         try:
-            names = [*registry.tenant(kind).resumable(workspace), *damaged(workspace, kind)]
-            paths = registry.tenant(kind).locks(workspace)
+            names = [*registry.kind(kind).resumable(workspace), *damaged(workspace, kind)]
+            paths = registry.kind(kind).locks(workspace)
         except (RoodaError, OSError) as problem:
             click.echo(f"{workspace}: {kind} loops can't be looked at: {problem}", err=True)
             continue
@@ -174,7 +169,8 @@ def _of(workspace: str) -> Iterator[CutOff]:
 
 def damaged(workspace: str, kind: str) -> list[str]:
     """They can't go on; their own resume says why."""
-    return [name_of(each) for each in registry.tenant(kind).facts(workspace, None) if each.get("status") == "damaged"]
+    of_kind = registry.kind(kind)
+    return [of_kind.name_of(each) for each in of_kind.facts(workspace, None) if each.get("status") == "damaged"]
 
 
 def _is_cut_off(session: history.SessionLog) -> bool:
@@ -197,7 +193,7 @@ def _goes_on(each: CutOff, haste: StopRequest) -> int:
         return OK
     said = files.to_text(done.err).strip().splitlines() or [f"exit {done.code}"]
     why = next((line for line in said if line.startswith((ERROR, WARNING))), said[0])
-    if done.code == UNDECIDED and lock.is_held(registry.tenant(each.loop.kind).lock_of(each.workspace, each.loop.name)):
+    if done.code == UNDECIDED and lock.is_held(registry.kind(each.loop.kind).lock_of(each.workspace, each.loop.name)):
         click.echo(f"Runs already: {who}")
         return UNDECIDED
     click.echo(f"Not resumed: {who}: {why}", err=True)

@@ -48,7 +48,7 @@ def _names(owners: list[tuple[str, Json]]) -> str:
 
 def _owner(each: CutOff) -> Json:
     """Which process it is, as its lock says."""
-    path = each.loop.lock or registry.tenant(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
+    path = each.loop.lock or registry.kind(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
     return lock.owner(path) if path else {}
 
 

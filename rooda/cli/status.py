@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import click
 
@@ -14,10 +14,8 @@ from rooda.base.text import escape_line, format_seconds
 from rooda.cli.common import loop_of, require_known, say_above, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.loops import registry
-from rooda.loops.overview import Board
-from rooda.processes.signals import Signals
+from rooda.loops.overview import Found, Overview
 from rooda.run import folder as run_folder
-from rooda.run import workspaces
 from rooda.run.folder import folder_of
 from rooda.run.history import seconds_of
 from rooda.run.spending import dollars
@@ -25,10 +23,9 @@ from rooda.settings.where import Where, where
 from rooda.views.live import Repaint, is_terminal
 from rooda.views.status_table import Row, table
 
-PAUSE = 1.0  # seconds between two looks of --watch
-FEW = 3  # as many are told of in detail on a terminal
+REFRESH = 1.0  # seconds between two pictures of --watch
+FEW = 3  # more loops than this are shown as a table on a terminal
 NOTHING = "Nothing runs here, and nothing waits."
-Details: TypeAlias = list[tuple[str, Json, Row]]  # a loop's kind, what its files say, and its row
 
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
@@ -46,32 +43,40 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
     if name and everywhere:
         raise UsageProblem("NAME and --all are mutually exclusive.")
     here = where(ctx)
-    asked = Asked(here, loop_of(here, name) if name else None, everywhere, everywhere or watch)
-    board = Board(here)
-    found = _detailed(asked, board) if asked.name else None
-    if asked.name and not found:
-        require_known(here, asked.name)
+    query = Query(here, loop_of(here, name) if name else None, everywhere, watch)
+    overview = Overview(here)
+    found = _find(query, overview)
+    if query.name and not found:
+        require_known(here, query.name)
     if watch:
-        return _watch(lambda: [json.dumps(_rows(asked, board))] if as_json else _lines(asked, board), as_json)
-    lines = [json.dumps(_rows(asked, board, found), indent=2)] if as_json else _lines(asked, board, found)
+        return _watch(_pictures(query, overview, found, as_json), as_json)
+    lines = [json.dumps(_rows(query, found), indent=2)] if as_json else _lines(query, found)
     click.echo("\n".join(lines))
     if lines == [NOTHING]:
         say_above(here.workspace)
     return OK
 
 
-class Asked(NamedTuple):
-    """Of whom, and how."""
+class Query(NamedTuple):
+    """The loops that are asked for, and how they are shown."""
 
     here: Where
     name: str | None
     everywhere: bool
-    table: bool
+    watch: bool
+
+    @property
+    def is_table(self) -> bool:
+        return not self.name and (self.everywhere or self.watch)
 
     @property
     def workspaces(self) -> list[str]:
-        """Ours first."""
-        others = workspaces.known() if self.everywhere else []
+        """The current workspace first."""
+        others: list[str] = []
+        if self.everywhere:
+            from rooda.run import workspaces
+
+            others = workspaces.known()
         return [self.here.workspace, *(path for path in others if not _same(path, self.here.workspace))]
 
 
@@ -79,47 +84,50 @@ def _same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _detailed(asked: Asked, board: Board) -> Details:
-    """Each loop's kind, what its files say, and its row."""
-    return [
-        (kind, facts, board.row(asked.here.workspace, kind, facts))
-        for kind in registry.KINDS
-        for facts in registry.tenant(kind).facts(asked.here.workspace, asked.name)
-    ]
+def _find(query: Query, overview: Overview) -> list[Found]:
+    if query.is_table:
+        return [Found(row, {}) for row in overview.rows(query.workspaces)]
+    return overview.details(query.here.workspace, query.name)
 
 
-def _rows(asked: Asked, board: Board, found: Details | None = None) -> list[Json]:
-    if asked.table and not asked.name:
-        return [row._asdict() for row in board.look(asked.workspaces)]
-    found = _detailed(asked, board) if found is None else found
-    return [{**row._asdict(), **facts, "loop": kind, "now": now(row)} for kind, facts, row in found]
+def _pictures(query: Query, overview: Overview, found: list[Found], as_json: bool) -> Iterator[list[str]]:
+    """Yield the lines of what was found, and then those of each refresh."""
+    while True:
+        yield [json.dumps(_rows(query, found))] if as_json else _lines(query, found)
+        found = _find(query, overview)
 
 
-def _lines(asked: Asked, board: Board, found: Details | None = None) -> list[str]:
-    if asked.table and not asked.name:
-        rows = board.look(asked.workspaces)
-        return [*map(escape_line, table(rows, asked.everywhere))] if rows else [NOTHING]
-    found = _detailed(asked, board) if found is None else found
+def _rows(query: Query, found: list[Found]) -> list[Json]:
+    if query.is_table:
+        return [row._asdict() for row, _ in found]
+    return [{**row._asdict(), **facts, "loop": row.loop, "now": now(row)} for row, facts in found]
+
+
+def _lines(query: Query, found: list[Found]) -> list[str]:
     if not found:
-        return [f"No saved state for procedure '{asked.name}'." if asked.name else NOTHING]
+        return [f"No saved state for procedure '{query.name}'." if query.name else NOTHING]
+    rows = [row for row, _ in found]
+    if query.is_table:
+        return [*map(escape_line, table(rows, registry.noun, query.everywhere))]
     if len(found) > FEW and is_terminal(sys.stdout):
-        return [*map(escape_line, table([row for _, _, row in found], False)), "In detail: rooda status NAME"]
-    told = (text for kind, facts, row in found for text in _told(kind, facts, row))
-    return [*map(escape_line, told)]
+        return [*map(escape_line, table(rows, registry.noun, False)), "In detail: rooda status NAME"]
+    return [escape_line(text) for row, facts in found for text in _lines_of(row, facts)]
 
 
-def _told(kind: str, facts: Json, row: Row) -> list[str]:
-    return [*registry.tenant(kind).lines({**facts, "standing": row.status}), *line(row)]
+def _lines_of(row: Row, facts: Json) -> list[str]:
+    return [*registry.kind(row.loop).lines({**facts, "standing": row.status}), *line(row)]
 
 
-def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
-    """One picture a second: on a terminal each in the place of the one before, else one after the other."""
+def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
+    """Show a picture each second: on a terminal in the place of the last one, else below it."""
+    from rooda.processes.signals import Signals
+
     with Signals() as signals:
         if as_json or not is_terminal(sys.stdout):
             while not signals.first:
                 signals.suspend_if_asked()
-                click.echo("\n".join(look()) + ("" if as_json else "\n"))
-                signals.pause(PAUSE)
+                click.echo("\n".join(next(pictures)) + ("" if as_json else "\n"))
+                signals.pause(REFRESH)
         else:
             with Repaint(sys.stdout) as page:
                 while not signals.first:
@@ -127,8 +135,8 @@ def _watch(look: Callable[[], list[str]], as_json: bool) -> int:
                         page.leave()
                         signals.stop_self()
                         page.enter()
-                    page.paint(look())
-                    signals.pause(PAUSE)
+                    page.paint(next(pictures))
+                    signals.pause(REFRESH)
         code = code_of_signal(signals.first)
     return OK if code == INTERRUPTED else code
 
@@ -146,7 +154,7 @@ def now(row: Row) -> Json | None:
 def line(row: Row) -> list[str]:
     """Below the state."""
     if not row.running:
-        paused = [f"  paused: {row.reason}"] if row.reason and row.loop != "goal" else []  # a goal's own line says it
+        paused = [f"  paused: {row.reason}"] if row.reason and not registry.KINDS[row.loop].explains_pause else []
         return [*paused, *(_ordered(folder_of(row.workspace, row.run)) if row.run else [])]
     parts = ["standing still (rooda continue)"] if row.suspended else []
     if row.seconds_left is not None:

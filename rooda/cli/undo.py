@@ -126,7 +126,7 @@ def _redone(run: shared.Run) -> Aim:
 
 def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
     """Which paths other loops need."""
-    own = registry.tenant(tip.kind).work_paths(workspace, tip.loop)
+    own = registry.kind(tip.kind).work_paths(workspace, tip.loop)
     return lambda path: belongs_to_another_loop(path, tip, own)
 
 
@@ -146,7 +146,7 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
     if not target.head or head == target.head:
         return
     now, then = f"{branch or 'HEAD'} is at {head[:12]}", f"at {target.head[:12]}"
-    if target.kind == "flow":
+    if registry.KINDS[target.kind].on_branch:
         what = f"Commits stay; rooda resume {target.loop} takes them off {branch}, back to {target.head[:12]}."
     elif branch == target.branch:
         what = f"Commits stay: {now}, and was {then} then. To go back there too: git reset --mixed {target.head[:12]}"
@@ -158,7 +158,7 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
 def _require_branch(repo: Repo, target: Snapshot) -> None:
     """A flow's state is on its branch."""
     branch = read_head(repo).branch
-    if target.kind == "flow" and target.branch != branch:
+    if registry.KINDS[target.kind].on_branch and target.branch != branch:
         what = f"{target.loop} works on {target.branch}, but {branch or 'no branch'} is checked out"
         raise Undecided(f"{what}; nothing was changed.", f"Go there first: git checkout {target.branch}")
 
@@ -182,7 +182,7 @@ def _refuse_beside_a_loop(workspace: str) -> None:
 
 def _held(workspace: str, tip: Snapshot) -> Lock:
     """The loop's lock: it does not begin while files are put back, and nobody that a killed one left goes on."""
-    path = registry.tenant(tip.kind).lock_of(workspace, tip.loop)
+    path = registry.kind(tip.kind).lock_of(workspace, tip.loop)
     held = launch.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
     if held is None:
         raise Undecided("Nothing was changed: a loop could begin meanwhile.")

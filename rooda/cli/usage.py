@@ -11,6 +11,7 @@ from rooda.base.json import Json
 from rooda.base.text import columns, format_seconds
 from rooda.cli.common import require_known, tab_loops
 from rooda.errors import OK, UsageProblem
+from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total
@@ -20,7 +21,7 @@ _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",
     "run": lambda call: call.run,
     "procedure": lambda call: call.name,
-    "loop": lambda call: call.name if call.loop == "ooda" else f"{call.loop} {call.name}",
+    "loop": lambda call: registry.title(call.loop, call.name),
     "agent": lambda call: f"{call.agent or 'command'}{f' {call.model}' if call.model else ''}",
     "day": lambda call: call.ts[:10],
 }

@@ -1,13 +1,16 @@
-"""The command words: where each verb lives and what `rooda --help` says of it."""
+"""The commands: where each is defined, and its line in `rooda --help`."""
 
 from typing import NamedTuple
 
+from rooda.loops import registry
+
 
 class Word(NamedTuple):
-    """One command word: "module:attribute" of its click command, and a short help."""
+    """A command of rooda."""
 
-    target: str
+    target: str  # "module:attribute" of the click command
     help: str
+    starting: tuple[str, ...] = ()  # subcommands that run a loop
 
 
 WORDS = {
@@ -22,9 +25,11 @@ WORDS = {
     "events": Word("rooda.cli.logs:events", "The events of the latest run as JSON lines; -f goes on."),
     "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
-    "reflex": Word("rooda.loops.reflex.cli:reflex", "Write one artifact and refine it until its rules hold."),
-    "flow": Word("rooda.loops.flow.cli:flow", "A hierarchy of control loops on git: sensors, controllers, actuators."),
-    "goal": Word("rooda.loops.goal.cli:goal", "Work on a specification until its criteria hold, with evidence."),
+    **{
+        kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
+        for kind, row in registry.KINDS.items()
+        if row.summary
+    },
     "snapshots": Word("rooda.cli.snapshots:snapshots", "The snapshots of the work tree, iteration by iteration."),
     "diff": Word("rooda.cli.snapshots:diff", "What an iteration changed in the work tree."),
     "undo": Word("rooda.cli.undo:undo", "Put the work tree back to before an iteration."),
@@ -62,7 +67,7 @@ Options:
 
 
 def help_text() -> str:
-    """What `rooda --help` prints; plain text, so that it costs next to nothing."""
+    """Return the text of `rooda --help`. It is built without click, which is slow to load."""
     width = max(map(len, WORDS))
     rows = "".join(f"  {name:<{width}}  {word.help}\n" for name, word in WORDS.items())
     procedures = "\nProcedures: build, bootstrap, audit-spec, … (see `rooda list`; options: `rooda build --help`)\n"

@@ -153,7 +153,7 @@ def _say_end(where: Where, kind: str, screen: Screen) -> None:
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
     _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
-    if waiting := registry.tenant(kind).resumable(where.workspace):
+    if waiting := registry.kind(kind).resumable(where.workspace):
         _say(screen, f"It can go on: rooda -C {there}{config} resume {waiting[0]}")
 
 

@@ -1,7 +1,12 @@
-"""The kinds of loops, one row each, for the commands that take the name of any loop."""
+"""The kinds of loops: one row each, and the contract that each kind keeps.
+
+No other module outside of the slices names a kind.
+"""
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
@@ -12,21 +17,63 @@ if TYPE_CHECKING:
     from rooda.loops.goal import kind as goals
     from rooda.loops.procedure import kind as procedures
     from rooda.loops.reflex import kind as reflexes
+    from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.check import OwnKeys
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
+    from rooda.views.status_table import Progress
     from rooda.views.why import View
 
 OODA = "ooda"
+
+
+class Row(NamedTuple):
+    """A kind of loop, as far as rooda knows it before it loads the kind's modules."""
+
+    package: str
+    summary: str = ""  # of its command in `rooda --help`; procedures have no common command
+    starting: tuple[str, ...] = ()  # subcommands that run a loop
+    homes: tuple[str, ...] = ()  # paths in a workspace; the kind is loaded only if one of them exists,
+    branches: str = ""  # or if the repository has a branch below this prefix,
+    git_homes: tuple[str, ...] = ()  # or one of these paths in its git folder
+    resume: str = "rooda resume {name}"
+    only_name: str = ""  # of the only loop that a workspace can have of this kind
+    explains_pause: bool = False  # its status lines say why it paused
+    on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
+    demo: str = ""  # module that creates a demo project
+
+
 KINDS = {
-    OODA: "rooda.loops.procedure.kind",
-    "reflex": "rooda.loops.reflex.kind",
-    "flow": "rooda.loops.flow.kind",
-    "goal": "rooda.loops.goal.kind",
+    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",)),
+    "reflex": Row(
+        "rooda.loops.reflex",
+        "Write one artifact and refine it until its rules hold.",
+        ("new", "resume"),
+        homes=(".ai-factory/evolution",),
+        resume="rooda reflex resume {name}",
+    ),
+    "flow": Row(
+        "rooda.loops.flow",
+        "A hierarchy of control loops on git: sensors, controllers, actuators.",
+        ("run", "resume"),
+        homes=(".ai-loop/runs",),
+        branches="ai-loop/",
+        git_homes=("rooda/locks/flow.lock",),
+        resume="rooda flow resume {name}",
+        on_branch=True,
+        demo="rooda.demo.flow_project",
+    ),
+    "goal": Row(
+        "rooda.loops.goal",
+        "Work on a specification until its criteria hold, with evidence.",
+        ("run", "continue", "score", "shape"),
+        homes=(".loop", ".rooda/locks/goal-goal.lock"),
+        resume="rooda goal continue",
+        only_name="goal",
+        explains_pause=True,
+    ),
 }
-_PROCEDURES = "rooda.loops.procedure.cli"
-_DEMOS = {"flow": "rooda.demo.flow_project"}
 
 
 def own_keys() -> "OwnKeys":
@@ -39,94 +86,138 @@ def own_keys() -> "OwnKeys":
 
 
 def demo_of(kind: str) -> "Callable[[str], int]":
-    """What makes a project to try this kind of loop on, in a folder."""
-    scaffold: Callable[[str], int] = importlib.import_module(_DEMOS[kind]).scaffold
+    """Return the function that creates a demo project for this kind of loop in a folder."""
+    scaffold: Callable[[str], int] = importlib.import_module(KINDS[kind].demo).scaffold
     return scaffold
 
 
 def procedure_command(name: str, where: "Where", words: "Sequence[str]") -> "click.Command":
-    """The command that a word which names no command stands for."""
-    command: click.Command = importlib.import_module(_PROCEDURES).procedure_command(name, where, words)
+    """Return the command of a word that is not in the table of commands: it names a procedure."""
+    command: click.Command = _module(OODA, "cli").procedure_command(name, where, words)
     return command
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
-    """What the agent of the procedure NAME would read first."""
-    prompt: str = importlib.import_module(KINDS[OODA]).first_prompt(settings, name)
+    """Return the prompt of the first iteration of the procedure NAME."""
+    prompt: str = _module(OODA, "kind").first_prompt(settings, name)
     return prompt
 
 
 def view(kind: object) -> "View":
     """Return the lines and reasons of KIND; those of a procedure for a kind that rooda doesn't know."""
-    package = KINDS[kind if isinstance(kind, str) and kind in KINDS else OODA].rpartition(".")[0]
-    return cast("View", importlib.import_module(f"{package}.view"))
+    return cast("View", _module(kind if isinstance(kind, str) and kind in KINDS else OODA, "view"))
 
 
-class Tenant(Protocol):
-    """What a kind of loop tells of its runs in a workspace."""
+class Kind(Protocol):
+    """The contract of a kind of loop: its kind.py. NAME is always the name of one loop."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
-        """The lock's path of each that ever ran here, by its name."""
+        """Return the lock's path of every loop that ever ran in the workspace, by name."""
 
     def lock_of(self, workspace: str, name: str) -> str:
-        """The lock's path of NAME, whether or not it is there."""
+        """Return the path of NAME's lock, whether or not it exists."""
 
     def resumable(self, workspace: str) -> "list[str]":
-        """Those that can go on."""
+        """Return the names of the loops that can be resumed."""
 
     def facts(self, workspace: str, name: str | None) -> "list[Json]":
-        """What there is to tell of NAME, or of all that run or can go on; a row has `running` and `pid`."""
+        """Return everything the files say about NAME, or about all that run or can be resumed.
+
+        Each has `running` and `pid`.
+        """
+
+    def facts_of_running(self, workspace: str, name: str) -> "Json":
+        """Return what the files say about NAME, which is running, or {} if that costs too much for a refresh."""
+
+    def name_of(self, facts: "Json") -> str:
+        """Return the loop's name in its facts."""
+
+    def progress(self, facts: "Json", now: "Now") -> "Progress":
+        """Return how far the loop is, from its facts and its latest events."""
 
     def lines(self, facts: "Json") -> "list[str]":
-        """One row in readable lines."""
+        """Return the facts as lines of text."""
 
     def options(self) -> "list[click.Parameter]":
-        """Of the commands that start one."""
+        """Return the options of the command that starts a loop."""
+
+    def resume_options(self) -> "set[str]":
+        """Return the names of the options that `rooda resume` accepts for this kind."""
 
     def resume(self, name: str, where: "Where", typed: "Json") -> int:
-        """Go on."""
+        """Resume NAME and return the exit code."""
 
     def is_name(self, name: str) -> bool:
         """True if the form of NAME alone shows that it is of this kind."""
 
     def close(self, workspace: str, name: str, reason: str) -> bool:
-        """Record that NAME is over for good; False if loops of this kind stay resumable."""
+        """Record that NAME must not be resumed; False if loops of this kind stay resumable."""
 
     def work_paths(self, workspace: str, name: str) -> "list[str]":
-        """Files and folders of NAME, seen from the workspace, that git sees: an undo of NAME puts them back."""
+        """Return NAME's files and folders in the work tree, seen from the workspace: an undo of NAME restores them."""
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
-        """What NAME is run with."""
+        """Return the settings that NAME runs with."""
 
 
-if TYPE_CHECKING:  # each kind keeps the contract
-    _PROCEDURE: Tenant = procedures
-    _REFLEX: Tenant = reflexes
-    _FLOW: Tenant = flows
-    _GOAL: Tenant = goals
+if TYPE_CHECKING:  # mypy checks that each kind keeps the contract
+    _PROCEDURE: Kind = procedures
+    _REFLEX: Kind = reflexes
+    _FLOW: Kind = flows
+    _GOAL: Kind = goals
 
 
 class Loop(NamedTuple):
-    """One loop of some kind."""
+    """A loop in a workspace."""
 
     kind: str
     name: str
     lock: str = ""
 
 
-def tenant(kind: str) -> Tenant:
-    return cast(Tenant, importlib.import_module(KINDS[kind]))
+def kind(name: str) -> Kind:
+    """Load a kind of loop."""
+    return cast(Kind, _module(name, "kind"))
+
+
+def _module(kind: str, name: str) -> ModuleType:
+    return importlib.import_module(f"{KINDS[kind].package}.{name}")
+
+
+def kinds_in(workspace: str) -> list[str]:
+    """Return the kinds that may have left a loop in the workspace. Loads none of them."""
+    return [kind for kind, row in KINDS.items() if _has_left(row, workspace)]
+
+
+def _has_left(row: Row, workspace: str) -> bool:
+    if any(os.path.lexists(os.path.join(workspace, home)) for home in row.homes):
+        return True
+    if not row.branches:
+        return False
+    from rooda.git.traces import has_left
+
+    return has_left(workspace, row.branches, row.git_homes)
 
 
 def known(workspace: str) -> Iterator[Loop]:
-    """Every loop that ever ran here."""
-    for kind in KINDS:
-        for name, path in tenant(kind).locks(workspace).items():
-            yield Loop(kind, name, path)
+    """Yield every loop that ever ran in the workspace."""
+    for each in kinds_in(workspace):
+        for name, path in kind(each).locks(workspace).items():
+            yield Loop(each, name, path)
 
 
 def resumable(workspace: str) -> Iterator[Loop]:
-    """Every loop that can go on here."""
-    for kind in KINDS:
-        for name in tenant(kind).resumable(workspace):
-            yield Loop(kind, name)
+    """Yield every loop that can be resumed."""
+    for each in kinds_in(workspace):
+        for name in kind(each).resumable(workspace):
+            yield Loop(each, name)
+
+
+def noun(kind: str) -> str:
+    """Return the word for a loop of this kind in messages and tables."""
+    return "procedure" if kind == OODA else kind
+
+
+def title(kind: str, name: str) -> str:
+    """Return the name of a loop, after its kind unless it is a procedure."""
+    return name if kind == OODA else f"{kind} {name}"

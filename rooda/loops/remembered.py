@@ -95,7 +95,7 @@ def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
 
 
 def _context(kind: str) -> click.Context:
-    return click.Context(click.Command("start", params=registry.tenant(kind).options()), ignore_unknown_options=True)
+    return click.Context(click.Command("start", params=registry.kind(kind).options()), ignore_unknown_options=True)
 
 
 def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:

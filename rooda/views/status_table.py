@@ -1,6 +1,6 @@
-"""The runs as a table. Pure."""
+"""The table of `rooda status`. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rooda.base.text import columns, format_seconds
@@ -11,8 +11,17 @@ NUMBERS = (2, 4, 5, 6, 7, 8)
 NOTHING = "-"
 
 
+class Progress(NamedTuple):
+    """How far a loop is."""
+
+    iteration: int | None = None  # as the loop's files count
+    max_iterations: int | None = None
+    display: int | None = None  # the iteration at work, as the screen counts
+    failures: str = ""
+
+
 class Row(NamedTuple):
-    """One run: all its sessions since it was begun."""
+    """One run, with all its sessions."""
 
     workspace: str
     loop: str
@@ -23,8 +32,8 @@ class Row(NamedTuple):
     pid: int | None = None
     phase: str = ""
     since: str = ""
-    iteration: int | None = None  # as the loop's files count
-    display: int | None = None  # as the screen counts: the one at work
+    iteration: int | None = None
+    display: int | None = None
     max_iterations: int | None = None
     failures: str = ""
     elapsed: float = 0.0
@@ -39,13 +48,16 @@ class Row(NamedTuple):
 
 
 def unreadable(workspace: str, why: str) -> Row:
-    """In the place of the rows of a workspace that can't be looked at."""
+    """Return the row of a workspace that can't be read."""
     return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"a person: {why}", reason=why)
 
 
-def table(rows: Sequence[Row], workspaces: bool) -> list[str]:
-    """One line a run below the head; `workspaces`: in groups below the folder they belong to."""
-    head, *lines = columns([HEAD, *(_cells(row) for row in rows)], NUMBERS)
+def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> list[str]:
+    """Return a line for each run, below the head; `workspaces`: grouped below their workspaces.
+
+    `noun` gives the word for a kind of loop.
+    """
+    head, *lines = columns([HEAD, *(_cells(row, noun(row.loop)) for row in rows)], NUMBERS)
     if not workspaces:
         return [head, *lines]
     groups: dict[str, list[str]] = {}
@@ -54,13 +66,13 @@ def table(rows: Sequence[Row], workspaces: bool) -> list[str]:
     return [head, *(line for workspace, group in groups.items() for line in (workspace, *group))]
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, noun: str) -> tuple[str, ...]:
     count = NOTHING if row.display is None else str(row.display)
     status = "standing still" if row.suspended else row.phase or row.status if row.running else row.status
     left = "" if row.seconds_left is None else f", {format_seconds(row.seconds_left)} left"
     return (
         row.name or NOTHING,
-        "procedure" if row.loop == "ooda" else row.loop or NOTHING,
+        noun or NOTHING,
         f"{count}/{row.max_iterations}" if row.max_iterations else count,
         status,
         format_seconds(row.elapsed),

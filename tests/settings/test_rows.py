@@ -96,7 +96,7 @@ def test_each_kind_takes_the_shared_keys(kind: str) -> None:
 def test_each_option_of_a_kind_is_offered(kind: str, key: str, row: Key) -> None:
     """A row of one kind has its option at the kind's start."""
     assert row.flag
-    offered = {word for option in registry.tenant(kind).options() for word in option.opts}
+    offered = {word for option in registry.kind(kind).options() for word in option.opts}
     assert row.flag.flag(key) in offered
 
 

@@ -1,4 +1,4 @@
-"""What flows tell of their runs: see `cli/kinds.py`."""
+"""The contract of flows (loops/registry.py)."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,18 @@ from rooda.git.repository import Repo
 from rooda.loops.flow import repository
 from rooda.loops.flow.repository import lock_path, running_name
 from rooda.processes import lock
+from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
     import click
 
     from rooda.loops.flow.runs import Known
+    from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
+
+_COUNTS = ("iteration", "max_iterations")
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -51,6 +55,22 @@ def facts(workspace: str, name: str | None) -> list[Json]:
     return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted]
 
 
+def facts_of_running(workspace: str, name: str) -> Json:
+    return {}  # its files and commits take git processes to read
+
+
+def name_of(facts: Json) -> str:
+    return str(facts["run_id"])
+
+
+def progress(facts: Json, now: "Now") -> Progress:
+    """The iteration of the top node; of a run at work by its events, since reading its files is slow."""
+    top: Json = next(iter(facts.get("nodes") or ()), {})
+    iteration, most = (number if isinstance(number := top.get(key), int) else None for key in _COUNTS)
+    iteration = now.iteration if facts.get("running") else iteration
+    return Progress(iteration, most, iteration)
+
+
 def lines(facts: Json) -> list[str]:
     from rooda.loops.flow.inspect import lines as of_status
 
@@ -61,6 +81,10 @@ def options() -> "list[click.Parameter]":
     from rooda.loops.flow.cli import run
 
     return run.params
+
+
+def resume_options() -> set[str]:
+    return {str(option.name) for option in options()}
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:

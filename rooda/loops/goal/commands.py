@@ -255,7 +255,7 @@ def _written(place: Place, plan: Plan, scores: Scores) -> None:
 
 
 def status(where: Where, typed: Json) -> int:
-    found = kind.facts(where.workspace, kind.NAME)
+    found = kind.facts(where.workspace, goal_files.NAME)
     if typed["as_json"]:
         import json
 

@@ -1,4 +1,4 @@
-"""What a goal tells of itself: see `cli/kinds.py`."""
+"""The contract of goals (loops/registry.py)."""
 
 import os
 from typing import TYPE_CHECKING
@@ -7,17 +7,16 @@ from rooda.base.json import Json
 from rooda.errors import StateDamaged
 from rooda.loops.goal.files import NAME, Place
 from rooda.processes import lock
+from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
     import click
 
     from rooda.loops.goal.state import GoalState
+    from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
-
-__all__ = ["NAME", "close", "facts", "is_name", "lines", "lock_of", "locks", "options", "resumable", "resume"]
-__all__ += ["running", "setup", "work_paths"]
 
 
 def locks(workspace: str) -> dict[str, str]:
@@ -75,6 +74,20 @@ def _is_unfinished(state: "GoalState | None") -> bool:
     return state.status in UNFINISHED
 
 
+def facts_of_running(workspace: str, name: str) -> Json:
+    return next(iter(facts(workspace, name)), {})
+
+
+def name_of(facts: Json) -> str:
+    return str(facts["name"])
+
+
+def progress(facts: Json, now: "Now") -> Progress:
+    iteration = facts.get("iteration")
+    failures = str(facts.get("stuckCount", ""))
+    return Progress(iteration, facts.get("max_iterations"), now.iteration or iteration, failures)
+
+
 def lines(facts: Json) -> list[str]:
     if facts["status"] == "damaged":
         return [f"goal: its files are damaged ({facts['problem']}); start over with: rooda goal run --fresh SPEC"]
@@ -87,6 +100,10 @@ def options() -> "list[click.Parameter]":
     from rooda.loops.goal.cli import VERBS
 
     return VERBS["run"][2]()
+
+
+def resume_options() -> set[str]:
+    return {str(option.name) for option in options()} | {"max_iterations"}
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:

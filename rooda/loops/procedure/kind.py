@@ -1,4 +1,4 @@
-"""What procedures tell of their runs: see `cli/kinds.py`."""
+"""The contract of procedures (loops/registry.py)."""
 
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,12 @@ from rooda.loops.procedure import loop, rules, store
 from rooda.loops.procedure.statistics import timing
 from rooda.loops.procedure.store import Place
 from rooda.processes import lock
+from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
     import click
 
+    from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -57,6 +59,20 @@ def _facts(place: Place) -> Json:
     return {**state._asdict(), "running": running, "pid": pid, "timing": timing(durations)}
 
 
+def facts_of_running(workspace: str, name: str) -> Json:
+    return next(iter(facts(workspace, name)), {})
+
+
+def name_of(facts: Json) -> str:
+    return str(facts["procedure_name"])
+
+
+def progress(facts: Json, now: "Now") -> Progress:
+    iteration = facts.get("iteration")
+    failures = f"{facts['consecutive_failures']}/{facts['failure_threshold']}" if "iteration" in facts else ""
+    return Progress(iteration, facts.get("max_iterations"), now.iteration or iteration, failures)
+
+
 def lines(facts: Json) -> list[str]:
     name, status = facts["procedure_name"], facts["status"]
     if status == "damaged":
@@ -85,6 +101,10 @@ def options() -> "list[click.Parameter]":
     from rooda.loops.options import for_start
 
     return for_start()
+
+
+def resume_options() -> set[str]:
+    return {str(option.name) for option in options()}
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:

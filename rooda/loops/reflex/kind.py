@@ -1,4 +1,4 @@
-"""What reflex loops tell of their runs: see `cli/kinds.py`."""
+"""The contract of reflex loops (loops/registry.py)."""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +6,12 @@ from rooda.base.json import Json
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_alias
+from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
     import click
 
+    from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -33,6 +35,19 @@ def facts(workspace: str, name: str | None) -> list[Json]:
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
 
+def facts_of_running(workspace: str, name: str) -> Json:
+    return next(iter(facts(workspace, name)), {})
+
+
+def name_of(facts: Json) -> str:
+    return str(facts["task_alias"])
+
+
+def progress(facts: Json, now: "Now") -> Progress:
+    iteration = facts.get("iteration")
+    return Progress(iteration, facts.get("max_iterations"), iteration, str(facts.get("stagnation_count", "")))
+
+
 def lines(facts: Json) -> list[str]:
     return status.lines(facts)
 
@@ -41,6 +56,10 @@ def options() -> "list[click.Parameter]":
     from rooda.loops.reflex.cli import new
 
     return new.params
+
+
+def resume_options() -> set[str]:
+    return {str(option.name) for option in options()}
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:

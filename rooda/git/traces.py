@@ -1,0 +1,41 @@
+"""Cheap signs of a tool's branches and files in a repository, read from git's files without starting git."""
+
+import os
+from collections.abc import Iterable
+
+from rooda.base import files
+
+
+def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
+    """True if the repository around the workspace may have a branch below the prefix, or one of the paths.
+
+    The paths are in the folder of the work tree in `.git`.
+    """
+    folder = _git_folder(os.path.realpath(workspace))
+    if not folder:
+        return False
+    common = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
+    return (
+        any(os.path.lexists(os.path.join(folder, path)) for path in paths)
+        or os.path.lexists(os.path.join(common, "refs", "heads", branches))
+        or f" refs/heads/{branches}" in _text(os.path.join(common, "packed-refs"))
+        or os.path.lexists(os.path.join(common, "reftable"))  # only git can read it
+    )
+
+
+def _git_folder(folder: str) -> str:
+    """Return the git folder of the work tree around a folder; "" if there is none."""
+    while not os.path.lexists(path := os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
+    if os.path.isdir(path):
+        return path
+    return os.path.join(folder, _text(path).removeprefix("gitdir: ").rstrip("\n"))
+
+
+def _text(path: str) -> str:
+    try:
+        return files.text(path)
+    except (OSError, ValueError):
+        return ""
