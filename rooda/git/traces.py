@@ -15,10 +15,12 @@ def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
     if not folder:
         return False
     common = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
+    packed = _text(os.path.join(common, "packed-refs"))
     return (
         any(os.path.lexists(os.path.join(folder, path)) for path in paths)
         or os.path.lexists(os.path.join(common, "refs", "heads", branches))
-        or f" refs/heads/{branches}" in _text(os.path.join(common, "packed-refs"))
+        or f" refs/heads/{branches}" in packed
+        or not packed.startswith("# pack-refs " if packed else "")  # damaged: git says so
         or os.path.lexists(os.path.join(common, "reftable"))  # only git can read it
     )
 
