@@ -35,13 +35,13 @@ LATEST = 4_102_444_800  # the year 2100
 _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
 
-def reset_at(text: str, now: float, to_epoch: ToEpoch) -> float | None:
+def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     """Seconds since 1970, or None when the text names no time that could be waited for."""
-    found = _said(text, now, to_epoch)
+    found = _reset_time(text, now, to_epoch)
     return found if found is not None and 0 <= found < LATEST else None
 
 
-def _said(text: str, now: float, to_epoch: ToEpoch) -> float | None:
+def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
     if epoch := _EPOCH.search(text):
         return float(epoch[1])
     if after := _AFTER.search(text):
@@ -82,7 +82,7 @@ def backoff(first: float, failures: int) -> float:
     return min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first))
 
 
-def free_at(until: float, noted: float, now: float, waited: float | None) -> float:
+def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
     """When a limit that was noted is over, by the clock as it is now; 0: it is none.
 
     The clock may have been set since, so no limit holds longer than it seemed to. `waited`: seconds since it was noted,

@@ -5,20 +5,20 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rooda.agents import command, preflight, stuck
-from rooda.agents.command import without
-from rooda.agents.context import Ground
+from rooda.agents import command, hang_detection, preflight
+from rooda.agents.command import without_denied
+from rooda.agents.context import CallContext
 from rooda.agents.outcome import CONTEXT
 from rooda.agents.reader import reader
 from rooda.agents.records import Call, Reply
-from rooda.agents.reply import understood
+from rooda.agents.reply import reply_of
 from rooda.base import files
 from rooda.processes import supervise
 
 Note = Callable[[int, str], None]  # pid, command
 
 
-class Round(NamedTuple):
+class PreparedCalls(NamedTuple):
     """Agents that are ready to be started, and how to understand what became of them."""
 
     specs: list[supervise.Spec]
@@ -26,37 +26,41 @@ class Round(NamedTuple):
     replies: Callable[[Sequence[supervise.Done]], list[Reply]]
 
 
-def ready(calls: Sequence[Call], ground: Ground, note: Note) -> Round:
+def prepare(calls: Sequence[Call], context: CallContext, note: Note) -> PreparedCalls:
     """Failure, timeout and interruption are results, not exceptions. Who would refuse its prompt is not started."""
-    problems = [preflight.excess_on_disk(call.agent, call.prompt) for call in calls]
+    problems = [preflight.size_problem_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
-    circles = stuck.Circles()
-    specs = [_spec(call, ground, note, circles) for call in fitting]
-    tick = circles.over(ground.tick) if any(reader(call.agent.output).circles for call in fitting) else ground.tick
+    overflows = hang_detection.OverflowWatch()
+    specs = [_spec(call, context, note, overflows) for call in fitting]
+    tick = (
+        overflows.periodic(context.tick)
+        if any(reader(call.agent.output).compacts_forever for call in fitting)
+        else context.tick
+    )
 
     def replies(ended: Sequence[supervise.Done]) -> list[Reply]:
         answers = map(_reply, fitting, ended, specs)
-        return [refused(problem) if problem else next(answers) for problem in problems]
+        return [prompt_refused(problem) if problem else next(answers) for problem in problems]
 
-    return Round(specs, tick, replies)
+    return PreparedCalls(specs, tick, replies)
 
 
-def _spec(call: Call, ground: Ground, note: Note, circles: stuck.Circles) -> supervise.Spec:
+def _spec(call: Call, context: CallContext, note: Note, overflows: hang_detection.OverflowWatch) -> supervise.Spec:
     argv = _argv(call)
-    transcript, opened = ground.folder.output(transcript_name(call))
+    transcript, opened = context.folder.output(transcript_name(call))
     errors = -1
-    if call.apart and call.agent.output == "text":
-        errors = ground.folder.output(transcript_name(call).replace(".out", ".err"))[1]
+    if call.wants_answer and call.agent.output == "text":
+        errors = context.folder.output(transcript_name(call).replace(".out", ".err"))[1]
     stop = signal.Signals[f"SIG{call.agent.stop}"]
 
     def noted(pid: int) -> None:
         note(pid, command.describe(call.agent))
-        circles.watch(pid, stop, call.agent.output, transcript)
+        overflows.watch(pid, stop, call.agent.output, transcript)
 
     return supervise.Spec(
         argv=argv,
-        cwd=ground.workspace,
-        env=environment(call, ground.env),
+        cwd=context.workspace,
+        env=environment(call, context.env),
         output=transcript,
         opened=opened,
         errors=errors,
@@ -67,13 +71,13 @@ def _spec(call: Call, ground: Ground, note: Note, circles: stuck.Circles) -> sup
         stop=stop,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
-        finished=stuck.ender(call.agent.output, transcript),
+        finished=hang_detection.final_record_check(call.agent.output, transcript),
         note=noted,
-        held=not ground.marked,
+        held=not context.marked,
     )
 
 
-def refused(problem: str) -> Reply:
+def prompt_refused(problem: str) -> Reply:
     """A prompt that has grown: the agent would refuse it, or could not be started with it."""
     what = f"the prompt is too long by now: it has {problem}. The agent was not started"
     reply = Reply(supervise.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
@@ -83,7 +87,7 @@ def refused(problem: str) -> Reply:
 def _reply(call: Call, done: supervise.Done, spec: supervise.Spec) -> Reply:
     if done.ended == "finished":  # it had said its last word; how we made it go says nothing
         done = done._replace(ended="exit", code=0)
-    return understood(call, done, spec.output, spec.env)
+    return reply_of(call, done, spec.output, spec.env)
 
 
 def transcript_name(call: Call) -> str:
@@ -92,7 +96,7 @@ def transcript_name(call: Call) -> str:
 
 def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
     return {
-        **(without(env, call.agent.env_deny) if call.agent.env_deny else env),
+        **(without_denied(env, call.agent.env_deny) if call.agent.env_deny else env),
         **call.agent.env,
         **call.env,
         "ROODA_CALL": call.kind,

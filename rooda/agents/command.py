@@ -22,15 +22,15 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
         if not words:  # the program: what it lacks stands there as it is, and is not found
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
         elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
-            _leave_out(words, word)
+            _drop_option(words, word)
         else:
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or "", word))
     if prompt is not None and "{prompt}" not in agent.command:
         words.append(prompt)
-    return words + _own_cap(agent)
+    return words + _budget_option(agent)
 
 
-def _own_cap(agent: Agent) -> list[str]:
+def _budget_option(agent: Agent) -> list[str]:
     """The CLI's own limit in dollars: a second fence, where it has one."""
     if not agent.budget or agent.cap <= 0:
         return []
@@ -40,24 +40,24 @@ def _own_cap(agent: Agent) -> list[str]:
 
 def describe(agent: Agent) -> str:
     """The command line for people; {prompt} stays as it is."""
-    if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _own_cap(agent):
+    if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _budget_option(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
     return " ".join(word if word == "{prompt}" else shlex.quote(word) for word in words)
 
 
-def _leave_out(words: list[str], word: str) -> None:
+def _drop_option(words: list[str], word: str) -> None:
     """Drop a word whose value is unknown, together with the option it belongs to."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 
 
-def said(argv: Sequence[str], word: str) -> bool:
+def has_option(argv: Sequence[str], word: str) -> bool:
     """Is this word or `WORD=…` in the command line?"""
     return any(each == word or each.startswith(f"{word}=") for each in argv)
 
 
-def value(argv: Sequence[str], option: str) -> str:
+def option_value(argv: Sequence[str], option: str) -> str:
     """What follows the option, as its own word or after `=`."""
     for place, word in enumerate(argv):
         if word == option:
@@ -93,13 +93,13 @@ NESTING = frozenset(
 _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROCEDURE", "ROODA_MODEL")
 
 
-def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Ours, without what would mislead: nesting marks, and the marks of a rooda that called us."""
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 
-def without(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
+def without_denied(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
     """What an agent is not to see is not there; `*` in a name stands for anything. Rooda's own marks stay."""
     import re
 

@@ -17,7 +17,7 @@ class Folder(Protocol):
         """Path and descriptor of an empty file for a process to write to; -1: no disk took it."""
 
 
-class Ground(NamedTuple):
+class CallContext(NamedTuple):
     """Where it works, with which environment; where its output goes; who is watching."""
 
     workspace: str

@@ -6,7 +6,7 @@ from rooda.agents.records import Facts, Usage
 from rooda.base.json import Json
 
 LATEST = 4_102_444_800  # the year 2100: a later reset is no time but another unit, or nonsense
-NOISES = 40  # lines kept: the first half of them, and the last ones
+MAX_UNPARSED = 40  # lines kept: the first half of them, and the last ones
 
 
 class Gathered:
@@ -26,7 +26,7 @@ class Gathered:
         self.retries = self.turns = self.tools = self.tools_failed = 0
         self.edited: dict[str, int] = {}  # how often, by file
         self.denied: list[str] = []
-        self.noises: list[str] = []
+        self.unparsed_lines: list[str] = []
         self.shown: list[str] = []  # for --verbose; the watcher empties it
         self.shares: dict[str, Usage] = {}  # the usage model by model, where that is told
         self.waiting: tuple[str, int | None] = ("", None)  # why it tries again; nothing has come since
@@ -43,20 +43,20 @@ class Gathered:
     def final(self, text: str) -> None:
         self._said, self.cut = [text], False
 
-    def goes_on(self, text: str) -> None:
+    def continue_message(self, text: str) -> None:
         """More of the same message."""
         self._said.append(text)
 
     def say(self, text: Any) -> None:
         """The agent's own words; the last of them are its final message."""
-        self.went_on()
+        self.retry_succeeded()
         if isinstance(text, str) and text.strip():
             self.final = text
             self.shown.append(text)
 
     def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
         """A tool was called, on this; `edits`: the file it writes."""
-        self.went_on()
+        self.retry_succeeded()
         self.tools += 1
         if isinstance(edits, str) and edits:
             self.edited[edits] = self.edited.get(edits, 0) + 1
@@ -76,7 +76,7 @@ class Gathered:
         self.waiting = (text if isinstance(text, str) and text else f"status {code}" if code else "", code)
         self.shown.append(f"[retry] {status or ''} {text or ''}".replace("  ", " ").rstrip())
 
-    def went_on(self) -> None:
+    def retry_succeeded(self) -> None:
         """What it waited for has come."""
         self.waiting = ("", None)
 
@@ -93,26 +93,30 @@ class Gathered:
         if isinstance(reset_at, int | float) and not isinstance(reset_at, bool) and 0 < reset_at < LATEST:
             self.reset_at = float(reset_at)
 
-    def noise(self, line: bytes) -> None:
+    def unparsed(self, line: bytes) -> None:
         """A line that is no record: kept, for a failure that no record explains."""
         text = line.decode("utf-8", "replace").strip()
         if text:
-            place = len(self.noises) if len(self.noises) < NOISES else NOISES // 2
-            self.noises = [*self.noises[:place], *self.noises[place + (len(self.noises) >= NOISES) :], text[:500]]
+            place = len(self.unparsed_lines) if len(self.unparsed_lines) < MAX_UNPARSED else MAX_UNPARSED // 2
+            self.unparsed_lines = [
+                *self.unparsed_lines[:place],
+                *self.unparsed_lines[place + (len(self.unparsed_lines) >= MAX_UNPARSED) :],
+                text[:500],
+            ]
             self.shown.append(text)
 
-    def add(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
 
-    def share(self, model: str, usage: Usage) -> None:
+    def add_share(self, model: str, usage: Usage) -> None:
         """A part of the usage, and whose it is."""
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
-    def answer(self, name: object, model: object, usage: Usage) -> None:
+    def add_answer(self, name: object, model: object, usage: Usage) -> None:
         """The usage of one answer. Its last record counts; one without tokens was none."""
         seen = self.memory.setdefault(str(name), Usage())
         if any(usage):
-            self.share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))
+            self.add_share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))
             self.memory[str(name)] = usage
 
     def facts(self) -> Facts:
@@ -136,7 +140,7 @@ class Gathered:
             retries=self.retries,
             edited=tuple(self.edited),
             denied=tuple(self.denied),
-            noise="\n".join(self.noises),
+            unparsed="\n".join(self.unparsed_lines),
         )
 
 

@@ -8,17 +8,17 @@ import os
 from typing import NamedTuple
 
 from rooda.agents import preflight
-from rooda.agents.backoff import free_at, reset_at
+from rooda.agents.backoff import parse_reset, usable_at
 from rooda.agents.records import Agent
 from rooda.base import clock, dirs, files
 from rooda.base.json import Json
 from rooda.processes import table
 
 
-def reset_in(text: str) -> float | None:
+def reset_time(text: str) -> float | None:
     """When the usage limit that `text` reports ends, in seconds since 1970."""
     present = clock.now()
-    return reset_at(text, present, lambda moment: clock.next_occurrence(present, *moment))
+    return parse_reset(text, present, lambda moment: clock.next_occurrence(present, *moment))
 
 
 class Limit(NamedTuple):
@@ -29,24 +29,24 @@ class Limit(NamedTuple):
     uptime: float
     boot: str
 
-    def free_at(self) -> float:
+    def usable_at(self) -> float:
         """When the account may be used again, by the clock as it is now; 0: at once."""
         waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
-        return free_at(self.until, self.noted, clock.now(), waited)
+        return usable_at(self.until, self.noted, clock.now(), waited)
 
 
-def limit(until: float) -> Limit:
+def new_limit(until: float) -> Limit:
     """One that was met just now."""
     return Limit(until, clock.now(), clock.uptime(), table.boot())
 
 
 def account(agent: Agent) -> str:
     """Whose limit it is: the CLI, and the key or subscription that pays."""
-    payer = preflight.who_pays(agent, preflight.environ(agent))
+    payer = preflight.who_pays(agent, preflight.agent_environment(agent))
     return f"{agent.name} ({payer})" if payer else agent.name
 
 
-def until(who: str) -> float:
+def limited_until(who: str) -> float:
     """When the account may be used again, in seconds since 1970; 0 if nothing is known against it."""
     path = _path(who)
     try:
@@ -54,12 +54,12 @@ def until(who: str) -> float:
         noted = clock.parse_time(str(found.get("noted"))) or 0.0
         uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
         met = Limit(clock.parse_time(str(found["until"])) or 0.0, noted, uptime, boot)
-        return max(met.free_at(), 0.0) if uptime == uptime else 0.0  # somebody wrote NaN
+        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # somebody wrote NaN
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return 0.0
 
 
-def note(who: str, met: Limit, message: str) -> None:
+def record_limit(who: str, met: Limit, message: str) -> None:
     """Best effort: a limit that can't be noted is met again."""
     path = _path(who)
     if path:

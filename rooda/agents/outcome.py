@@ -13,7 +13,7 @@ OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "r
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
 
 FATAL = (AUTH, CONTEXT, CONFIG)  # going on would only repeat them
-PASSING = frozenset(  # why a process may not be started now, and may well be a little later
+TEMPORARY = frozenset(  # why a process may not be started now, and may well be a little later
     getattr(errno, name, 0)
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
@@ -50,7 +50,7 @@ _BUSY = re.compile(r"rate.?limit|too many requests|overloaded|high demand|at cap
 _NETWORK = re.compile(
     r"connection|could not connect|network|timed? ?out|disconnected|terminated|econn|fetch failed|stream", re.I
 )
-_TELLING = re.compile(
+_EXPLAINING = re.compile(
     r"error|no api key|set an auth|not found|limit|quota|denied|invalid|unknown|no auth|failed|^not |can't|cannot", re.I
 )
 _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]\d\d)\b|\(([45]\d\d)\)", re.I)
@@ -103,7 +103,7 @@ class Outcome(NamedTuple):
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
     """`ended`: how the process came to its end; `status_of_exit`: the HTTP status that an exit code stands for."""
     if ended in ("timeout", "idle"):
-        return _waited(facts)
+        return _timed_out(facts)
     if ended == "interrupted":
         return Outcome(KILLED)
     if facts.limited or _USAGE.search(facts.message):
@@ -115,11 +115,11 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
     if facts.denied and not facts.ended and exit_code == 0:
         return Outcome(DENIED, f"it ended when this was denied: {facts.denied[-1]}")
     if not facts.ended:
-        return _broken_off(facts, exit_code, status_of_exit)
+        return _no_final_record(facts, exit_code, status_of_exit)
     return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")
 
 
-def _waited(facts: Facts) -> Outcome:
+def _timed_out(facts: Facts) -> Outcome:
     """We ended it, since it took too long. What it was waiting for is why, if it said so and nothing came after."""
     if facts.limited or _USAGE.search(facts.message):
         return Outcome(USAGE_LIMIT, facts.message)
@@ -149,9 +149,9 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
     return Outcome(AGENT_ERROR, message, retryable=bool(_NETWORK.search(words)))
 
 
-def _broken_off(facts: Facts, exit_code: int, status: int | None) -> Outcome:
+def _no_final_record(facts: Facts, exit_code: int, status: int | None) -> Outcome:
     """No final record: a line of the noise, or the exit code, may say why."""
-    telling = [line[:300] for line in facts.noise.splitlines() if _TELLING.search(line)]
+    telling = [line[:300] for line in facts.unparsed.splitlines() if _EXPLAINING.search(line)]
     for line in telling if exit_code else ():
         if _USAGE.search(line):
             return Outcome(USAGE_LIMIT, line)

@@ -14,7 +14,7 @@ ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argum
 SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
 
 
-def require(agent: Agent, workspace: str) -> str:
+def find_program(agent: Agent, workspace: str) -> str:
     """The program's path; AgentMissing with what to do when there is none."""
     program = command.argv(agent, "")[0]
     hint = "Install it, correct the command, or choose another agent with --agent or --ai-cmd."
@@ -34,25 +34,25 @@ def require(agent: Agent, workspace: str) -> str:
 
 def check(agent: Agent, prompt: str) -> None:
     """Raises what would fail at once, or would be charged for nothing. Of a raw command only the size is known."""
-    fits(agent, prompt)
+    check_size(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")
         refusal = of_program(os.path.basename(argv[0])).refusal
-        what, hint = refusal(argv, environ(agent), os.geteuid() == 0) if refusal else ("", "")
+        what, hint = refusal(argv, agent_environment(agent), os.geteuid() == 0) if refusal else ("", "")
         if what:
             raise ConfigProblem(what, hint)
 
 
-def fits(agent: Agent, prompt: str) -> None:
+def check_size(agent: Agent, prompt: str) -> None:
     """PromptProblem when the prompt is longer than the agent takes."""
-    if why := excess(agent, prompt):
+    if why := size_problem(agent, prompt):
         raise PromptProblem(
             f"The prompt is too long: it has {why}. Nothing was started.",
             "Shorten it (--dry-run shows it), let the agent read files by itself, or choose another agent.",
         )
 
 
-def excess(agent: Agent, prompt: str) -> str:
+def size_problem(agent: Agent, prompt: str) -> str:
     """How long the prompt is, and how long it may be; "" if it fits."""
     size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
     if agent.size_limit and size > agent.size_limit:
@@ -66,11 +66,11 @@ def excess(agent: Agent, prompt: str) -> str:
     return ""
 
 
-def excess_on_disk(agent: Agent, prompt: Prompt) -> str:
+def size_problem_on_disk(agent: Agent, prompt: Prompt) -> str:
     """The same of a prompt that is in its file; that is read only if its size leaves a doubt."""
     limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
     doubtful = any(limit and prompt.size > limit for limit in limits)
-    return excess(agent, files.text(prompt.path)) if doubtful else ""
+    return size_problem(agent, files.text(prompt.path)) if doubtful else ""
 
 
 def warnings(agent: Agent) -> list[str]:
@@ -78,29 +78,29 @@ def warnings(agent: Agent) -> list[str]:
     if not agent.name:
         return []
     argv = command.argv(agent, "")
-    return traps(os.path.basename(argv[0]), argv, environ(agent))
+    return likely_problems(os.path.basename(argv[0]), argv, agent_environment(agent))
 
 
-def traps(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Why this command line will probably fail or idle, unless the CLI's own settings, which rooda does not read, help.
 
     Measured: docs/agents.md.
     """
     known, found = of_program(program), []
     powerless = known.powerless
-    if powerless and not any(command.said(argv, word) for word in powerless.words):
+    if powerless and not any(command.has_option(argv, word) for word in powerless.words):
         found.append(f"{powerless.what}, and exits with 0 all the same. Its command should have {powerless.cure}.")
     return [*found, *(known.warnings(argv, env) if known.warnings else ())]
 
 
-def lines(agent: Agent, program: str) -> list[str]:
+def describe(agent: Agent, program: str) -> list[str]:
     """How this runs and who pays: for a person who watches. None for a raw command."""
     if not agent.name or not (agent.version or agent.account):
         return []
     version = version_of(agent, program)
     name = f"{agent.name} {version}" if version else agent.name
     found = [f"Agent: {name} ({program}), the prompt goes in by {agent.prompt}"]
-    if payer := who_pays(agent, environ(agent)):
+    if payer := who_pays(agent, agent_environment(agent)):
         found.append(f"Billed: {payer}")
     return found
 
@@ -110,7 +110,7 @@ def version_of(agent: Agent, program: str) -> str:
     from rooda.agents import versions  # and with it all that starts processes: a dry-run may do without
 
     option = agent.version if os.path.basename(program) == agent.name else ""
-    return versions.version_of(program, option, environ(agent))
+    return versions.version_of(program, option, agent_environment(agent))
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
@@ -122,6 +122,6 @@ def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
     return agent.account
 
 
-def environ(agent: Agent) -> dict[str, str]:
+def agent_environment(agent: Agent) -> dict[str, str]:
     """The environment that the agent will have, without rooda's marks."""
-    return {**command.without(command.inherited(), agent.env_deny), **agent.env}
+    return {**command.without_denied(command.base_environment(), agent.env_deny), **agent.env}

@@ -30,7 +30,7 @@ class Cost(NamedTuple):
     source: str = "unknown"  # reported | computed | declared | estimated | unknown
 
 
-def of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
+def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
     """As the CLI reported it, else computed from the tokens of each model in `parts`, else unknown."""
     if reported is not None and (reported or not usage or not any(usage)):
         return Cost(reported, "reported")  # no dollars for many tokens: the CLI knows no price
@@ -39,7 +39,7 @@ def of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usa
     return Cost(sum(known), "computed") if known and len(known) == len(costs) else Cost()
 
 
-def assumed(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
+def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
     """For a goal's budget, which has to count every call: as known, else as declared for each call, else estimated.
 
     `lengths`: characters of the prompt and of the answer; four of them count as a token.
@@ -62,12 +62,12 @@ def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
 
 def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
     """The price under the longest name that fits the model."""
-    forms = forms_of(model)
-    fitting = [name for name in table if fits(name, forms)]
+    forms = names_of(model)
+    fitting = [name for name in table if matches(name, forms)]
     return table[max(fitting, key=len)] if fitting else None
 
 
-def forms_of(model: str) -> tuple[str, ...]:
+def names_of(model: str) -> tuple[str, ...]:
     """The names a model goes by: as it is, without its maker's prefix, without a date, -latest or -preview."""
     name = model.lower()[:LONGEST]
     forms = [name, _MAKER.sub("", name)]
@@ -76,14 +76,14 @@ def forms_of(model: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
-def fits(name: str, forms: tuple[str, ...]) -> bool:
+def matches(name: str, forms: tuple[str, ...]) -> bool:
     """Does a name of the table stand for a model that goes by these names? `*` is anything."""
     if "*" not in name:
         return name.lower() in forms
-    return any(_has(name.lower().split("*"), form) for form in forms)
+    return any(_has_parts(name.lower().split("*"), form) for form in forms)
 
 
-def _has(parts: list[str], form: str) -> bool:
+def _has_parts(parts: list[str], form: str) -> bool:
     """Does it consist of these parts, in order, with anything between them?"""
     first, *middle, last = parts
     if not form.startswith(first) or not form.endswith(last) or len(form) < len(first) + len(last):

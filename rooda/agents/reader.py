@@ -13,7 +13,7 @@ PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each with a file; the last two print cla
 NEWEST = "newest"  # stands for the last two names of a folder, as those of dates sort
 
 
-class Powerless(NamedTuple):
+class RequiredOption(NamedTuple):
     """Without one of these words the CLI changes nothing, and exits with 0 all the same."""
 
     words: tuple[str, ...]
@@ -36,13 +36,13 @@ class Reader(NamedTuple):
 
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
     line: Callable[[str, "Gathered"], None] | None = None  # takes one line, where the output is not JSON
-    noise: Callable[[str, "Gathered"], None] | None = None  # takes a line that is no record but tells something
+    unparsed: Callable[[str, "Gathered"], None] | None = None  # takes a line that is no record but tells something
     last: tuple[str, ...] = ()  # types of its final record; it may hang after that
-    circles: bool = False  # may sum up a context that is too full, and begin again, without end
+    compacts_forever: bool = False  # may sum up a context that is too full, and begin again, without end
     tells_edits: bool = False  # its records name every file that a tool writes
     status_of_exit: Mapping[int, int] = {}  # HTTP status by exit code, where the CLI puts one into the other
     sessions: tuple[SessionFiles, ...] = ()
-    powerless: Powerless | None = None
+    powerless: RequiredOption | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
     shell: tuple[str, ...] = ()  # what it calls its tools that run commands, where not as claude does

@@ -72,7 +72,9 @@ class Call(NamedTuple):
     promise_signals: bool = False
     label: str = ""  # tells calls of one kind and number apart, in the names of their files
     env: Mapping[str, str] = {}  # what this call is told besides
-    apart: bool = False  # a raw command's stdout is the answer: kept in `Reply.said`, its stderr in a file of its own
+    wants_answer: bool = (
+        False  # a raw command's stdout is the answer: kept in `Reply.said`, its stderr in a file of its own
+    )
 
 
 class Usage(NamedTuple):
@@ -104,7 +106,7 @@ class Facts(NamedTuple):
     retries: int = 0
     edited: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    noise: str = ""  # last lines that are no records
+    unparsed: str = ""  # last lines that are no records
 
 
 class Said(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rooda.agents import promise
-from rooda.agents.command import inherited
+from rooda.agents.command import base_environment
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
 from rooda.base import files
@@ -19,7 +19,7 @@ LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its 
 KILLED = Done(137, 0.0, "interrupted")
 
 
-def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
+def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
     """The reply: for a raw command its exit code, for a CLI that is read all that its transcript tells."""
     limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
     reply = Reply(
@@ -29,27 +29,27 @@ def understood(call: Call, done: Done, transcript: str, env: Mapping[str, str]) 
         transcript=transcript,
         output=call.agent.output,
         size=done.size,
-        truncated=_is_searched(call) and done.size > call.bounds.max_output_buffer,
+        truncated=_has_output_limit(call) and done.size > call.bounds.max_output_buffer,
         note=done.note,
         swept=done.swept,
         limit=limits.get(done.ended, 0.0),
     )
     if done.ended == "not-started":
-        from rooda.agents.outcome import PASSING
+        from rooda.agents.outcome import TEMPORARY
 
-        return reply._replace(retryable=done.errno in PASSING)
+        return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
-        said = printed(transcript) if call.apart else Said()
+        said = read_output(transcript) if call.wants_answer else Said()
         return reply._replace(promise=_promise_of_text(call, transcript), said=said)
     return _read(call, reply, env)
 
 
-def _is_searched(call: Call) -> bool:
+def _has_output_limit(call: Call) -> bool:
     """Only a raw command's output is read by its end alone, and only for the signals of a procedure."""
     return call.kind == "iteration" and call.agent.output == "text"
 
 
-def printed(transcript: str) -> Said:
+def read_output(transcript: str) -> Said:
     """The output of a raw command. An unreadable file says nothing."""
     try:
         data = files.tail(transcript, LONGEST + 1)
@@ -63,32 +63,32 @@ def printed(transcript: str) -> Said:
     return Said(text, cut, exact)
 
 
-def cut_off(started: Json, agent: Agent, answer: bool = False) -> Reply:
+def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
     """The reply of a call whose end was never recorded, from its transcript so far, at this agent's prices.
 
     `answer`: keep the output of a raw command too.
     """
     output, model = str(started.get("output", agent.output)), str(started.get("model", agent.model))
     agent = agent._replace(output=output, model=model)
-    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0), apart=answer)
-    return understood(call, KILLED, str(started.get("transcript", "")), inherited())
+    call = Call(str(started.get("call", "")), 0, agent, Prompt("", "", 0, 0, True, 0), wants_answer=answer)
+    return reply_of(call, KILLED, str(started.get("transcript", "")), base_environment())
 
 
 def _reset_in(text: str) -> float | None:
     from rooda.agents import limits
 
-    return limits.reset_in(text)
+    return limits.reset_time(text)
 
 
 def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
     from rooda.agents import transcript
     from rooda.agents.outcome import USAGE_LIMIT, judge
 
-    gathered = transcript.gathered(call.agent.output, reply.transcript)
+    gathered = transcript.read(call.agent.output, reply.transcript)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
-    usage, model, cost = _used(call, facts, gathered, env)
+    usage, model, cost = _usage(call, facts, gathered, env)
     return reply._replace(
         outcome=found.kind,
         message=found.message,
@@ -111,7 +111,7 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
     return gathered.edited or None if reader(call.agent.output).tells_edits else None
 
 
-def _used(
+def _usage(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
 ) -> tuple[Usage | None, str, "prices.Cost"]:
     """As the transcript has it; what that leaves open, the file of the session may know."""
@@ -119,11 +119,11 @@ def _used(
 
     shares, model = gathered.shares, facts.model
     if facts.usage is None or not (model or shares or call.agent.model):
-        shares = sessions.spent(call.agent.output, facts.session, env)
+        shares = sessions.usage_of(call.agent.output, facts.session, env)
         model = model or next(iter(shares), "")
     usage = facts.usage or sessions.total(shares)
     parts = shares if len(shares) > 1 else {next(iter(shares), model or call.agent.model): usage or Usage()}
-    return usage, model, prices.of_call(facts.cost, usage, parts, call.agent.prices)
+    return usage, model, prices.cost_of_call(facts.cost, usage, parts, call.agent.prices)
 
 
 def _promise_of_text(call: Call, transcript: str) -> str:

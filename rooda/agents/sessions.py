@@ -24,7 +24,7 @@ _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{7,99}")
 Spent: TypeAlias = dict[str, Usage]  # by model
 
 
-def spent(output: str, session: str, env: Mapping[str, str]) -> Spent:
+def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
     """The usage of a session, model by model; {} where that is not known."""
     if not _SESSION.fullmatch(session):
         return {}

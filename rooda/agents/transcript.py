@@ -13,10 +13,10 @@ LONGEST = 4_194_304  # of a longer line only the beginning is read, and that is 
 
 def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
     """The facts of a transcript, of its last `limit` bytes if it is longer; empty ones when it can't be read."""
-    return gathered(output, path, limit).facts()
+    return read(output, path, limit).facts()
 
 
-def gathered(output: str, path: str, limit: int = 1 << 62) -> Gathered:
+def read(output: str, path: str, limit: int = 1 << 62) -> Gathered:
     """The same, before it is put into one record."""
     into, count, found = Gathered(), 0, reader(output)
     try:
@@ -45,9 +45,9 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
         for record in records:
             take(record, into)
     else:
-        into.noise(line)
-        if found.noise:
-            found.noise(line[:2000].decode("utf-8", "replace"), into)
+        into.unparsed(line)
+        if found.unparsed:
+            found.unparsed(line[:2000].decode("utf-8", "replace"), into)
 
 
 def _records(text: bytes) -> list[Json]:
@@ -61,7 +61,7 @@ def _records(text: bytes) -> list[Json]:
     return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
 
 
-def rendered(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
+def readable_lines(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
     """The readable lines of --verbose: words and tools, not raw JSON."""
     found = reader(output)
     for line in lines:

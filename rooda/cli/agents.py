@@ -50,10 +50,10 @@ def _table(found: layers.Settings, name: str) -> Json:
 
 def _facts(name: str, agent: Agent, table: Json, workspace: str) -> Json:
     try:
-        program = preflight.require(agent, workspace)
+        program = preflight.find_program(agent, workspace)
     except AgentMissing:
         program = ""
-    env = preflight.environ(agent)
+    env = preflight.agent_environment(agent)
     return {
         "name": name,
         "summary": table.get("summary", ""),
@@ -102,7 +102,7 @@ def test(ctx: click.Context, name: str) -> int:
     if name not in (testable := check.testable()):
         able = ", ".join(testable)
         raise UsageProblem(f"The model server can't stand in for the service of {name!r}.", f"It can for: {able}.")
-    preflight.require(agent, here.workspace)
+    preflight.find_program(agent, here.workspace)
     return _tried(name, _table(found, name))
 
 

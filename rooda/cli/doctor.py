@@ -64,7 +64,7 @@ def written_settings(patient: Patient) -> Iterator[Finding]:
         try:
             prompt = registry.first_prompt(patient.settings, name)
             if agent := registry.kind(registry.OODA).setup(patient.settings, name).agent:
-                preflight.fits(agent, prompt)
+                preflight.check_size(agent, prompt)
         except RoodaError as problem:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
 
@@ -113,7 +113,7 @@ def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]
 def _startable(agent: Agent, workspace: str) -> Finding:
     what = f"agent {agent.name}" if agent.name else "ai_cmd"
     try:
-        program = preflight.require(agent, workspace)
+        program = preflight.find_program(agent, workspace)
         preflight.check(agent, "")
     except RoodaError as problem:
         return Finding(what, BAD, problem.what, problem.hint)
@@ -141,11 +141,11 @@ def installed(found: layers.Settings, workspace: str) -> Iterator[Json]:
     for name in agents.agents(found):
         agent = agents.agent_named(found, name)
         try:
-            program = preflight.require(agent, workspace) if agent else ""
+            program = preflight.find_program(agent, workspace) if agent else ""
         except RoodaError:
             continue
         if agent and program:
-            billed = preflight.who_pays(agent, preflight.environ(agent))
+            billed = preflight.who_pays(agent, preflight.agent_environment(agent))
             yield {"name": name, "program": program, "version": preflight.version_of(agent, program), "billed": billed}
 
 

@@ -127,12 +127,12 @@ def transcript(output: str, path: str) -> Iterator[str]:
 def _transcript(output: str, path: str) -> Iterator[str]:
     from rooda.agents.gathered import Gathered
     from rooda.agents.reader import is_read
-    from rooda.agents.transcript import LONGEST, rendered
+    from rooda.agents.transcript import LONGEST, readable_lines
 
     try:
         found = files.lines(path, 1 << 62, LONGEST)
         if is_read(output):
-            yield from rendered(output, found, Gathered())
+            yield from readable_lines(output, found, Gathered())
         else:
             yield from (line.decode("utf-8", "replace") for line in found)
     except OSError as problem:

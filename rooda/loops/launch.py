@@ -27,7 +27,7 @@ LONGEST_WORD = 80  # that is shown of a start
 
 def checked(agent: Agent, workspace: str, prompt: str) -> str:
     """Where the agent's program lies. Raises what can be found wrong with it, and with those it may be switched to."""
-    programs = [preflight.require(each, workspace) for each in agent.choices]
+    programs = [preflight.find_program(each, workspace) for each in agent.choices]
     preflight.check(agent, prompt)
     for other in agent.choices[1:]:
         preflight.check(other, "")
@@ -49,7 +49,7 @@ def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = 
         screen.hint(f"As it was started: {' '.join(map(_shown, kept))}")
     for text in preflight.warnings(agent):
         warn(screen, text)
-    for text in preflight.lines(agent, program) if screen.watched else ():
+    for text in preflight.describe(agent, program) if screen.watched else ():
         screen.hint(text)
 
 

@@ -84,7 +84,7 @@ class BudgetGate:
             self._accounts[agent.name] = limits.account(agent)
         account = self._accounts[agent.name]
         known = self._known.get(account)
-        return Choice(agent, account, max(limits.until(account), known.free_at() if known else 0.0))
+        return Choice(agent, account, max(limits.limited_until(account), known.usable_at() if known else 0.0))
 
     def record(self, call: Call, reply: Reply) -> bool:
         """Add a reply to the sum. True if the call met a usage limit and has to be repeated when that is over."""
@@ -95,8 +95,8 @@ class BudgetGate:
         if reply.outcome != USAGE_LIMIT:
             return False
         now, account = clock.now(), self._choice(call.agent).account
-        self._known[account] = limits.limit(now + until_reset(reply.reset_at, now))
-        limits.note(account, self._known[account], reply.message)
+        self._known[account] = limits.new_limit(now + until_reset(reply.reset_at, now))
+        limits.record_limit(account, self._known[account], reply.message)
         return True
 
 

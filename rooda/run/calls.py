@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rooda.agents import call as agents_call
 from rooda.agents import command
-from rooda.agents.context import Ground
+from rooda.agents.context import CallContext
 from rooda.agents.outcome import USAGE_LIMIT, refusal
 from rooda.agents.records import Call, Reply
 from rooda.base import files, secrets
@@ -33,7 +33,7 @@ class AgentCalls:
 
     def __init__(
         self,
-        context: Ground,
+        context: CallContext,
         folder: RunFolder,
         events: Events,
         ledger: Ledger,
@@ -85,7 +85,7 @@ class AgentCalls:
             self._report_start(call)
         self._require_lock()
         self._ledger.turn()
-        agents, checks = agents_call.ready(calls, self._context, self._on_start), self._commands.specs(commands)
+        agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
         ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self._signalled()

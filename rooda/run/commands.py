@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rooda.agents.context import Ground
+from rooda.agents.context import CallContext
 from rooda.base.text import format_number
 from rooda.processes import supervise
 from rooda.run.event_records import Emit, GateEnded, GateStarted
@@ -27,7 +27,7 @@ def limits_of(setup: Setup) -> CommandLimits:
 class CommandRunner:
     """Runs the commands of one session."""
 
-    def __init__(self, context: Ground, limits: CommandLimits, emit: Emit) -> None:
+    def __init__(self, context: CallContext, limits: CommandLimits, emit: Emit) -> None:
         self._context, self._limits, self._emit = context, limits, emit
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:

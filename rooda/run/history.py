@@ -345,10 +345,10 @@ def _bounded(number: float) -> float:
 
 
 def _cut_off(started: Json, prices: Pricing) -> Used | None:
-    from rooda.agents.reply import cut_off
+    from rooda.agents.reply import interrupted_reply
 
     row = _call(started, started)
     tells = started.get("output", "text") != "text"
-    reply = cut_off(started, Agent("", "", prices=prices() if tells else {}))
+    reply = interrupted_reply(started, Agent("", "", prices=prices() if tells else {}))
     source = reply.cost_source or "unknown"
     return row and row._replace(usage=reply.usage, cost=reply.cost, model=reply.model, source=source)

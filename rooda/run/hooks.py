@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rooda.agents.context import Ground
+from rooda.agents.context import CallContext
 from rooda.base import clock, files
 from rooda.base.json import Json
 from rooda.processes import ending, supervise
@@ -46,8 +46,8 @@ SLACK = 3.0  # seconds that the process beside us may take to begin and to end
 class Hooks:
     """The hooks of one session."""
 
-    def __init__(self, hooks: Mapping[str, Hook], moments_by_reason: Mapping[str, str], ground: Ground) -> None:
-        self._hooks, self._moments_by_reason, self._ground = hooks, moments_by_reason, ground
+    def __init__(self, hooks: Mapping[str, Hook], moments_by_reason: Mapping[str, str], context: CallContext) -> None:
+        self._hooks, self._moments_by_reason, self._context = hooks, moments_by_reason, context
         self._counts = dict.fromkeys(hooks, 0)
         self._beside: dict[int, tuple[str, float]] = {}  # by pid: what it says goes where, and when it must be over
 
@@ -58,13 +58,13 @@ class Hooks:
         for facts in (self._facts(name, record) for name in names):
             if record["event"] != "run.ended":
                 self._begin(facts)
-            elif problem := _problem(facts, SignalsFromNow(self._ground.signals)):
+            elif problem := _problem(facts, SignalsFromNow(self._context.signals)):
                 yield problem
         yield from self._over()
 
     def finish(self) -> Iterator[str]:
         """Until the last is over; after a signal nobody waits."""
-        ears = self._ground.signals
+        ears = self._context.signals
         while pids := [pid for pid in self._beside if not _has_exited(pid)]:
             left = max(self._beside[pid][1] for pid in pids) - clock.monotonic()
             if left <= 0 or ears.count:
@@ -76,20 +76,22 @@ class Hooks:
 
     def _facts(self, name: str, record: Json) -> Json:
         """All that it takes to run one, also for a process that knows nothing of the session."""
-        hook, ground = self._hooks[name], self._ground
+        hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
         posted = [sys.executable, "-IS", "-c", _POST, "30"]
         words = ["/bin/sh", "-c", hook.command] if hook.command else posted
         data = json.dumps({**record, "moment": name}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        stdin = ground.folder.write(f"{stem}.json", data)
-        env = {**ground.env, **({"ROODA_HOOK_URL": hook.url} if hook.url else {})}
-        facts = {"argv": words, "cwd": ground.workspace, "env": env, "timeout": hook.timeout}
+        stdin = context.folder.write(f"{stem}.json", data)
+        env = {**context.env, **({"ROODA_HOOK_URL": hook.url} if hook.url else {})}
+        facts = {"argv": words, "cwd": context.workspace, "env": env, "timeout": hook.timeout}
         return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
 
     def _begin(self, facts: Json) -> None:
         said = facts["stdin"].removesuffix("json") + "said"
-        about = self._ground.folder.write(f"{os.path.basename(said)}.json", json.dumps({**facts, "env": None}).encode())
+        about = self._context.folder.write(
+            f"{os.path.basename(said)}.json", json.dumps({**facts, "env": None}).encode()
+        )
         folders = [os.path.abspath(folder) for folder in sys.path]
         argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
         try:

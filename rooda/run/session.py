@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rooda.agents import command
-from rooda.agents.context import Ground
+from rooda.agents.context import CallContext
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, secrets
 from rooda.base.json import Json
@@ -66,23 +66,25 @@ class Session:
         variables = {"ROODA_RUN": folder.run, "ROODA_LOOP": kind.name}
         if kind.name_variable:
             variables[kind.name_variable] = owner.name
-        self.ground = Ground(workspace, {**command.inherited(), **variables}, folder, signals, tick, marked)
-        self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.ground) if owner.setup.hooks else None
+        self.context = CallContext(
+            workspace, {**command.base_environment(), **variables}, folder, signals, tick, marked
+        )
+        self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.context) if owner.setup.hooks else None
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._session_end)
         self.emit: Emit = self._events.emit
-        self.hide(self.ground.env)
-        run_folder.note_origin(folder, self.ground.env, workspace, owner.kept, owner.task)
+        self.hide(self.context.env)
+        run_folder.note_origin(folder, self.context.env, workspace, owner.kept, owner.task)
         self._subscribe(show, owner)
         self._ledger = Ledger(held, folder.run, self._events.warn)
-        self._commands = CommandRunner(self.ground, self._limits, self.emit)
+        self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
         self._gate = BudgetGate(owner.setup.budget, self._rest_until, self.signalled, self._events.warn)
         if owner.resumed:
             self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
         self.enough = self._gate.enough
         self.calls = AgentCalls(
-            self.ground, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
+            self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
         signals.when_abandoned = self._ledger.abandon
 
@@ -107,7 +109,7 @@ class Session:
         if owner.setup.safety == "snapshot":
             from rooda.run.recorder import Recorder
 
-            recorder = Recorder(self.ground.workspace, self.folder.run, owner, self.emit)
+            recorder = Recorder(self.context.workspace, self.folder.run, owner, self.emit)
             events = (*TURN_EVENTS, *owner.kind.turn_events)
             self._events.ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)
@@ -118,7 +120,7 @@ class Session:
 
     def hide(self, environ: Mapping[str, str]) -> None:
         """Replace the secrets in these variables with stars in all later events."""
-        self._journal.hide(environ, self.ground.workspace)
+        self._journal.hide(environ, self.context.workspace)
 
     def clean(self, text: str) -> str:
         """Replace secrets with stars: for files that others read too."""
@@ -176,7 +178,7 @@ class Session:
         self.calls.sync_state()
         seconds = round(max(remaining(), 0.0), 1)
         self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=account))
-        tick = self.ground.tick
+        tick = self.context.tick
         while (left := min(remaining(), self._gate.seconds_left())) > 0 and not self.signalled():
             self._signals.suspend_if_asked()
             if tick:

@@ -101,7 +101,7 @@ def prices_of(settings: Settings) -> Prices:
     table = {
         name: price
         for name, price in _shipped().items()
-        if name in written or not any(agents_prices.fits(each, agents_prices.forms_of(name)) for each in written)
+        if name in written or not any(agents_prices.matches(each, agents_prices.names_of(name)) for each in written)
     }
     return {name: _price(settings, name, each) for name, each in merge(table, written).items()}
 

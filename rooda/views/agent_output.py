@@ -73,7 +73,7 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
     if output == "text":
         return None
     from rooda.agents.gathered import Gathered
-    from rooda.agents.transcript import LONGEST, rendered
+    from rooda.agents.transcript import LONGEST, readable_lines
 
     into, pending = Gathered(), bytearray()
 
@@ -83,6 +83,6 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
         if newline:
             pending.clear()
         pending.extend(rest[: LONGEST - len(pending)])  # of a longer line only the beginning is read
-        return "".join(f"{line.rstrip()}\n" for line in rendered(output, found, into))
+        return "".join(f"{line.rstrip()}\n" for line in readable_lines(output, found, into))
 
     return read

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rooda.agents import backoff, clis, stuck, transcript
+from rooda.agents import backoff, clis, hang_detection, transcript
 from rooda.agents.outcome import judge
 from rooda.agents.reader import OUTPUTS, PROGRAMS, reader
 from rooda.agents.records import Facts, Usage
@@ -105,10 +105,10 @@ def test_what_came_to_an_end_is_not_waited_for() -> None:
 
 def test_a_circle_is_seen() -> None:
     """opencode that finds its context too full again and again goes round in circles; once is none."""
-    assert stuck.in_circles("opencode", str(GOLDEN / "opencode/context_overflow.out"))
-    assert not stuck.in_circles("opencode", str(GOLDEN / "opencode/overflow_once.out"))
-    assert not stuck.in_circles("opencode", str(GOLDEN / "opencode/success.out"))
-    assert not stuck.in_circles("opencode", "/nowhere")
+    assert hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/context_overflow.out"))
+    assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/overflow_once.out"))
+    assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/success.out"))
+    assert not hang_detection.repeats_overflow("opencode", "/nowhere")
 
 
 @pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "qwen"])
@@ -147,7 +147,7 @@ def test_tries_are_counted() -> None:
 
 def test_usage_is_told_by_model() -> None:
     """gemini's small model for the way, and the one that does the work: each has its own price."""
-    shares = transcript.gathered("gemini", str(GOLDEN / "gemini/success.out")).shares
+    shares = transcript.read("gemini", str(GOLDEN / "gemini/success.out")).shares
     assert shares == {"gemini-3.5-flash-lite": Usage(1100, 50, 200), "gemini-3.8-flash": Usage(3300, 150, 600)}
 
 
@@ -171,7 +171,7 @@ def test_reset_times() -> None:
 )
 def test_reset_times_in_words(words: str, seconds: float | None) -> None:
     """Spans in letters or in words, with all their parts."""
-    found = backoff.reset_at(words, 1e9, lambda _: None)
+    found = backoff.parse_reset(words, 1e9, lambda _: None)
     assert (found and round(found - 1e9, 3)) == seconds
 
 
@@ -179,7 +179,7 @@ def test_a_reset_time_of_day() -> None:
     """`resets 3pm` and `will reset at 3pm` say the same."""
     for words in ("You've hit your limit · resets 3pm (Asia/Kolkata)", "Your limit will reset at 3pm (Asia/Kolkata)."):
         read: list[backoff.Moment] = []
-        backoff.reset_at(words, 1e9, read.append)
+        backoff.parse_reset(words, 1e9, read.append)
         assert read == [backoff.Moment(0, 0, 0, 15, 0, "Asia/Kolkata")]
 
 
@@ -209,7 +209,7 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
     records = [json.loads(line) for line in golden.read_bytes().splitlines() if line.startswith(b"{")]
     path = tmp_path / "list.out"
     path.write_text(json.dumps(records, indent=indent))
-    found, known = (transcript.facts_of("claude", str(each))._replace(noise="") for each in (path, golden))
+    found, known = (transcript.facts_of("claude", str(each))._replace(unparsed="") for each in (path, golden))
     assert found == known
 
 
@@ -233,7 +233,7 @@ def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
         {"type": "tool_use", "name": "Write", "input": {"file_path": "a.py"}}]}}  # fmt: skip
     path = tmp_path / "one.out"
     path.write_text(json.dumps(record))
-    gathered = transcript.gathered("claude", str(path))
+    gathered = transcript.read("claude", str(path))
     assert gathered.tools == 1 and gathered.edited == {"a.py": 1}
 
 

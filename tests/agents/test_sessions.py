@@ -82,7 +82,7 @@ def test_usage_of_a_session(cli: str, tmp_path: Path) -> None:
     """Fresh and cached input apart, each answer once, model by model."""
     output, name, records, expected = KEPT[cli]
     keep(tmp_path, name, records)
-    assert sessions.spent(output, ID, {"HOME": str(tmp_path)}) == expected
+    assert sessions.usage_of(output, ID, {"HOME": str(tmp_path)}) == expected
 
 
 @pytest.mark.parametrize("cli", MOVED)
@@ -91,7 +91,7 @@ def test_a_folder_that_was_moved(cli: str, tmp_path: Path) -> None:
     output, name, records, expected = KEPT[cli]
     keep(tmp_path, name.partition("/")[2], records)
     env = {"HOME": "/nowhere", MOVED[cli]: str(tmp_path)}
-    assert sessions.spent(output, ID, env) == expected
+    assert sessions.usage_of(output, ID, env) == expected
 
 
 @pytest.mark.parametrize("session", ["", "../../../etc/passwd", "*", "{short}", "a" * 200, ID.replace("1", "2")])
@@ -100,7 +100,7 @@ def test_no_such_session(session: str, tmp_path: Path) -> None:
     for output, name, records, _ in KEPT.values():
         if not (tmp_path / name).exists():
             keep(tmp_path, name, records)
-        assert sessions.spent(output, session, {"HOME": str(tmp_path)}) == {}
+        assert sessions.usage_of(output, session, {"HOME": str(tmp_path)}) == {}
 
 
 def test_an_odd_file_is_unknown(tmp_path: Path) -> None:
@@ -110,17 +110,17 @@ def test_an_odd_file_is_unknown(tmp_path: Path) -> None:
     path, env = tmp_path / name, {"HOME": str(tmp_path)}
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"type":"token_usage_record","payload":{"thread_token_usage"')
-    assert sessions.spent(output, ID, env) == {}
+    assert sessions.usage_of(output, ID, env) == {}
     path.write_bytes(b"\\xff\\x00[1]\\n")
-    assert sessions.spent(output, ID, env) == {}
+    assert sessions.usage_of(output, ID, env) == {}
     with path.open("wb") as file:
         file.truncate(sessions.LARGEST + 1)
-    assert sessions.spent(output, ID, env) == {}
+    assert sessions.usage_of(output, ID, env) == {}
     path.unlink()
     (tmp_path / "elsewhere").write_bytes(whole)
     for odd in (lambda: path.symlink_to(tmp_path / "elsewhere"), lambda: os.mkfifo(path), path.mkdir):
         odd()
-        assert sessions.spent(output, ID, env) == {}
+        assert sessions.usage_of(output, ID, env) == {}
         path.rmdir() if path.is_dir() else path.unlink()
 
 
@@ -130,11 +130,11 @@ def test_only_the_newest_days_are_searched(tmp_path: Path) -> None:
     keep(tmp_path, name, records)
     env = {"HOME": str(tmp_path)}
     for day in ("19", "20"):
-        assert sessions.spent(output, ID, env) == expected
+        assert sessions.usage_of(output, ID, env) == expected
         (tmp_path / f".codex/sessions/2026/11/{day}").mkdir()
-    assert sessions.spent(output, ID, env) == {}
+    assert sessions.usage_of(output, ID, env) == {}
 
 
 def test_a_cli_without_such_files() -> None:
     """Nothing is looked for where a CLI is not known to keep anything."""
-    assert sessions.spent("aider", ID, {}) == {} and sessions.total({}) is None
+    assert sessions.usage_of("aider", ID, {}) == {} and sessions.total({}) is None

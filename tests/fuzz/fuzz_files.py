@@ -186,7 +186,7 @@ def quota_file(data: bytes) -> None:
     os.environ["ROODA_STATE_HOME"] = os.path.join(room(), "quota")
     path = limits._path("claude (subscription)")
     put(os.path.relpath(path, room()), data)
-    assert isinstance(limits.until("claude (subscription)"), float)
+    assert isinstance(limits.limited_until("claude (subscription)"), float)
 
 
 def token_cache(data: bytes) -> None:

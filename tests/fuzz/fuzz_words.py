@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 
-from rooda.agents import command, limits, promise, reply, sessions, stuck
+from rooda.agents import command, hang_detection, limits, promise, reply, sessions
 from rooda.agents import transcript as agents_transcript
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent
@@ -40,10 +40,10 @@ def transcript(output: str) -> Callable[[bytes], None]:
         facts = agents_transcript.facts_of(output, path)
         assert all(number >= 0 for number in facts.usage or ())
         assert isinstance(facts.session, str) and isinstance(facts.model, str) and isinstance(facts.final, str)
-        reply.printed(path)
-        ended = stuck.ender(output, path)
+        reply.read_output(path)
+        ended = hang_detection.final_record_check(output, path)
         assert ended is None or ended() in (True, False)
-        stuck.in_circles(output, path)
+        hang_detection.repeats_overflow(output, path)
         claims = promise.claims(facts.final.encode("utf-8", "replace").split(b"\n"))
         assert promise.verdict(claims, b"") in ("", "SUCCESS", "FAILURE")
         if len(data) < 2048:
@@ -103,7 +103,7 @@ def since(data: bytes) -> None:
 
 def reset_time(data: bytes) -> None:
     """When a usage limit ends: a moment that can be waited for and written down, or nothing."""
-    moment = limits.reset_in(seen(data))
+    moment = limits.reset_time(seen(data))
     if moment is not None:
         assert clock.parse_time(clock.rfc3339_local(moment)) is not None
         clock.rfc3339(moment)

@@ -21,7 +21,7 @@ def line(text: str, into: Gathered) -> None:
     elif tokens := _TOKENS.match(text):
         into.ended = True
         into.error = into.message = ""
-        into.add(Usage(_count(tokens[1]), _count(tokens[2])))
+        into.add_usage(Usage(_count(tokens[1]), _count(tokens[2])))
         if cost := _COST.search(text):
             into.cost = money(_number(cost[1].rstrip(".")))
     elif "has hit a token limit" in text:
@@ -29,12 +29,12 @@ def line(text: str, into: Gathered) -> None:
     elif error := _ERROR.search(text):
         into.fail(f"{error[1]}: {error[2]}"[:500], error[1])
     else:
-        into.goes_on(f"\n{text}")
+        into.continue_message(f"\n{text}")
         into.memory["size"] = size = into.memory.get("size", 0) + len(text) + 1
         if size > 2 * LONGEST:
             into.final, into.cut = into.final[-LONGEST:], True
             into.memory["size"] = LONGEST
-        into.noise(text.encode())
+        into.unparsed(text.encode())
 
 
 def _count(text: str) -> int:

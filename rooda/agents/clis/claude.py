@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rooda.agents.clis import qwen
-from rooda.agents.command import said, value
+from rooda.agents.command import has_option, option_value
 from rooda.agents.gathered import Gathered, inner, listed, money, number
-from rooda.agents.reader import Powerless, Reader, SessionFiles
+from rooda.agents.reader import Reader, RequiredOption, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
@@ -103,7 +103,7 @@ def _session(record: Json, into: Gathered) -> None:
     usage = inner(message, "usage")
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     if record.get("type") == "assistant" and usage:
-        into.answer(message.get("id"), message.get("model"), Usage(*(number(usage, name) for name in names)))
+        into.add_answer(message.get("id"), message.get("model"), Usage(*(number(usage, name) for name in names)))
 
 
 def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[str, str]:
@@ -117,11 +117,11 @@ def _refusal(argv: Sequence[str], env: Mapping[str, str], root: bool) -> tuple[s
 
 
 def _skips_permissions(argv: Sequence[str]) -> bool:
-    return "--dangerously-skip-permissions" in argv or value(argv, "--permission-mode") == "bypassPermissions"
+    return "--dangerously-skip-permissions" in argv or option_value(argv, "--permission-mode") == "bypassPermissions"
 
 
 def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    if value(argv, "--output-format") != "stream-json" or said(argv, "--verbose"):
+    if option_value(argv, "--output-format") != "stream-json" or has_option(argv, "--verbose"):
         return []
     return ["claude ends with exit 1 if --output-format stream-json stands without --verbose."]
 
@@ -140,7 +140,7 @@ READER = Reader(
         ),
         qwen.SESSIONS,
     ),
-    powerless=Powerless(
+    powerless=RequiredOption(
         ("--dangerously-skip-permissions", "--permission-mode", "--allowedTools", "--allowed-tools", "--tools"),
         "claude denies every tool that changes something",
         "--dangerously-skip-permissions, or --permission-mode acceptEdits",

@@ -1,7 +1,7 @@
 """codex's exec --json."""
 
 from rooda.agents.gathered import Gathered, inner, listed, number
-from rooda.agents.reader import NEWEST, Powerless, Reader, SessionFiles
+from rooda.agents.reader import NEWEST, Reader, RequiredOption, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
@@ -66,7 +66,7 @@ def _session(record: Json, into: Gathered) -> None:
         fresh = max(0, number(total, "input_tokens") - cached - written)
         sums = Usage(fresh, number(total, "output_tokens"), cached, written)
         before = into.usage or Usage()
-        into.share(into.model, Usage(*(max(0, now - then) for now, then in zip(sums, before, strict=True))))
+        into.add_share(into.model, Usage(*(max(0, now - then) for now, then in zip(sums, before, strict=True))))
         into.usage = sums
 
 
@@ -83,7 +83,7 @@ READER = Reader(
             take=_session,
         ),
     ),
-    powerless=Powerless(
+    powerless=RequiredOption(
         ("--dangerously-bypass-approvals-and-sandbox", "--sandbox", "-s", "--approve-for-me", "--profile", "-p", "-c",
          "--config"),
         "codex runs in a read-only sandbox",

@@ -1,7 +1,7 @@
 """copilot's --output-format json. It tells no tokens; the file of its session does."""
 
 from rooda.agents.gathered import Gathered, inner, number
-from rooda.agents.reader import Powerless, Reader, SessionFiles
+from rooda.agents.reader import Reader, RequiredOption, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
@@ -37,7 +37,7 @@ def _session(record: Json, into: Gathered) -> None:
     if record.get("type") == "session.usage_record" and usage:
         cached, written = number(usage, "cacheReadTokens"), number(usage, "cacheWriteTokens")
         fresh = max(0, number(usage, "inputTokens") - cached - written)
-        into.share(str(usage.get("model") or ""), Usage(fresh, number(usage, "outputTokens"), cached, written))
+        into.add_share(str(usage.get("model") or ""), Usage(fresh, number(usage, "outputTokens"), cached, written))
 
 
 READER = Reader(
@@ -51,7 +51,7 @@ READER = Reader(
             take=_session,
         ),
     ),
-    powerless=Powerless(
+    powerless=RequiredOption(
         ("--allow-all-tools", "--allow-all", "--yolo", "--allow-tool"),
         "copilot denies every tool",
         "--allow-all-tools",

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from rooda.agents.command import said
+from rooda.agents.command import has_option
 from rooda.agents.gathered import Gathered, inner, number
-from rooda.agents.reader import Powerless, Reader, SessionFiles
+from rooda.agents.reader import Reader, RequiredOption, SessionFiles
 from rooda.agents.records import Usage
 from rooda.base.json import Json
 
@@ -42,7 +42,7 @@ def take(record: Json, into: Gathered) -> None:
         into.fail(error.get("message"), str(error.get("type") or ""), error.get("code"))
 
 
-def noise(text: str, into: Gathered) -> None:
+def unparsed(text: str, into: Gathered) -> None:
     """It tells on stderr that it tries again, and why."""
     if again := _AGAIN.match(text):
         into.retry(int(again[1]) if again[1] else "", text)
@@ -59,9 +59,9 @@ def _message(record: Json, into: Gathered) -> None:
     """Pieces that follow one another are one message; a tool call in between ends it."""
     text = record.get("content")
     if isinstance(text, str):
-        into.went_on()
+        into.retry_succeeded()
         if record.get("delta"):
-            into.goes_on(text)
+            into.continue_message(text)
         else:
             into.final = text
         into.shown.append(text)
@@ -105,18 +105,18 @@ def _session(record: Json, into: Gathered) -> None:
     if record.get("type") == "gemini" and tokens:
         cached, out = number(tokens, "cached"), number(tokens, "output") + number(tokens, "thoughts")
         usage = Usage(max(0, number(tokens, "input") - cached), out, cached, 0)
-        into.answer(record.get("id"), record.get("model"), usage)
+        into.add_answer(record.get("id"), record.get("model"), usage)
 
 
 def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    if said(argv, "--skip-trust") or env.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
+    if has_option(argv, "--skip-trust") or env.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return []
     return ["gemini ends with exit 55 in a folder it does not trust. Its command should have --skip-trust."]
 
 
 READER = Reader(
     record=take,
-    noise=noise,
+    unparsed=unparsed,
     last=("result",),
     status_of_exit={41: 401, 144: 400, 145: 401, 147: 403, 148: 404, 173: 429, 244: 500, 247: 503},
     sessions=(
@@ -128,7 +128,7 @@ READER = Reader(
             take=_session,
         ),
     ),
-    powerless=Powerless(
+    powerless=RequiredOption(
         ("--yolo", "-y", "--approval-mode"),
         "gemini is not offered the tools that write files and run commands",
         "--yolo",

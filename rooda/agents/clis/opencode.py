@@ -61,7 +61,7 @@ def _step(part: Json, into: Gathered) -> None:
     tokens = inner(part, "tokens")
     cache = inner(tokens, "cache")
     out = number(tokens, "output") + number(tokens, "reasoning")
-    into.add(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
+    into.add_usage(Usage(number(tokens, "input"), out, number(cache, "read"), number(cache, "write")))
 
 
-READER = Reader(record=take, circles=True, testable=True)
+READER = Reader(record=take, compacts_forever=True, testable=True)

@@ -30,7 +30,7 @@ def _message(message: Json, into: Gathered) -> None:
     into.say("".join(str(part.get("text") or "") for part in listed(message, "content") if part.get("type") == "text"))
     usage = inner(message, "usage")
     if usage:
-        into.add(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))
+        into.add_usage(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))
     cost = money(inner(usage, "cost").get("total"))
     if cost is not None:
         into.cost = (into.cost or 0.0) + cost

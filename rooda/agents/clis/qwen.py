@@ -11,7 +11,7 @@ def _session(record: Json, into: Gathered) -> None:
     if record.get("type") == "assistant" and usage:
         cached, out = number(usage, "cachedContentTokenCount"), number(usage, "candidatesTokenCount")
         fresh = max(0, number(usage, "promptTokenCount") - cached)
-        into.answer(record.get("uuid"), record.get("model"), Usage(fresh, out, cached, 0))
+        into.add_answer(record.get("uuid"), record.get("model"), Usage(fresh, out, cached, 0))
 
 
 SESSIONS = SessionFiles(

@@ -109,7 +109,7 @@ class Calls:
             bounds=setup.bounds,
             label=stem.partition("-")[2],
             env={"ROODA_NODE": request.path, "ROODA_LABEL": request.label},
-            apart=True,
+            wants_answer=True,
         )
         with self.guarded(request.who, request.output.paths, request.may_edit):
             reply = self._session.ask(call)

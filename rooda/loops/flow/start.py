@@ -218,7 +218,7 @@ def go(here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, t
         session = Session(here.repo.workspace, owner, signals, screen.show, screen.tick(), held)
         session.hide(here.agent.env)
         try:
-            repo, run_files = here.repo._replace(env=session.ground.env), RunFiles(here.repo.workspace, name)
+            repo, run_files = here.repo._replace(env=session.context.env), RunFiles(here.repo.workspace, name)
             guard = Guard(repo, root, name)
             verify = not here.look.value("no_verify")
             boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)

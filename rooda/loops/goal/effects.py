@@ -91,7 +91,7 @@ class Effects(World):
             self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
         descriptor = hold_folder(self._workspace)
         try:
-            reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, apart=True))
+            reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, wants_answer=True))
         finally:
             lost = folder_replaced(descriptor, self._workspace)
         edits = self._edits(reply.said.edits) if kind == "step" else {}
@@ -295,7 +295,7 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
     if reply.ended == "not-started":
         return prices.Cost(0.0, "reported")
     known = answer.cost if reply.cost is None else reply.cost
-    return prices.assumed(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
+    return prices.assumed_cost(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
 
 
 def _error(reply: Reply, text: str) -> str:

@@ -6,7 +6,7 @@ from functools import reduce
 import click
 
 from rooda.agents.records import Agent
-from rooda.agents.reply import cut_off
+from rooda.agents.reply import interrupted_reply
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
 from rooda.loops import launch
@@ -161,4 +161,4 @@ def unpaid(workspace: str, name: str, agent: Agent, per_call: float) -> list[Cal
     """Those of the latest session that began after its state was written last, read from their transcripts."""
     events = os.path.join(folder.latest(workspace, name) or "", events_NAME)
     calls = SessionLog(events).look().unsaved
-    return [effects.result_of(agent, cut_off(call, agent, answer=True), 0, per_call, {}) for call in calls]
+    return [effects.result_of(agent, interrupted_reply(call, agent, answer=True), 0, per_call, {}) for call in calls]

@@ -126,7 +126,7 @@ def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Ru
     setup = procedure.setup
     if setup.agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    preflight.require(setup.agent, where.workspace)
+    preflight.find_program(setup.agent, where.workspace)
     text = effects.prompt_text(procedure, 1)
     preflight.check(setup.agent, "")
     count, exact = tokens.count(text, setup.token_encoding)
@@ -141,7 +141,7 @@ def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Ru
     sys.stdout.flush()
     if 0 < setup.token_budget < count:
         click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
-    preflight.fits(setup.agent, text)  # refused like a start, but seen
+    preflight.check_size(setup.agent, text)  # refused like a start, but seen
     if asked.verbose:
         for key, value, origin in lookup.decided(found, procedure.name, asked.flags):
             click.echo(f"{key}: {value} (from: {origin})", err=True)

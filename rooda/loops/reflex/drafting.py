@@ -137,7 +137,7 @@ def draft(task: str, here: Where, made: Ready) -> Drafted:
         session = Session(here.workspace, owner, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
-            reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, apart=True))
+            reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, wants_answer=True))
             if reply.ended == "interrupted":
                 raise Interrupted(session.signalled())
         finally:

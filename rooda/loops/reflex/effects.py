@@ -281,7 +281,7 @@ class Effects:
             prompt=self._session.prompt(lambda: query.prompt, f"{query.iteration:04d}-{label}", measure),
             bounds=made.bounds,
             label=label,
-            apart=True,
+            wants_answer=True,
         )
 
     def recent(self, state: State) -> list[str]:

@@ -118,7 +118,7 @@ def _kept(ws: Workspace, cli: str) -> int:
     output = record.agent(cli, "")[1]["output"]
     (started,) = (event for event in ws.events() if event["event"] == "agent.started")
     session = transcript.facts_of(output, started["transcript"]).session
-    total = sessions.total(sessions.spent(output, session, {"HOME": ws.home}))
+    total = sessions.total(sessions.usage_of(output, session, {"HOME": ws.home}))
     return total.output if total else 0
 
 

@@ -10,11 +10,11 @@ from rooda.processes.supervise import Periodic
 
 _LONGEST = 4_194_304
 LOOK = 2.0  # seconds between looks
-ROUNDS = 3  # without anything done in between
+MAX_OVERFLOWS = 3  # without anything done in between
 _RECENT = 262_144  # bytes that are looked at
 
 
-def ender(output: str, path: str) -> Callable[[], bool] | None:
+def final_record_check(output: str, path: str) -> Callable[[], bool] | None:
     """Says whether the last record of the transcript is the CLI's final one; None where there is no such record."""
     kinds = reader(output).last
     if not kinds:
@@ -31,7 +31,7 @@ def ender(output: str, path: str) -> Callable[[], bool] | None:
     return ended
 
 
-class Circles:
+class OverflowWatch:
     """Sends its stop signal to a CLI that will never end by itself; its transcript says what became of it."""
 
     def __init__(self) -> None:
@@ -40,10 +40,10 @@ class Circles:
 
     def watch(self, pid: int, stop: int, output: str, transcript: str) -> None:
         """Look at this one from now on, if it is of a kind that does such things."""
-        if reader(output).circles:
+        if reader(output).compacts_forever:
             self._watched.append((pid, stop, output, transcript))
 
-    def over(self, tick: Periodic | None) -> Periodic:
+    def periodic(self, tick: Periodic | None) -> Periodic:
         """Looks now and then, and does what the given tick does as often as that asks for."""
         return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
@@ -53,13 +53,13 @@ class Circles:
         if clock.monotonic() - self._looked >= LOOK:
             self._looked = clock.monotonic()
             for pid, stop, output, transcript in self._watched:
-                if in_circles(output, transcript):
+                if repeats_overflow(output, transcript):
                     ending.signal_group(pid, stop)
 
 
-def in_circles(output: str, transcript: str) -> bool:
+def repeats_overflow(output: str, transcript: str) -> bool:
     """Was the context too full again and again, with nothing done in between?"""
     from rooda.agents import transcript as agents_transcript
 
-    rounds: int = agents_transcript.gathered(output, transcript, _RECENT).memory.get("overflows", 0)
-    return rounds >= ROUNDS
+    rounds: int = agents_transcript.read(output, transcript, _RECENT).memory.get("overflows", 0)
+    return rounds >= MAX_OVERFLOWS
