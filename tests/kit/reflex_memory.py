@@ -1,4 +1,4 @@
-"""A loop's world in memory: answers by a script, a store that is a list of states, and every effect written down."""
+"""A reflex loop in memory: scripted answers, a store that is a list of states, and a trace of every effect."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,8 @@ from rooda.loops.kernel import Run, Saved, Scope
 from rooda.loops.reflex import history, loop
 from rooda.loops.reflex.history import Artifact
 from rooda.loops.reflex.state import PLAN, RUNNING, State
-from rooda.loops.reflex.world import Answer, Beside, How, Query, Ran, World
+from rooda.loops.reflex.world import Answer, CheckResult, Concurrent, LoopOptions, Query, World
+from rooda.run.event_records import Event
 
 from .reflex_reference import Script
 
@@ -33,8 +34,8 @@ def fresh(script: Script) -> State:
     return State("loop-1", "loop", RUNNING, 1, script.maximum, "A", PLAN, task, criteria, created_at="now")
 
 
-class Memory:
-    """World and store of one loop."""
+class Memory(World):
+    """The effects and the store of one loop."""
 
     def __init__(self, script: Script) -> None:
         self.script, self.trace, self.calls = script, [], dict[str, int]()
@@ -71,38 +72,53 @@ class Memory:
         return state
 
     # the world
-    def world(self) -> World:
-        return World(
-            emit=lambda event: self.told.append((event.NAME, event.facts)),
-            signalled=lambda: 0,
-            compose=self.compose,
-            ask=self.ask,
-            tries=lambda state, phase: history.tries(self.history, state, phase),
-            breach=self.breach,
-            keep=self.save,
-            recent=lambda state: [],
-            artifact=lambda: self.text,
-            stage=self.stage,
-            digest=lambda text: f"hash of {text}",
-            runnable=lambda commands: True,
-            execute=lambda state, commands: [Ran(True, "exit 0") for _ in commands],
-            search=lambda pattern, text: "missing",
-            changed=lambda state: None,
-            show=lambda: self.trace.append("show"),
-            told=lambda text: text,
-        )
+    def emit(self, event: Event) -> None:
+        self.told.append((event.NAME, event.facts))
 
-    def stage(self, text: str) -> None:
+    def signalled(self) -> int:
+        return 0
+
+    def count_breaches(self, state: State, phase: str) -> int:
+        return history.count_breaches(self.history, state, phase)
+
+    def recent_history(self, state: State) -> list[str]:
+        return []
+
+    def read_artifact(self) -> str | None:
+        return self.text
+
+    def stage_artifact(self, text: str) -> None:
         self.staged = text
+
+    def hash_artifact(self, text: str) -> str:
+        return f"hash of {text}"
+
+    def may_run(self, commands: Sequence[str]) -> bool:
+        return True
+
+    def run_checks(self, state: State, commands: Sequence[str]) -> list[CheckResult]:
+        return [CheckResult(True, "exit 0") for _ in commands]
+
+    def search(self, pattern: str, text: str) -> str:
+        return "missing"
+
+    def changed_sections(self, state: State) -> list[str] | None:
+        return None
+
+    def show_artifact(self) -> None:
+        self.trace.append("show")
+
+    def redacted(self, text: str) -> str:
+        return text
 
     def compose(self, phase: str, values: Mapping[str, str]) -> str:
         return phase
 
-    def breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
+    def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         event = history.breach(state, phase, attempt, error, excerpt)
         self.history.append({**event._asdict(), "ts": "now"})
 
-    def ask(self, queries: Sequence[Query], beside: Beside | None = None) -> list[Answer]:
+    def ask(self, queries: Sequence[Query], concurrent: Concurrent | None = None) -> list[Answer]:
         self.trace.append("ask " + " ".join(query.phase for query in queries))
         return [self.answer(query) for query in queries]
 
@@ -128,5 +144,5 @@ class Memory:
         return Answer("# Artifact\n" + "\n".join(f"<{name}>" for name in sorted(holding)))
 
     def play(self, sequential: bool = False) -> State:
-        how = How(ARTIFACT, sequential)
-        return loop.reflex(Run(self), self.state or fresh(self.script), how, self.world())
+        options = LoopOptions(ARTIFACT, sequential)
+        return loop.reflex(Run(self), self.state or fresh(self.script), options, self)

@@ -17,7 +17,7 @@ from rooda.loops.reflex.files import FRESH, Found, Place, meant, none_active, wi
 from rooda.loops.reflex.inspect import diff, history, show
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.manage import clean, stop
-from rooda.loops.reflex.prepare import Ready, ready
+from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.start import go
 from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.loops.reflex.status import list_, status, tab_aliases
@@ -37,7 +37,7 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     _one_source(typed)
     if not asked.worktree:
         _refuse_a_second(here.workspace)
-    made = ready(here, asked, own_flags(typed))
+    made = prepared(here, asked, own_flags(typed))
     try:
         proposal = _proposed(text, here, asked, made, typed)
     except Interrupted as cut:  # while an agent drafted
@@ -80,7 +80,7 @@ def _refuse_a_second(workspace: str) -> None:
         )
 
 
-def _proposed(task: str, here: Where, asked: RunOptions, made: Ready, typed: Json) -> Proposal:
+def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Proposal:
     drafted = _drafted(task, here, asked, made, typed)
     thresholds = dict(drafted.criteria.thresholds)
     thresholds |= {level: typed[key] for level in "AB" if typed[key := f"threshold_{level.lower()}"] is not None}
@@ -93,7 +93,7 @@ def _proposed(task: str, here: Where, asked: RunOptions, made: Ready, typed: Jso
     return Proposal(task, ideal, alias, criteria, drafted.origin, limit)
 
 
-def _drafted(task: str, here: Where, asked: RunOptions, made: Ready, typed: Json) -> Drafted:
+def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Drafted:
     if typed["rules"] is not None:
         return drafting.from_file(typed["rules"])
     if typed["template"]:
@@ -113,13 +113,13 @@ def _unused(workspace: str, alias: str) -> str:
     return rules.numbered(alias, number)
 
 
-def start(proposal: Proposal, here: Where, asked: RunOptions, made: Ready) -> int:
+def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) -> int:
     reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, _unused(here.workspace, proposal.alias))
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.require_none_running(here.workspace)  # begun before we had the lock
     store = reflex_store.ReflexStore(place, None)
-    return go(place, store, first(place, proposal), made, held, asked, fresh=True)
+    return go(place, store, first(place, proposal), made, held, asked)
 
 
 def first(place: Place, proposal: Proposal) -> State:
@@ -197,7 +197,7 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     _refuse_beside_another(place)
     here, typed = taken_over(here, typed, "reflex", place.alias)
     asked = options.run_options(typed)
-    made = _limited(ready(here, asked, own_flags(typed)), place, asked)
+    made = _limited(prepared(here, asked, own_flags(typed)), place, asked)
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.tidy_all(here.workspace)
     found = files.look(place)
@@ -207,10 +207,10 @@ def go_on(place: Place, here: Where, typed: Json) -> int:
     elif not found.history:
         launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
     store = reflex_store.opened(place, found)
-    return go(place, store, with_artifact(place, state), made, held, asked, fresh=False)
+    return go(place, store, with_artifact(place, state), made, held, asked)
 
 
-def _limited(made: Ready, place: Place, asked: RunOptions) -> Ready:
+def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
     """What is not typed goes on as it was started."""
     return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
 
@@ -252,7 +252,7 @@ def _refuse_beside_another(place: Place) -> None:
 def with_artifact(place: Place, state: State) -> State:
     """Without its artifact the iteration goes back to where it is written."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
-    if written and files.the_artifact(place) is None:
+    if written and files.read_artifact(place) is None:
         return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
     return state
 

@@ -17,9 +17,9 @@ from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import halves, no_twins
 from rooda.loops.reflex.events import KIND
-from rooda.loops.reflex.prepare import Ready
 from rooda.loops.reflex.rules import LEVELS, Criteria
 from rooda.loops.reflex.scoring import written
+from rooda.loops.reflex.setup import Prepared
 from rooda.processes.signals import Signals
 from rooda.run import questions
 from rooda.run.owner import Owner
@@ -129,7 +129,7 @@ def from_agent(answer: str) -> Drafted:
 # `--draft`: one agent call that proposes rules for a task.
 
 
-def draft(task: str, here: Where, made: Ready) -> Drafted:
+def draft(task: str, here: Where, made: Prepared) -> Drafted:
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:

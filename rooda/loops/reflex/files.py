@@ -149,15 +149,15 @@ def _is_running(place: Place) -> bool:
     return state is not None and state.status == RUNNING
 
 
-def read_artifact(place: Place) -> bytes | None:
+def artifact_if_readable(place: Place) -> bytes | None:
     """To be shown; None where it can't be read."""
     try:
-        return the_artifact(place)
+        return read_artifact(place)
     except OSError:
         return None
 
 
-def the_artifact(place: Place) -> bytes | None:
+def read_artifact(place: Place) -> bytes | None:
     """To work with; None where there is none, which is not the same as a disk that fails."""
     return files.read_ours_if_exists(place.artifact)
 

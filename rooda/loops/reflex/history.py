@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.base.json import Json
-from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Standing, follows
+from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Position, follows
 from rooda.loops.reflex.state import (
     CRITIQUE,
     EVALUATE,
@@ -17,9 +17,9 @@ from rooda.loops.reflex.state import (
     REFINE,
     RUNNING,
     State,
+    after_evaluation,
     decoded,
     encoded,
-    followed,
 )
 
 JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
@@ -117,7 +117,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
     return Event(state.iteration, state.phase, phase, "phase_error", "error", payload)
 
 
-def tries(history: Iterable[Json], state: State, phase: str) -> int:
+def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
     """How often this phase of this iteration and level has broken its contract since it was done last, if it was."""
     count = 0
     for event in history:
@@ -159,9 +159,9 @@ def rebuilt(history: list[Json]) -> State | None:
     if state is None or state.status != RUNNING:
         return state
     if last == "evaluation_done":
-        where = Standing(state.phase, state.iteration, state.max_iterations, state.stagnation_count)
-        what = follows(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
-        return followed(state._replace(current_step=EVALUATE), what)
+        where = Position(state.phase, state.iteration, state.max_iterations, state.stagnation_count)
+        step = follows(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
+        return after_evaluation(state._replace(current_step=EVALUATE), step)
     return _advanced(state, {"iteration": state.iteration + 1}, {}) if last == "refinement_done" else state
 
 

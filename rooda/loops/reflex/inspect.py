@@ -78,7 +78,7 @@ def show(ctx: click.Context, alias: str | None, iteration: int | None) -> int:
     if place is None:
         raise UsageProblem("There are no loops here.", "Start one with: rooda reflex new TASK")
     if iteration is None:
-        data = reflex_files.read_artifact(place)
+        data = reflex_files.artifact_if_readable(place)
         if data is None:
             raise RoodaError(f"The loop '{place.alias}' has no artifact yet.")
         click.echo(base_files.to_text(data), nl=False)
@@ -127,7 +127,7 @@ def version(place: Place, iteration: int) -> Version:
 
 def text_of(place: Place, digest: str) -> str | None:
     """The text with this hash: the artifact itself, or an answer that is still in a run's folder."""
-    now = reflex_files.read_artifact(place)
+    now = reflex_files.artifact_if_readable(place)
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
     runs = os.path.join(place.workspace, RUNS)

@@ -112,7 +112,7 @@ def end(place: Place, reason: str) -> int:
         click.echo(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
         return OK
     click.echo("\n".join(view.summary(ended(place, state).facts)))
-    data = reflex_files.read_artifact(place)
+    data = reflex_files.artifact_if_readable(place)
     if data is not None:
         click.echo(f"Artifact in full:\n{base_files.to_text(data)}", nl=False)
     return OK

@@ -80,7 +80,7 @@ def exact_score(rules: Sequence[Json], found: Json | None) -> Fraction:
     return score(judged, {name for name, verdict in verdicts.items() if verdict == "pass"})
 
 
-class Standing(NamedTuple):
+class Position(NamedTuple):
     """Where the loop stands when an evaluation comes in."""
 
     level: str
@@ -90,26 +90,26 @@ class Standing(NamedTuple):
     before: Fraction = Fraction(0)  # the score before this one
 
 
-def what_next(standing: Standing, now: Fraction, passed: bool, blocked: bool) -> Next:
+def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) -> Next:
     """Completion before stagnation, stagnation before the limit; `blocked`: a fail rule failed.
 
     `no_major_issues` counts in phase B only: in A it would keep the loop from ever seeing the rules of B.
     """
-    counts = standing.level == "A" and not passed and not blocked
-    count = standing.stagnation_count + (counts and now - standing.before < STALE)
-    what = follows(standing._replace(stagnation_count=count), passed, blocked)
+    counts = position.level == "A" and not passed and not blocked
+    count = position.stagnation_count + (counts and now - position.before < STALE)
+    what = follows(position._replace(stagnation_count=count), passed, blocked)
     return Next(what, 0 if what == SWITCH else count)
 
 
-def follows(standing: Standing, passed: bool, blocked: bool) -> str:
+def follows(position: Position, passed: bool, blocked: bool) -> str:
     """What comes of an evaluation that has been counted."""
     if passed:
-        return SWITCH if standing.level == "A" else "threshold_reached"
-    if standing.level == "B" and not blocked:
+        return SWITCH if position.level == "A" else "threshold_reached"
+    if position.level == "B" and not blocked:
         return "no_major_issues"
-    if standing.stagnation_count >= STALLED:
+    if position.stagnation_count >= STALLED:
         return "stagnation"
-    return "iteration_limit" if standing.iteration >= standing.max_iterations else REFINE
+    return "iteration_limit" if position.iteration >= position.max_iterations else REFINE
 
 
 def hundredths(number: Any) -> str:

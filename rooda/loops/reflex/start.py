@@ -2,44 +2,44 @@
 
 import os
 
+from rooda.agents.records import Bounds
 from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import Interrupted, LimitReached, code_of_signal
 from rooda.loops.kernel import Run
 from rooda.loops.options import RunOptions
 from rooda.loops.reflex import files
-from rooda.loops.reflex.effects import CAP, Commands, Effects, show_artifact, way_of
+from rooda.loops.reflex.effects import CAP, Effects, Permission, exec_checks, show_artifact
 from rooda.loops.reflex.events import KIND, RunResumed, RunStarted
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.loop import EXIT_CODES, reflex
-from rooda.loops.reflex.prepare import Ready
+from rooda.loops.reflex.loop import reflex
+from rooda.loops.reflex.setup import Prepared
 from rooda.loops.reflex.state import State
-from rooda.loops.reflex.status import Left, ended
+from rooda.loops.reflex.status import EXIT_CODES, Left, ended
 from rooda.loops.reflex.store import ReflexStore
-from rooda.loops.reflex.world import How
+from rooda.loops.reflex.world import LoopOptions
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import limits_of
 from rooda.run.owner import Owner
 from rooda.run.session import Session
 from rooda.run.setup import Setup
+from rooda.settings.lookup import Lookup
 
 
 def go(
-    place: Place, store: ReflexStore, start: State, ready: Ready, held: lock.Lock | None, asked: RunOptions, fresh: bool
+    place: Place, store: ReflexStore, start: State, prepared: Prepared, held: lock.Lock | None, asked: RunOptions
 ) -> int:
-    """Run the loop to its end, show what it came to, and give the exit code."""
-    made, screen = ready.setup, ready.screen
-    bounds = made.bounds._replace(max_output_buffer=min(made.bounds.max_output_buffer, CAP))  # of the check commands
-    look = ready.look
-    sequential, extraction = bool(look.value("sequential")), str(look.value("extraction"))
-    how = How(place.shown_artifact, sequential, extraction, _names_of(place.workspace))
+    """Run the loop to its end, show the result, and return the exit code."""
+    setup, screen, look = prepared.setup, prepared.screen, prepared.look
+    fresh = store.state is None
     with Signals() as signals:
-        owner = Owner(KIND, place.alias, made._replace(bounds=bounds), not fresh, asked.kept)
+        owner = Owner(KIND, place.alias, setup._replace(bounds=_bounds(setup)), not fresh, asked.kept)
         session = Session(place.workspace, owner, signals, screen.show, screen.tick(), held)
-        effects = Effects(session, place, store, ready, Commands(way_of(look), signals), not asked.json)
-        session.emit(_opening(start, made, fresh))
+        permission = Permission(exec_checks(look), signals)
+        effects = Effects(session, place, store, prepared, permission, not asked.json)
+        session.emit(_opening(start, setup, fresh))
         try:
-            state = reflex(Run(store), start, how, effects.world())
+            state = reflex(Run(store), start, _loop_options(place, look), effects)
             session.emit(ended(place, state))
         except (Interrupted, LimitReached, OSError) as problem:
             if (latest := store.latest()) is None:
@@ -51,12 +51,22 @@ def go(
         finally:
             screen.close()
             session.close()
-    show_artifact(ready, place, not asked.json)
+    show_artifact(prepared, place, not asked.json)
     return EXIT_CODES[state.status]
 
 
+def _bounds(setup: Setup) -> Bounds:
+    """The bounds of check commands, which need less output than agents."""
+    return setup.bounds._replace(max_output_buffer=min(setup.bounds.max_output_buffer, CAP))
+
+
+def _loop_options(place: Place, look: Lookup) -> LoopOptions:
+    sequential, extraction = bool(look.value("sequential")), str(look.value("extraction"))
+    return LoopOptions(place.shown_artifact, sequential, extraction, _names_of(place.workspace))
+
+
 def _names_of(folder: str) -> list[str]:
-    """Its path as it was named, as it is without links, and as the shell we were started in calls it."""
+    """The folder's path as given, without links, and as the parent shell names it."""
     real, shell = os.path.realpath(folder), os.environ.get("PWD", "")
     known = [folder, real, *([shell] if os.path.isabs(shell) and os.path.realpath(shell) == real else [])]
     return list(dict.fromkeys(known))

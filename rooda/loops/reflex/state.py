@@ -60,11 +60,11 @@ def ended(state: State, reason: str, error: str = "") -> State:
     return _over(state, STATUS_OF[reason], reason)._replace(error=error)
 
 
-def followed(state: State, what: str) -> State:
-    """After an evaluation: on to phase B, to CRITIQUE, or finished."""
-    if what == SWITCH:
+def after_evaluation(state: State, step: str) -> State:
+    """The state that follows an evaluation: in phase B, at CRITIQUE, or ended."""
+    if step == SWITCH:
         return state._replace(phase="B", current_step=PREPARE)
-    return ended(state, what) if what in STATUS_OF else state._replace(current_step=CRITIQUE)
+    return ended(state, step) if step in STATUS_OF else state._replace(current_step=CRITIQUE)
 
 
 def stopped(state: State, word: str) -> State:

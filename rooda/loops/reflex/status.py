@@ -8,14 +8,14 @@ import click
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.errors import OK, Cause
+from rooda.errors import FAILED as EXIT_FAILED
+from rooda.errors import OK, UNFINISHED, Cause
 from rooda.loops.options import items, place_of_tab
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import scoring
 from rooda.loops.reflex.events import RunEnded
 from rooda.loops.reflex.files import Place, meant
 from rooda.loops.reflex.history import JUDGED
-from rooda.loops.reflex.loop import EXIT_CODES
 from rooda.loops.reflex.rules import is_number
 from rooda.loops.reflex.scoring import FAILED, hundredths, written
 from rooda.loops.reflex.state import RUNNING, State
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -50,7 +51,7 @@ def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool)
         click.echo("There is no active loop here. Start one with: rooda reflex new TASK")
     else:
         click.echo("\n".join(map(escape_line, lines(found))))
-        data = reflex_files.read_artifact(place) if artifact else None
+        data = reflex_files.artifact_if_readable(place) if artifact else None
         if data is not None:
             click.echo(files.to_text(data), nl=False)
     return OK
@@ -160,7 +161,7 @@ class Left(NamedTuple):
 
 def ended(place: Place, state: State, left: Left | None = None) -> RunEnded:
     """The end of a session. A score is final only if it is the score of the artifact that lies there."""
-    found, data = state.evaluation, reflex_files.read_artifact(place)
+    found, data = state.evaluation, reflex_files.artifact_if_readable(place)
     current = bool(found) and data is not None and found.get("artifact_hash") == files.sha256(data)
     score = scoring.hundredths(found["score"]) if found else None
     resumable = left if state.status == RUNNING else None

@@ -96,13 +96,13 @@ class ReflexStore:
 
     def _facts(self, new: bytes | None) -> reflex_history.Artifact:
         """What the events will tell of the artifact: nothing where they do not speak of it."""
-        old = reflex_files.the_artifact(self._place)
+        old = reflex_files.read_artifact(self._place)
         if new is not None:
             return reflex_files.facts(old, new, judged=False)
         judged = self._state is not None and self._state.current_step == EVALUATE
         return reflex_files.facts(None, old if judged else None, judged)
 
-    def breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
+    def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """A phase broke its contract: only the history tells."""
         event = reflex_history.breach(state, phase, attempt, error, excerpt)
         with Alone(self._place.workspace):
@@ -199,7 +199,7 @@ def _repair(place: Place, found: reflex_files.Found) -> None:
     assert state is not None
     if found.rebuilt:
         reflex_files.write_json(place.run, encoded(state))
-    data, replaced = reflex_files.read_artifact(place), (state.evaluation or {}).get("artifact_hash", "")
+    data, replaced = reflex_files.artifact_if_readable(place), (state.evaluation or {}).get("artifact_hash", "")
     sections = reflex_files.facts(None, data, judged=True).sections
     artifact = reflex_files.facts(None, data, judged=False)._replace(before=replaced, sections=sections)
     events = reflex_history.missing(found.history, state, artifact)

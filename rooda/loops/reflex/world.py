@@ -1,15 +1,15 @@
-"""What the reflex loop is given: its effects as functions, and the records that go in and out of them."""
+"""The effects of the reflex loop, and the records that they take and return."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rooda.loops.reflex.contract import STRICT
 from rooda.loops.reflex.state import State
-from rooda.run.event_records import Emit
+from rooda.run.event_records import Event
 
 
 class Query(NamedTuple):
-    """One phase to ask an agent for."""
+    """One agent call for a phase."""
 
     phase: str
     iteration: int
@@ -19,62 +19,92 @@ class Query(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the agent said last, or what kept it from saying anything."""
+    """The agent's final message, or why there is none."""
 
     text: str = ""
     problem: str = ""
-    unasked: bool = False  # a usage limit stood in the way: it has to be asked again
+    unasked: bool = False  # a usage limit prevented the call; repeat it
 
 
-class Ran(NamedTuple):
-    """What became of a check's command."""
+class CheckResult(NamedTuple):
+    """The result of a check's command."""
 
     holds: bool
     details: str
 
 
-class Beside(NamedTuple):
-    """Commands to run while agents are asked, and who takes what became of them."""
+class Concurrent(NamedTuple):
+    """Commands to run while agents work, and the function that receives their results."""
 
     commands: Sequence[str]
-    take: Callable[[list[Ran]], None]
+    receive: Callable[[list[CheckResult]], None]
 
 
-class World(NamedTuple):
-    """The effects this loop may cause."""
-
-    emit: Emit
-    signalled: Callable[[], int]
-    compose: Callable[[str, Mapping[str, str]], str]  # a phase's prompt of its template and these values
-    ask: Callable[[Sequence[Query], Beside | None], list[Answer]]  # all at once
-    tries: Callable[[State, str], int]  # breaches of this phase in this iteration and level so far
-    breach: Callable[[State, str, int, str, str], None]  # puts a phase_error into the history
-    keep: Callable[[State], State]  # saves in the middle of a step; gives back what is on disk
-    recent: Callable[[State], list[str]]  # the history's last lines
-    artifact: Callable[[], str | None]
-    stage: Callable[[str], None]  # the text replaces the artifact when the state is saved next
-    digest: Callable[[str], str]
-    runnable: Callable[[Sequence[str]], bool]  # may these commands be run?
-    execute: Callable[[State, Sequence[str]], list[Ran]]  # without an agent beside them
-    search: Callable[[str, str], str]  # pattern, text: found | missing | timed out
-    changed: Callable[[State], list[str] | None]  # sections since the iteration before; None: there is none
-    show: Callable[[], None]  # the whole artifact, before the person's eyes
-    told: Callable[[str], str]  # with stars for keys; what is run, judged or delivered never goes through it
-
-
-class How(NamedTuple):
-    """What a person decided about the way."""
+class LoopOptions(NamedTuple):
+    """How the user wants the loop to run."""
 
     artifact: str  # its path, as checks name it
     sequential: bool = False
     extraction: str = STRICT
-    roots: Sequence[str] = ()  # the folder that commands run in, by each of its names
+    roots: Sequence[str] = ()  # all names of the folder that commands run in
 
 
-class Job(NamedTuple):
-    """A phase to get done: what is asked, what a valid answer means, what it makes of the state."""
+class PhaseRequest(NamedTuple):
+    """A phase to run: its prompt, the parser of its answer, and how the answer changes the state."""
 
     phase: str
     prompt: str
-    read: Callable[[str], Any]  # Breach: no valid answer
-    take: Callable[[State, Any], State]
+    parse: Callable[[str], Any]  # raises Breach for an invalid answer
+    apply: Callable[[State, Any], State]
+
+
+class World(Protocol):
+    """Everything that the loop can do to the world."""
+
+    def emit(self, event: Event) -> None: ...
+
+    def signalled(self) -> int:
+        """The first signal received, 0 for none."""
+
+    def compose(self, phase: str, values: Mapping[str, str]) -> str:
+        """A phase's prompt: its template with these values."""
+
+    def ask(self, queries: Sequence[Query], concurrent: Concurrent | None) -> list[Answer]:
+        """Run these agent calls in parallel."""
+
+    def count_breaches(self, state: State, phase: str) -> int:
+        """How often the phase has broken its contract in this iteration and level."""
+
+    def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
+        """Append a `phase_error` to the history."""
+
+    def save(self, state: State) -> State:
+        """Save in the middle of a step; return what is on disk."""
+
+    def recent_history(self, state: State) -> list[str]:
+        """The last lines of the history, for a prompt."""
+
+    def read_artifact(self) -> str | None: ...
+
+    def stage_artifact(self, text: str) -> None:
+        """Replace the artifact when the state is saved next."""
+
+    def hash_artifact(self, text: str) -> str: ...
+
+    def may_run(self, commands: Sequence[str]) -> bool:
+        """True if the user allows these commands."""
+
+    def run_checks(self, state: State, commands: Sequence[str]) -> list[CheckResult]:
+        """Run commands while no agent works."""
+
+    def search(self, pattern: str, text: str) -> str:
+        """Return found, missing or timed out."""
+
+    def changed_sections(self, state: State) -> list[str] | None:
+        """Headings changed since the previous iteration; None in the first one."""
+
+    def show_artifact(self) -> None:
+        """Print the whole artifact for the user."""
+
+    def redacted(self, text: str) -> str:
+        """The text with secrets masked. Never used for what is run, judged or delivered."""

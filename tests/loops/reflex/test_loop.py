@@ -10,7 +10,7 @@ from rooda.errors import Interrupted
 from rooda.loops.kernel import Run
 from rooda.loops.reflex import loop
 from rooda.loops.reflex.state import decoded, encoded
-from rooda.loops.reflex.world import How
+from rooda.loops.reflex.world import LoopOptions
 
 RULES = (Rule("a.x.one", "fail", Decimal(2), "A"), Rule("b.x.two", "warn", Decimal(1), "B"))
 LIMITS = {"A": Decimal("0.8"), "B": Decimal("0.9")}
@@ -53,10 +53,10 @@ def test_a_loop_goes_on_where_it_was_left(calls: int) -> None:
     cut = Memory(script(set(), {"a.x.one", "b.x.two"}))
     ask = cut.ask
 
-    def counted(queries, beside=None):  # type: ignore[no-untyped-def]
+    def counted(queries, concurrent=None):  # type: ignore[no-untyped-def]
         if sum(step.startswith("ask") for step in cut.trace) == calls:
             raise Interrupted(2)
-        return ask(queries, beside)
+        return ask(queries, concurrent)
 
     cut.ask = counted  # type: ignore[method-assign]
     with pytest.raises(Interrupted):
@@ -72,9 +72,9 @@ def test_a_loop_goes_on_where_it_was_left(calls: int) -> None:
 def test_a_signal_between_two_steps_ends_it() -> None:
     """Before a phase begins the loop looks for signals; what is done is saved."""
     memory = Memory(script({"a.x.one"}))
-    world = memory.world()._replace(signalled=lambda: 15 if "end PLAN" in memory.trace else 0)
+    memory.signalled = lambda: 15 if "end PLAN" in memory.trace else 0  # type: ignore[method-assign]
     from kit.reflex_memory import fresh
 
     with pytest.raises(Interrupted):
-        loop.reflex(Run(memory), fresh(memory.script), How("artifact.md"), world)
+        loop.reflex(Run(memory), fresh(memory.script), LoopOptions("artifact.md"), memory)
     assert memory.state is not None and memory.state.current_step == "PRODUCE_PREPARE"

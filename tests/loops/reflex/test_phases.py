@@ -588,7 +588,7 @@ def test_R_144_commands(kit: Kit) -> None:
 )
 def test_R_145_literal_or_regex(pattern: str, text: str, holds: bool) -> None:
     """A search is found literally or as a regular expression with line anchors."""
-    from rooda.loops.reflex.effects import search
+    from rooda.processes.regex import search
 
     assert ("found" if pattern in text else search(pattern, text, 10.0)) == ("found" if holds else "missing")
 

@@ -14,12 +14,12 @@ from rooda.loops.reflex.scoring import (
     STATUS_OF,
     SWITCH,
     Finding,
-    Standing,
+    Position,
     distance,
     evaluation,
     exact_score,
     hundredths,
-    what_next,
+    next_step,
 )
 
 
@@ -123,29 +123,29 @@ def test_R_175_the_last_iteration_still_sees_B(kit: Kit) -> None:
     assert "  threshold: 0.9, final score: 0.66" in ran.lines
 
 
-def standing(level: str = "A", iteration: int = 1, maximum: int = 9, count: int = 0, before: str = "0") -> Standing:
-    return Standing(level, iteration, maximum, count, Fraction(before))
+def position(level: str = "A", iteration: int = 1, maximum: int = 9, count: int = 0, before: str = "0") -> Position:
+    return Position(level, iteration, maximum, count, Fraction(before))
 
 
 NEXT = [
-    ("B passed", standing("B"), "1", True, False, "threshold_reached", 0),
-    ("B passed in the last", standing("B", 9), "1", True, False, "threshold_reached", 0),
-    ("A passed", standing(count=1), "1", True, False, SWITCH, 0),
-    ("A passed in the last", standing("A", 9), "1", True, False, SWITCH, 0),
-    ("B, only warnings", standing("B"), "5/6", False, False, "no_major_issues", 0),
-    ("B, only warnings, the last", standing("B", 9), "5/6", False, False, "no_major_issues", 0),
-    ("B blocked", standing("B"), "5/6", False, True, REFINE, 0),
-    ("A, only warnings", standing(), "2/3", False, False, REFINE, 0),
-    ("A blocked, no gain", standing(before="1/3"), "1/3", False, True, REFINE, 0),
-    ("A blocked, count kept", standing(before="1/3", count=1), "1/3", False, True, REFINE, 1),
-    ("A, no gain", standing(before="2/3"), "2/3", False, False, REFINE, 1),
-    ("A, no gain twice", standing(before="2/3", count=1), "2/3", False, False, "stagnation", 2),
-    ("stagnation before limit", standing("A", 9, 9, 1, "2/3"), "2/3", False, False, "stagnation", 2),
-    ("limit", standing("A", 9, 9, 0, "2/3"), "2/3", False, False, "iteration_limit", 1),
-    ("limit, blocked", standing("A", 9, 9, 0, "0"), "2/3", False, True, "iteration_limit", 0),
-    ("a drop counts", standing(before="0.7"), "0.6", False, False, REFINE, 1),
-    ("0.02 is a gain", standing(before="0.80"), "0.82", False, False, REFINE, 0),
-    ("0.019 is none", standing(before="0.80"), "0.819", False, False, REFINE, 1),
+    ("B passed", position("B"), "1", True, False, "threshold_reached", 0),
+    ("B passed in the last", position("B", 9), "1", True, False, "threshold_reached", 0),
+    ("A passed", position(count=1), "1", True, False, SWITCH, 0),
+    ("A passed in the last", position("A", 9), "1", True, False, SWITCH, 0),
+    ("B, only warnings", position("B"), "5/6", False, False, "no_major_issues", 0),
+    ("B, only warnings, the last", position("B", 9), "5/6", False, False, "no_major_issues", 0),
+    ("B blocked", position("B"), "5/6", False, True, REFINE, 0),
+    ("A, only warnings", position(), "2/3", False, False, REFINE, 0),
+    ("A blocked, no gain", position(before="1/3"), "1/3", False, True, REFINE, 0),
+    ("A blocked, count kept", position(before="1/3", count=1), "1/3", False, True, REFINE, 1),
+    ("A, no gain", position(before="2/3"), "2/3", False, False, REFINE, 1),
+    ("A, no gain twice", position(before="2/3", count=1), "2/3", False, False, "stagnation", 2),
+    ("stagnation before limit", position("A", 9, 9, 1, "2/3"), "2/3", False, False, "stagnation", 2),
+    ("limit", position("A", 9, 9, 0, "2/3"), "2/3", False, False, "iteration_limit", 1),
+    ("limit, blocked", position("A", 9, 9, 0, "0"), "2/3", False, True, "iteration_limit", 0),
+    ("a drop counts", position(before="0.7"), "0.6", False, False, REFINE, 1),
+    ("0.02 is a gain", position(before="0.80"), "0.82", False, False, REFINE, 0),
+    ("0.019 is none", position(before="0.80"), "0.819", False, False, REFINE, 1),
 ]
 
 
@@ -153,7 +153,7 @@ NEXT = [
 def test_R_163_R_180_R_182_R_184_R_187_R_188_R_190_R_191_R_193_what_follows(case: tuple[Any, ...]) -> None:
     """Every combination of the rules in one table; turning one around is one line of one function."""
     _, where, now, passed, blocked, what, count = case
-    assert what_next(where, Fraction(now), passed, blocked) == (what, count)
+    assert next_step(where, Fraction(now), passed, blocked) == (what, count)
 
 
 STAGNATION = {
@@ -176,7 +176,7 @@ def test_R_078_R_187_R_188_R_189_R_190_R_191_stagnation_examples(name: str) -> N
     for number, (text, wanted) in enumerate(zip(scores, counts, strict=True), 1):
         now, blocked, passed = Fraction(text.strip("bpB")), text[-1] in "bB", text.endswith("p")
         level = "B" if text.endswith("B") else level
-        found = what_next(Standing(level, number, 99, count, before), now, passed, blocked)
+        found = next_step(Position(level, number, 99, count, before), now, passed, blocked)
         assert found.stagnation_count == wanted, number
         assert (found.what == "stagnation") == (wanted == 2)
         count, before = found.stagnation_count, now

@@ -1,4 +1,4 @@
-"""Everything that can be found wrong before anything is asked, written or paid for."""
+"""The settings, agent and screen of a reflex loop, checked before anything is asked, written or paid for."""
 
 from typing import Any, NamedTuple
 
@@ -18,13 +18,13 @@ from rooda.settings.where import Where, warned
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 
 
-class Ready(NamedTuple):
-    """What a loop is run with."""
+class Prepared(NamedTuple):
+    """Everything that a loop needs to run."""
 
     setup: Setup
     look: Lookup
     agent: Agent
-    models: dict[str, str]  # of single phases
+    models: dict[str, str]  # phase: model, for phases with a model of their own
     screen: ReflexScreen
 
     def agent_of(self, phase: str) -> Agent:
@@ -32,26 +32,26 @@ class Ready(NamedTuple):
         return self.agent._replace(model=model) if model else self.agent
 
 
-def ready(where: Where, asked: RunOptions, own: Json) -> Ready:
-    """`own`: what was typed of this kind's own settings."""
+def prepared(where: Where, asked: RunOptions, own: Json) -> Prepared:
+    """Resolve the settings and check the agent. `own`: typed values of the settings in [reflex]."""
     found = warned(configuration.load(where.workspace, where.config))
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
-    if made.agent and _only_reads(found, look, made.agent):
+    if made.agent and _read_only_by_default(found, look, made.agent):
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[reflex]"))
     screen = ReflexScreen(launch.look(made, asked))
     program = launch.checked(made.agent, where.workspace, "")
     launch.announced(made.agent, program, screen, asked.kept)
-    return Ready(made, look, made.agent, _models(found, look), screen)
+    return Prepared(made, look, made.agent, _models(found, look), screen)
 
 
-def _only_reads(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
-    """Phases answer in words. An agent that can be kept from writing is, unless a person says otherwise."""
-    said = look.find("read_only")
+def _read_only_by_default(found: "layers.Settings", look: Lookup, agent: Agent) -> bool:
+    """True if the agent supports read_only and the user hasn't set it: phases only need its answers."""
+    setting = look.find("read_only")
     able = bool(agent.name) and "read_only" in found.table("agents").get(agent.name, {})
-    return able and (said is None or said.layer.tier == BUILT_IN)
+    return able and (setting is None or setting.layer.tier == BUILT_IN)
 
 
 def _models(found: "layers.Settings", look: Lookup) -> dict[str, str]:
