@@ -1,4 +1,4 @@
-"""Which events are worth a hook."""
+"""What the end of a run means: for hooks, for status, and for `rooda resume --all`. Pure."""
 
 from collections.abc import Mapping
 
@@ -34,23 +34,24 @@ def moments(record: Json, by_reason: Mapping[str, str]) -> list[str]:
     return [*found, "needs_person"] if wanted else found
 
 
-# Was a run cut off, or did it end because it, or a person, wanted it to? How does it stand then? Pure.
+# Whether a run was cut off, or ended because it was done or the user ended it.
 CUT_OFF, PAUSED, STOPPED, INTERRUPTED = "cut off", "paused", "stopped", "interrupted"
 _LIMITS = ("limit", "shared limit")
 _QUIT = 3  # SIGQUIT comes from a keyboard
 
 
 def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
-    """By the end of its newest session, a question that waits there, and the user's order, "" for none.
+    """True if nothing but a crash, a shutdown or a closed terminal ended the run.
 
-    A session without an end was killed, or the machine went down. One that SIGTERM or SIGHUP ended was ended by a
-    shutdown or a closed terminal, unless a person had ordered it. Whatever waits for a person waits.
+    `ended`: the last event of its newest session. A session without one was killed, or the machine went down; SIGTERM
+    or SIGHUP without an order means a shutdown or a closed terminal. `asked`: a question waits for the user, so the
+    run waits too. `order`: what the user ordered from another terminal, "" for nothing.
     """
     return not order and not asked and (ended is None or _from_outside(ended))
 
 
 def standing(ended: Json | None, stopped: bool) -> str:
-    """A word for a run that nobody runs, though its files say that it goes on. `stopped`: a person ordered it."""
+    """The status of a run that has no process although its files say `running`. `stopped`: the user ordered it."""
     if stopped:
         return STOPPED
     if at_limit(ended):
@@ -59,7 +60,7 @@ def standing(ended: Json | None, stopped: bool) -> str:
 
 
 def at_limit(ended: Json | None) -> str:
-    """The limit that it ended at, as `status` shows it; "" for none. A log without its cause has the note alone."""
+    """The limit that ended the run, as `status` shows it; "" for none. Logs without a `cause` have only the note."""
     found = ended or {}
     if found.get("reason") not in _LIMITS:
         return ""

@@ -1,4 +1,4 @@
-"""Where the events of a session are emitted: once, to the journal first, then to its subscribers in their order."""
+"""The events of a session: each goes to the journal first, then to the subscribers in their order."""
 
 import json
 import os
@@ -10,14 +10,14 @@ from rooda.base.json import Json
 from rooda.run.event_records import Event, Problem, SessionEnd
 from rooda.run.folder import RunFolder
 
-# `events.jsonl`: what happened in a run, one JSON object a line, in the one versioned format.
+# `events.jsonl`: one JSON object per line, in a versioned format.
 VERSION = 1
 NAME = "events.jsonl"
 _json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 class Journal:
-    """Appends events, each in one write. Never fails the loop: an event that can't be written is dropped."""
+    """Appends events to the log, each in one write. An event that can't be written is dropped; the loop continues."""
 
     def __init__(self, folder: RunFolder, **always: Any) -> None:
         self._folder = folder
@@ -25,12 +25,12 @@ class Journal:
         self._sequence = 0
         self._descriptor = -1
         self._unsynced = False
-        self.hidden: tuple[str, ...] = ()  # values that no reader gets
+        self.hidden: tuple[str, ...] = ()  # secrets that no reader gets
         self._looked_at: Mapping[str, str] = {}
 
     def hide(self, environ: Mapping[str, str], workspace: str) -> None:
-        """From now on the keys in these variables are stars in every event."""
-        if environ == self._looked_at:  # every call of an agent has the same
+        """Replace the secrets in these variables with stars in all later events."""
+        if environ == self._looked_at:  # most calls of an agent have the same
             return
         self._looked_at = dict(environ)
         found = {*self.hidden, *secrets.forms(environ, (workspace,))}
@@ -53,7 +53,7 @@ class Journal:
             self.close()
 
     def sync(self) -> None:
-        """Make the durable events durable. While an agent works it costs nothing: the loop has to wait anyway."""
+        """Sync durable events to disk. Call it while an agent works: the loop waits anyway."""
         try:
             if self._unsynced and self._descriptor >= 0:
                 files.sync(self._descriptor)
@@ -71,44 +71,44 @@ class Journal:
         self._descriptor = files.open_append(os.path.join(self._folder.ready(), NAME))
 
 
-Hear: TypeAlias = Callable[[Json], None]  # the event as its line has it
-Ahead: TypeAlias = Callable[[Event], None]
+Subscriber: TypeAlias = Callable[[Json], None]  # gets the event as in its line
+AheadSubscriber: TypeAlias = Callable[[Event], None]  # gets it before the line is written
 NO_TURN: dict[str, int] = {}
 
 
 class Route(NamedTuple):
-    """Where one kind of event goes."""
+    """The subscribers of one event."""
 
-    ahead: tuple[Ahead, ...]
-    then: tuple[Hear, ...]
-    in_turn: bool  # has the iteration that goes on
+    ahead: tuple[AheadSubscriber, ...]
+    then: tuple[Subscriber, ...]
+    in_turn: bool  # its line has the current iteration
 
 
 class Events:
-    """Writes and passes on what happens in a session."""
+    """Writes events to the journal and passes them to subscribers."""
 
     def __init__(self, journal: Journal, at_the_end: Callable[[], SessionEnd]) -> None:
         self.journal, self._at_the_end = journal, at_the_end
         self._iteration = 0
-        self._ahead: list[tuple[Ahead, Container[str]]] = []
-        self._subscribers: list[tuple[Hear, Container[str] | None]] = []
+        self._ahead: list[tuple[AheadSubscriber, Container[str]]] = []
+        self._subscribers: list[tuple[Subscriber, Container[str] | None]] = []
         self._routes: dict[str, Route] = {}
 
-    def ahead(self, hear: Ahead, events: Container[str]) -> None:
+    def subscribe_ahead(self, subscriber: AheadSubscriber, events: Container[str]) -> None:
         """Call it before one of these events is written."""
-        self._ahead.append((hear, events))
+        self._ahead.append((subscriber, events))
         self._routes.clear()
 
-    def subscribe(self, hear: Hear, events: Container[str] | None = None) -> None:
+    def subscribe(self, subscriber: Subscriber, events: Container[str] | None = None) -> None:
         """Call it after one of these events, or any event, is written."""
-        self._subscribers.append((hear, events))
+        self._subscribers.append((subscriber, events))
         self._routes.clear()
 
     def emit(self, event: Event) -> None:
         name, facts, turn = event.NAME, event.__dict__, NO_TURN
         ahead, then, in_turn = self._routes.get(name) or self._route(name)
-        for hear_ahead in ahead:
-            hear_ahead(event)
+        for notify in ahead:
+            notify(event)
         if in_turn:
             self._iteration = number = facts.get("iteration", self._iteration)
             turn = {"iteration": number, "display": number + 1}
@@ -116,8 +116,8 @@ class Events:
             facts = {**facts, **self._at_the_end().facts}
         record = self.journal.record(name, turn, facts)
         self.journal.append(record, event.DURABLE)
-        for hear in then:
-            hear(record)
+        for subscriber in then:
+            subscriber(record)
 
     def warn(self, text: str) -> None:
         self.emit(Problem(text=text))
@@ -127,7 +127,7 @@ class Events:
             self.warn(problem)
 
     def _route(self, name: str) -> Route:
-        ahead = tuple(hear for hear, events in self._ahead if name in events)
-        then = tuple(hear for hear, events in self._subscribers if events is None or name in events)
+        ahead = tuple(notify for notify, events in self._ahead if name in events)
+        then = tuple(subscriber for subscriber, events in self._subscribers if events is None or name in events)
         found = self._routes[name] = Route(ahead, then, not name.startswith("run."))
         return found

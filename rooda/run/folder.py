@@ -1,4 +1,4 @@
-"""The private notes of one run, `.rooda/runs/<run-id>/`; in a temporary folder if that can't be written."""
+"""The folder of one run, `.rooda/runs/<run-id>/`, or a temporary folder if that can't be written."""
 
 import json
 import os
@@ -12,21 +12,21 @@ from rooda.base.secrets import MARK, to_references
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
-MEMORY = "/dev/shm"  # where a machine whose one disk is full still has room
+MEMORY = "/dev/shm"  # has space even if the only disk is full
 
 
 class RunFolder:
-    """Knows where files of this run go, and moves elsewhere when the disk refuses."""
+    """Writes the files of a run; moves to another place when the disk refuses."""
 
     def __init__(self, workspace: str, run: str) -> None:
         self.run = run
-        self.problem = ""  # said once per iteration at most; taken by `take_problem`
+        self.problem = ""  # not yet reported; see `take_problem`
         self._home = os.path.join(workspace, ".rooda")
         self._path = os.path.join(self._home, "runs", run)
-        self._spare = -1  # the next output, made ahead and open
+        self._spare = -1  # descriptor of the next output file, created ahead
 
     def ready(self) -> str:
-        """The folder, made if absent."""
+        """Return the folder; create it if it is missing."""
         if not os.path.isdir(self._path):
             try:
                 dirs.make_home(self._home)
@@ -36,7 +36,7 @@ class RunFolder:
         return self._path
 
     def write(self, name: str, data: bytes) -> str:
-        """Write a file of the run and give its path."""
+        """Write a file of the run and return its path."""
         path = os.path.join(self.ready(), name)
         try:
             files.write(path, data)
@@ -47,7 +47,7 @@ class RunFolder:
         return path
 
     def output(self, name: str) -> tuple[str, int]:
-        """An empty file for a process to write to: its path, and it open for that. -1: no disk took it just now."""
+        """Create an empty file for the output of a process: its path and descriptor, -1 if no disk has space."""
         path = os.path.join(self.ready(), name)
         try:
             return path, files.require_space(self._renamed(path) or files.create_output(path))
@@ -60,18 +60,19 @@ class RunFolder:
             return path, -1
 
     def make_spare(self) -> None:
-        """Make the next output while a process works. Between two calls it can cost more than all the rest.
+        """Create the next output file while a process works.
 
-        ext4 passes by the inodes of files that were deleted in the last minutes, one by one.
+        Between two calls this can cost more than everything else: ext4 skips the inodes of recently deleted files one
+        by one.
         """
         if self._spare < 0:
             try:
                 self._spare = files.create_output(os.path.join(self._path, SPARE))
             except OSError:
-                pass  # who needs it will see
+                pass  # `output` reports it
 
     def _renamed(self, path: str) -> int:
-        """The spare file under its new name; 0 if there is none, or somebody took it away."""
+        """Rename the spare file and return its descriptor; 0 if it is missing."""
         descriptor, self._spare = self._spare, -1
         if descriptor < 0:
             return 0
@@ -100,7 +101,7 @@ class RunFolder:
         return problem
 
     def _move(self, problem: OSError) -> None:
-        """To a place that has room, if there is one."""
+        """Move to the first place that has space."""
         import tempfile
 
         self.close()
@@ -117,12 +118,11 @@ class RunFolder:
 
 
 def folder_of(workspace: str, run: str) -> str:
-    """Path of the run's folder."""
     return os.path.join(workspace, RUNS, run)
 
 
 def new_id(workspace: str, name: str) -> str:
-    """A run's name: when, what, which process. It sorts behind all others, also if the clock stands or went back."""
+    """Name a run by time, loop and PID. The name sorts last even if the clock was set back."""
     newest = max(filter(is_id, _runs(workspace)), default="")
     made = f"{clock.file_stamp(clock.now())}-{name}-{os.getpid()}"
     if made <= newest and (moment := clock.parse_time(newest[:16])):
@@ -131,25 +131,25 @@ def new_id(workspace: str, name: str) -> str:
 
 
 def is_id(name: str) -> bool:
-    """Does it look like one that we made?"""
+    """True if the name has the form that `new_id` makes."""
     when, _, rest = name.partition("-")
     procedure, _, pid = rest.rpartition("-")
     return len(when) == 16 and bool(procedure) and pid.isdecimal() and name.isascii() and name.isprintable()
 
 
 def loop_of(run: str) -> str:
-    """The procedure, or the loop of another kind, that the run is one of."""
+    """The name of the procedure or other loop in a run's name."""
     return run[17:].rpartition("-")[0]
 
 
 def latest(workspace: str, name: str | None) -> str | None:
-    """The newest run folder, of a procedure if one is named."""
+    """The newest run folder that has a log; of the loop or run `name`, if given."""
     found = (path for path in reversed(all_of(workspace, name)) if os.path.exists(os.path.join(path, "events.jsonl")))
     return next(found, None)
 
 
 def all_of(workspace: str, name: str | None) -> list[str]:
-    """Every run folder, oldest first: of a loop if one is named, that one if a run is."""
+    """Every run folder, oldest first; only those of the loop or run `name`, if given."""
     wanted = [run for run in _runs(workspace) if name in (None, loop_of(run), run)]
     return [os.path.join(workspace, RUNS, run) for run in sorted(wanted)]
 
@@ -158,14 +158,14 @@ def _runs(workspace: str) -> list[str]:
     return files.list_folder(os.path.join(workspace, RUNS))
 
 
-# What a person has ordered of a run from another terminal, in the run's folder: that it stop, and why; that it pause.
+# Orders from another terminal, in the run's folder: `rooda stop` with its reason, `rooda pause`.
 ORDER_FILE = "order"
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 STOP, PAUSE = "stop", "pause"
 
 
 def leave_order(folder: str, word: str, reason: str = "") -> bool:
-    """Before the signal that carries it out. False where it can't be written: then it is not known why."""
+    """Write the order before its signal is sent. False if the folder can't be written."""
     said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
@@ -177,7 +177,7 @@ def leave_order(folder: str, word: str, reason: str = "") -> bool:
 
 
 def readable(reason: str) -> str:
-    """Bytes that are no text, and controls of a terminal, become `?`."""
+    """Replace undecodable bytes and terminal controls with `?`."""
     return _UNREADABLE.sub("?", reason)
 
 
@@ -189,7 +189,7 @@ def take_back_order(folder: str) -> None:
 
 
 def order_of(folder: str) -> Json:
-    """The order that stands; {} without one. `order`, `reason` and `at` are texts."""
+    """The order in force with the texts `order`, `reason` and `at`; {} if there is none."""
     try:
         found = json.loads(files.read_ours(os.path.join(folder, ORDER_FILE)))
     except (OSError, ValueError, RecursionError):
@@ -198,12 +198,12 @@ def order_of(folder: str) -> Json:
     return found if whole else {}
 
 
-# How a session was started, in the run's folder: the words that were typed, where, and inside which other run.
+# How a session was started: the command line, the working directory, and the run that it was started inside.
 ORIGIN_FILE = "start"
 
 
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str], task: str) -> None:
-    """In the place of keys the names of their variables. `kept`: what an earlier start had typed, and still holds."""
+    """Write the origin, with secrets replaced by the names of their variables. `kept`: options of earlier starts."""
     every = (sys.argv[1:], kept, (task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
@@ -212,7 +212,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, k
 
 
 def origin_of(folder: str) -> Json:
-    """{} where it is not known."""
+    """{} if it is unknown."""
     try:
         found = json.loads(files.read_ours(os.path.join(folder, ORIGIN_FILE)))
         return {

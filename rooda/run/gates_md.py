@@ -1,11 +1,11 @@
-"""Quality gates as a project writes them into its AGENTS.md."""
+"""Quality gates in the AGENTS.md of a project."""
 
 import re
 from collections.abc import Iterator
 
 from rooda.run.records import Gate
 
-# Possessive, so that no line can be slow: AGENTS.md may hold anything.
+# Possessive quantifiers, so that no line can be slow: AGENTS.md may hold anything.
 _HEADING = re.compile(r"^(#{1,6})\s++(.*)$")
 _BULLET = re.compile(r"^\s*+[-*+]\s++(?P<lead>[^`]*+)(?P<ticks>`++)(?P<command>.+?)(?P=ticks)(?!`)")
 
@@ -31,7 +31,7 @@ def gates(text: str) -> tuple[Gate, ...]:
 
 
 def commands(text: str) -> tuple[Gate, ...]:
-    """The lines ``**Test:** `command` `` of the section `## Build/Test/Lint Commands` that are meant for a machine."""
+    """The lines ``**Test:** `command` `` of the section `## Build/Test/Lint Commands` that a machine can run."""
     found = []
     for line in _section(text, "build/test/lint commands"):
         if (said := _COMMAND.match(line)) and not _NOT_ONE.search(line) and said["command"].strip():
@@ -40,9 +40,9 @@ def commands(text: str) -> tuple[Gate, ...]:
 
 
 def _section(text: str, title: str) -> Iterator[str]:
-    """The lines below each second-level heading of this title, up to the next of its level or above."""
+    """The lines below each second-level heading with this title, up to the next heading of this level or above."""
     inside = False
-    for line in _spoken(text):
+    for line in _content(text):
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2:
             inside = len(heading[1]) == 2 and heading[2].rstrip().rstrip("#").rstrip().lower() == title
@@ -50,8 +50,8 @@ def _section(text: str, title: str) -> Iterator[str]:
             yield line
 
 
-def _spoken(text: str) -> Iterator[str]:
-    """The lines that mean something: not those of code fences and of comments, which are examples or switched off."""
+def _content(text: str) -> Iterator[str]:
+    """The lines outside of code fences and comments, which hold examples or disabled text."""
     fence, comment = "", False
     for line in text.removeprefix("\ufeff").splitlines():
         if len(line) > LONGEST:

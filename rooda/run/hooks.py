@@ -1,7 +1,7 @@
-"""Telling somebody else: a command or an address gets the event. What goes wrong there is said, and nothing more.
+"""Hooks: a shell command or a web address gets an event. A hook that fails is reported, and changes nothing else.
 
-While the run goes on a hook works beside it, in the hands of a process of its own that minds its limits: nothing waits
-for it. At the run's end it is waited for, within the same limits.
+During a run each hook runs under a small supervisor process, so that the loop never waits for it. At the end of the
+run rooda waits for the hooks, within their timeouts.
 """
 
 import json
@@ -18,8 +18,8 @@ from rooda.processes.signals import Signals, SignalsFromNow, SignalSource
 from rooda.run.ended import moments
 from rooda.run.setup import Hook
 
-# A process of its own: the loop's never opens a connection, nor loads what that takes.
-# Its words are there for everybody to see, its environment is not; and a password goes to no other host.
+# A separate process: the loop itself opens no connection and loads no HTTP library. The URL is in the environment,
+# since every user can read a command line. A password is sent to its own host only, not after a redirect.
 _POST = """
 import base64, os, sys, urllib.parse, urllib.request
 address = urllib.parse.urlsplit(os.environ["ROODA_HOOK_URL"])
@@ -37,10 +37,10 @@ about, *sys.path[:] = sys.argv[1:]
 from rooda.run.hooks import beside
 beside(about)
 """
-SHOWN = 200  # characters of what it said
-KEPT = 65_536  # bytes of it
-GRACE = 1.0  # seconds between asking it to end and killing it
-SLACK = 3.0  # seconds that the process beside us may take to begin and to end
+SHOWN = 200  # characters of its output in a warning
+KEPT = 65_536  # bytes of its output on disk
+GRACE = 1.0  # seconds between SIGTERM and SIGKILL
+SLACK = 3.0  # seconds that the supervisor process may take to start and to end
 
 
 class Hooks:
@@ -49,7 +49,7 @@ class Hooks:
     def __init__(self, hooks: Mapping[str, Hook], moments_by_reason: Mapping[str, str], context: CallContext) -> None:
         self._hooks, self._moments_by_reason, self._context = hooks, moments_by_reason, context
         self._counts = dict.fromkeys(hooks, 0)
-        self._beside: dict[int, tuple[str, float]] = {}  # by pid: what it says goes where, and when it must be over
+        self._running: dict[int, tuple[str, float]] = {}  # by PID: file of its report, and deadline
 
     def run(self, record: Json) -> Iterator[str]:
         """Run the hooks for this event; yields what went wrong with them and with earlier ones that have ended."""
@@ -60,22 +60,22 @@ class Hooks:
                 self._begin(facts)
             elif problem := _problem(facts, SignalsFromNow(self._context.signals)):
                 yield problem
-        yield from self._over()
+        yield from self._reap()
 
     def finish(self) -> Iterator[str]:
-        """Until the last is over; after a signal nobody waits."""
-        ears = self._context.signals
-        while pids := [pid for pid in self._beside if not _has_exited(pid)]:
-            left = max(self._beside[pid][1] for pid in pids) - clock.monotonic()
-            if left <= 0 or ears.count:
+        """Wait for all hooks to end; not after a signal."""
+        signals = self._context.signals
+        while pids := [pid for pid in self._running if not _has_exited(pid)]:
+            left = max(self._running[pid][1] for pid in pids) - clock.monotonic()
+            if left <= 0 or signals.count:
                 break
-            ears.wait(left)
-        yield from self._over()
-        ending.spared.clear()  # whoever is left is ended with the rest
-        self._beside.clear()
+            signals.wait(left)
+        yield from self._reap()
+        ending.spared.clear()  # those still running are ended with all other processes
+        self._running.clear()
 
     def _facts(self, name: str, record: Json) -> Json:
-        """All that it takes to run one, also for a process that knows nothing of the session."""
+        """Everything needed to run one hook, also from a process outside the session."""
         hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
@@ -88,40 +88,42 @@ class Hooks:
         return {"name": name, "stdin": stdin, "output": stdin.removesuffix("json") + "out", **facts}
 
     def _begin(self, facts: Json) -> None:
-        said = facts["stdin"].removesuffix("json") + "said"
+        report = facts["stdin"].removesuffix("json") + "said"
         about = self._context.folder.write(
-            f"{os.path.basename(said)}.json", json.dumps({**facts, "env": None}).encode()
+            f"{os.path.basename(report)}.json", json.dumps({**facts, "env": None}).encode()
         )
         folders = [os.path.abspath(folder) for folder in sys.path]
         argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
         try:
-            pid = supervise.start_background(supervise.Spec(argv, facts["cwd"], facts["env"], said))
+            pid = supervise.start_background(supervise.Spec(argv, facts["cwd"], facts["env"], report))
         except (OSError, ValueError):
             return
         ending.spared.add(pid)
-        self._beside[pid] = said, clock.monotonic() + facts["timeout"] + GRACE + SLACK
+        self._running[pid] = report, clock.monotonic() + facts["timeout"] + GRACE + SLACK
 
-    def _over(self) -> Iterator[str]:
-        for pid in [pid for pid in self._beside if _has_exited(pid)]:
-            said, _ = self._beside.pop(pid)
+    def _reap(self) -> Iterator[str]:
+        for pid in [pid for pid in self._running if _has_exited(pid)]:
+            report, _ = self._running.pop(pid)
             ending.spared.discard(pid)
-            if text := _last_line(said):
+            if text := _last_line(report):
                 yield text
 
 
 def beside(path: str) -> None:
-    """The process beside a loop: one hook, its limits, and a sentence on stdout if it went wrong."""
+    """Main function of the supervisor process: run one hook, and print a sentence if it failed."""
     facts = json.loads(files.read(path))
     with Signals() as signals:
         problem = _problem({**facts, "env": dict(os.environ)}, signals)
     os.write(1, problem.encode("utf-8", "replace"))
 
 
-def _problem(facts: Json, ears: SignalSource) -> str:
-    """What went wrong, or ""."""
+def _problem(facts: Json, signals: SignalSource) -> str:
+    """What went wrong; "" if nothing did."""
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
-    spec = supervise.Spec(**given, grace=GRACE, cap=KEPT, keep=True)  # a notifier may stay until the run's end
-    done = supervise.run(spec, ears)
+    spec = supervise.Spec(
+        **given, grace=GRACE, cap=KEPT, keep=True
+    )  # a desktop notifier may stay until the end of the run
+    done = supervise.run(spec, signals)
     said = _last_line(facts["output"])[:SHOWN]
     if done.size > KEPT:
         files.write(facts["output"], said.encode("utf-8", "replace") + b"\n")
@@ -141,5 +143,5 @@ def _last_line(path: str) -> str:
 def _has_exited(pid: int) -> bool:
     try:
         return ending.has_exited(pid)
-    except ChildProcessError:  # buried already
+    except ChildProcessError:  # reaped already
         return True

@@ -12,7 +12,7 @@ PLACEHOLDER = r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\}\}"
 
 
 def substitute(text: str, parameters: Mapping[str, str], fragment: str) -> str:
-    """One pass over `text`; values are not looked at again. `fragment` is how an error calls the text."""
+    """Replace placeholders in one pass; values are not searched again. `fragment` names the text in an error."""
     import re
 
     def value(match: "re.Match[str]") -> str:

@@ -1,4 +1,4 @@
-"""Asking the person at the other end of stdin. Nobody there is an answer too."""
+"""Questions to the user on stdin, at a terminal or piped."""
 
 import os
 import select
@@ -10,51 +10,51 @@ from rooda.base import clock
 if TYPE_CHECKING:
     from rooda.processes.signals import Signals
 
-PATIENCE = 1.0  # seconds for a line on a pipe
+PIPE_TIMEOUT = 1.0  # seconds for a line on a pipe
 
 
 class Stdin:
-    """Its lines, one for each question. What a pipe has given beyond one is kept for the next."""
+    """Reads one line for each question. What a pipe delivers beyond it is kept for the next."""
 
     def __init__(self) -> None:
-        self._kept = b""
+        self._rest = b""
 
-    def line(self, patience: float | None, ears: "Signals | None") -> str | None:
-        """None: end of input, nothing in time, a signal, or no stdin at all."""
+    def line(self, timeout: float | None, signals: "Signals | None") -> str | None:
+        """Read a line; None at end of input, after the timeout, on a signal, or without stdin."""
         try:
             descriptor = sys.stdin.fileno()
         except (OSError, ValueError, AttributeError):
             return None
-        deadline = None if patience is None else clock.monotonic() + patience
-        while b"\n" not in self._kept:
+        deadline = None if timeout is None else clock.monotonic() + timeout
+        while b"\n" not in self._rest:
             left = None if deadline is None else deadline - clock.monotonic()
-            if (ears and ears.count) or (left is not None and left <= 0):
+            if (signals and signals.count) or (left is not None and left <= 0):
                 return None
-            if _ready(descriptor, left, ears) and not self._take(descriptor):
+            if _ready(descriptor, left, signals) and not self._take(descriptor):
                 return None
-        line, _, self._kept = self._kept.partition(b"\n")
+        line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("utf-8", "replace")
 
     def _take(self, descriptor: int) -> bool:
-        """False at the end of input, unless a last line has none."""
+        """Read what is there. False at end of input; a last line without a newline gets one."""
         try:
             data = os.read(descriptor, 4096)
         except OSError:
             data = b""
-        ended = not data and not self._kept
-        self._kept += data or b"\n"[ended:]
+        ended = not data and not self._rest
+        self._rest += data or b"\n"[ended:]
         return not ended
 
 
-def _ready(descriptor: int, seconds: float | None, ears: "Signals | None") -> bool:
-    if ears:
-        ready = ears.wait_for(descriptor, seconds)
-        ears.suspend_if_asked()
+def _ready(descriptor: int, seconds: float | None, signals: "Signals | None") -> bool:
+    if signals:
+        ready = signals.wait_for(descriptor, seconds)
+        signals.suspend_if_asked()
         return ready
     try:
         return bool(select.select([descriptor], [], [], seconds)[0])
     except OSError:
-        return True  # who reads will see
+        return True  # the read fails with the same error
 
 
 _stdin = Stdin()
@@ -67,16 +67,16 @@ def at_terminal() -> bool:
         return False
 
 
-def waiting_answer(ears: "Signals | None" = None) -> str | None:
-    """A line that waits on a piped stdin, or None: end of input, nothing in time, or no stdin at all."""
-    return _stdin.line(PATIENCE, ears)
+def waiting_answer(signals: "Signals | None" = None) -> str | None:
+    """A line from piped stdin; None at end of input, if none arrives in time, or without stdin."""
+    return _stdin.line(PIPE_TIMEOUT, signals)
 
 
-def typed_answer(question: str, ears: "Signals | None" = None) -> str | None:
-    """One line from the terminal; None at end of input. While a loop runs its ears end the wait as well."""
+def typed_answer(question: str, signals: "Signals | None" = None) -> str | None:
+    """Ask on the terminal and read one line; None at end of input, or on a signal while a loop runs."""
     sys.stderr.write(question)
     sys.stderr.flush()
-    line = _stdin.line(None, ears)
+    line = _stdin.line(None, signals)
     if line is None:
         sys.stderr.write("\n")  # Ctrl+D leaves the cursor behind the question
     return line

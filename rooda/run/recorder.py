@@ -1,4 +1,4 @@
-"""The snapshots of a session. Whatever goes wrong is said, each trouble once, and the loop goes on."""
+"""Takes the snapshots of a session. Each problem is reported once, and the loop continues."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,29 +20,29 @@ class Recorder:
         self._resumed = ""
         self._turn: int | None = None
         self._taker: SnapshotTaker | None = None
-        self._useless = False
-        self._said: set[str] = set()
+        self._failed = False
+        self._reported: set[str] = set()
 
     def before(self, event: Event) -> None:
-        """Save the end of a turn before the event that ends it is written."""
+        """Take the snapshot at the end of a turn before its event is written."""
         if self._turn is not None:
-            self._hear(event.NAME, event.facts)
+            self._handle(event.NAME, event.facts)
 
     def after(self, record: Json) -> None:
-        """Save the beginning of a turn after the event that begins it is written."""
+        """Take the snapshot at the beginning of a turn after its event is written."""
         if self._turn is None:
-            self._hear(record["event"], record)
+            self._handle(record["event"], record)
 
-    def _hear(self, event: str, facts: Mapping[str, Any]) -> None:
+    def _handle(self, event: str, facts: Mapping[str, Any]) -> None:
         wanted, self._turn = due_snapshots(self._turn, *self._owner.kind.turn_of(event, facts))
         self._resumed = "yes" if event == "run.resumed" else self._resumed
-        if wanted and not self._useless:
+        if wanted and not self._failed:
             self._take(wanted)
 
     def _take(self, wanted: Sequence[tuple[int, str]]) -> None:
-        """One look at the work tree, which may be both an end and a beginning."""
+        """Read the work tree once; it may be both the end of a turn and the beginning of the next."""
         try:
-            taker = self._taker = self._taker or self._begun()
+            taker = self._taker = self._taker or self._new_taker()
             seen, taker.resumed = taker.read(), self._resumed
             for iteration, moment in wanted:
                 snapshot, fresh = taker.save(seen, iteration, moment)
@@ -57,23 +57,23 @@ class Recorder:
                         )
                     )
             if seen.trouble:
-                self._say(f"The snapshots are not complete: {seen.trouble}")
+                self._report(f"The snapshots are not complete: {seen.trouble}")
         except GitProblem as problem:
-            self._useless = self._taker is None
-            rest = "; the loop goes on without snapshots" if self._useless else ""
-            self._say(f"No snapshot: {problem.what}{rest}")
+            self._failed = self._taker is None
+            rest = "; the loop goes on without snapshots" if self._failed else ""
+            self._report(f"No snapshot: {problem.what}{rest}")
         except Interrupted:
-            self._say("No snapshot: a signal ended git")
+            self._report("No snapshot: a signal ended git")
         except OSError as problem:
-            self._say(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
+            self._report(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 
-    def _begun(self) -> SnapshotTaker:
+    def _new_taker(self) -> SnapshotTaker:
         repo, kind, name = find(self._workspace), self._owner.kind, self._owner.name
         family = kind.family(name)
         prune(repo, KEEP - 1, lambda tip: tip.family == family)
         return SnapshotTaker(repo, self._run, kind.name, name, family)
 
-    def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+    def _report(self, text: str) -> None:
+        if text not in self._reported:
+            self._reported.add(text)
             self._emit(Problem(text=text))

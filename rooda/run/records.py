@@ -25,17 +25,17 @@ class Command(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What became of it."""
+    """The result of a shell command."""
 
-    code: int  # as a shell would say it
+    code: int  # as a shell reports it
     seconds: float
     ended: str  # exit | timeout | interrupted | not-started
     output: str  # path
-    size: int = 0  # bytes it wrote, also those that were not kept
+    size: int = 0  # bytes it wrote, including those that were not kept
 
 
 class GateResult(NamedTuple):
-    """One gate that was run. `verdict` is "" when it passed, else e.g. "exit 1", "timeout 300s"."""
+    """The result of one gate. `verdict` is "" if it passed, else e.g. "exit 1", "timeout 300s"."""
 
     name: str
     seconds: float
@@ -64,5 +64,5 @@ class Ending(NamedTuple):
     kind: str
     code: int
     signal: int = 0
-    note: str = ""  # for people; nothing reads it
+    note: str = ""  # for people; no code reads it
     cause: Cause | None = None

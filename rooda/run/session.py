@@ -111,7 +111,7 @@ class Session:
 
             recorder = Recorder(self.context.workspace, self.folder.run, owner, self.emit)
             events = (*TURN_EVENTS, *owner.kind.turn_events)
-            self._events.ahead(recorder.before, events)
+            self._events.subscribe_ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)
 
     def _run_hooks(self, record: Json) -> None:

@@ -7,7 +7,7 @@ from rooda.agents.records import Agent, Bounds, T
 
 
 class Budget(NamedTuple):
-    """What a run may use over all its sessions; 0 = any."""
+    """What a run may use over all its sessions; 0 = no limit."""
 
     cost: float = 0.0  # dollars
     tokens: int = 0
@@ -15,7 +15,7 @@ class Budget(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """Who is told of an event: a shell command or an address."""
+    """A shell command or a web address that gets an event."""
 
     command: str
     url: str = ""
@@ -23,9 +23,9 @@ class Hook(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What a loop of any kind calls agents with, resolved from all settings."""
+    """The settings that every kind of loop has, resolved from all tiers."""
 
-    agent: Agent | None = None  # None: nothing configured; only a run needs one
+    agent: Agent | None = None  # None: not configured; only a run needs one
     budget: Budget = Budget()
     bounds: Bounds = Bounds()
     hooks: Mapping[str, Hook] = {}  # by moment

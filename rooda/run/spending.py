@@ -1,4 +1,4 @@
-"""What agent calls have used, and which limit that reaches."""
+"""The sum of what agent calls used, and the limit that it reaches. Pure."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from rooda.run.setup import Budget
 
 
 class Used(NamedTuple):
-    """One agent call in the books."""
+    """What one agent call used."""
 
     ts: str
     run: str
@@ -23,7 +23,7 @@ class Used(NamedTuple):
     agent: str
     model: str
     seconds: float
-    usage: Usage | None  # None: nobody said
+    usage: Usage | None  # None: not reported
     cost: float | None  # dollars; None: unknown, which is not 0
     source: str  # reported | computed | unknown
 
@@ -40,7 +40,7 @@ class Spent(NamedTuple):
     unknown: int = 0  # calls of unknown cost; `cost` leaves them out
     tokens: int = 0
     seconds: float = 0.0
-    estimated: bool = False  # part of `cost` is a guess
+    estimated: bool = False  # part of `cost` is an estimate
 
     @property
     def known(self) -> float | None:
@@ -74,7 +74,7 @@ def add(
 
 
 def since(before: Spent, now: Spent) -> Spent:
-    """What the calls between two sums came to."""
+    """The sum of the calls between two sums."""
     calls, cost, unknown = now.calls - before.calls, now.cost - before.cost, now.unknown - before.unknown
     return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)
 
@@ -91,7 +91,7 @@ def enough(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
 
 
 def in_words(cause: Cause) -> str:
-    """A limit as people read it, the beginning of a sentence; "" for a cause that is no limit."""
+    """A limit as the beginning of a sentence; "" for a cause of another kind."""
     if cause.kind == "cost":
         doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
         return f"Cost limit reached: {dollars(cause.used)} of {dollars(cause.limit)}{doubt}"
@@ -103,12 +103,12 @@ def in_words(cause: Cause) -> str:
 
 
 def cause_facts(cause: Cause | None) -> Json:
-    """The field `cause` of `run.ended`, without what does not belong to its kind."""
+    """The field `cause` of `run.ended`, without the fields that are empty for its kind."""
     return {"cause": {key: value for key, value in cause._asdict().items() if value}} if cause else {}
 
 
 def cause_of(record: Json) -> Cause | None:
-    """Read the field `cause`; None in a log without it, or where somebody changed the file."""
+    """Read the field `cause`; None if it is missing or malformed."""
     try:
         return json.decode(Cause, record["cause"])
     except (KeyError, TypeError, json.Mismatch):
@@ -116,7 +116,7 @@ def cause_of(record: Json) -> Cause | None:
 
 
 def uncounted(budget: Budget, reply: Reply) -> str:
-    """What a person must know of a call that a cost limit can't count; "" where it can, or there is none."""
+    """A warning about a call that a cost limit can't count; "" if it can, or if there is no such limit."""
     if budget.cost <= 0 or reply.cost is not None or reply.ended == "not-started":
         return ""
     what = f"The cost of this call is unknown, so it does not count for the cost limit of {dollars(budget.cost)}"
@@ -124,5 +124,5 @@ def uncounted(budget: Budget, reply: Reply) -> str:
 
 
 def dollars(amount: float) -> str:
-    """$1.25; small amounts with what is needed to tell them from nothing."""
+    """$1.25; four decimals for amounts below ten cents."""
     return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"

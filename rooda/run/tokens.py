@@ -1,6 +1,6 @@
-"""Exact token counts: remembered, else from the user's cache, else counted by tiktoken in a child.
+"""Exact token counts: the last one, else from the user's cache, else counted by tiktoken in a child process.
 
-A child, because the vocabulary takes about 80 MB that the loop would keep for as long as it runs.
+A child process, because the vocabulary takes about 80 MB that the loop would otherwise hold until it ends.
 """
 
 import os
@@ -21,21 +21,21 @@ _last: list[tuple[str, str, tuple[int, bool]]] = []
 
 
 def count(text: str, encoding: str) -> tuple[int, bool]:
-    """How many tokens, and whether that is exact; if not, it is a quarter of the characters."""
-    told = files.content_key(text)
-    if _last and _last[0][:2] == (encoding, told):
+    """The number of tokens, and whether it is exact; otherwise it is a quarter of the characters."""
+    key = files.content_key(text)
+    if _last and _last[0][:2] == (encoding, key):
         return _last[0][2]
-    answer = _recalled(text, encoding)
-    _last[:] = [(encoding, told, answer)]
+    answer = _cached(text, encoding)
+    _last[:] = [(encoding, key, answer)]
     return answer
 
 
-def _recalled(text: str, encoding: str) -> tuple[int, bool]:
+def _cached(text: str, encoding: str) -> tuple[int, bool]:
     if not text:
         return 0, True
     data = _bytes(text)
     key = files.sha256(data)
-    slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, with the latest count that fell to it
+    slot = dirs.cache("tokens", encoding, key[:3])  # one of 4096 files, each with the latest count
     number = _read(slot, key, len(data))
     if number is None:
         number = _counted(data, encoding)
@@ -48,12 +48,12 @@ def _recalled(text: str, encoding: str) -> tuple[int, bool]:
 def _bytes(text: str) -> bytes:
     try:
         return files.to_bytes(text)
-    except UnicodeEncodeError:  # surrogates that never were bytes of a file
+    except UnicodeEncodeError:  # surrogates that do not come from a file
         return text.encode("utf-8", "surrogatepass")
 
 
 def _read(slot: str, key: str, size: int) -> int | None:
-    """The count in the slot, if it is this text's and can be true: a token has 1 to 128 bytes."""
+    """The count in the slot, if it is this text's and plausible: a token has 1 to 128 bytes."""
     try:
         entry = files.read(slot)
         number = int(entry[len(key) :])
@@ -64,7 +64,7 @@ def _read(slot: str, key: str, size: int) -> int | None:
 
 
 def _write(slot: str, key: str, number: int) -> None:
-    """A cache that can't be written costs time, nothing else."""
+    """Write the slot; a cache that can't be written costs only time."""
     try:
         files.make_folder(os.path.dirname(slot))
         files.write(slot, _entry(key, number))
@@ -77,7 +77,7 @@ def _entry(key: str, number: int) -> bytes:
 
 
 def _counted(data: bytes, encoding: str) -> int | None:
-    """tiktoken's count, or None when it can't be had: not installed, too slow, beaten by the text, or by a signal."""
+    """tiktoken's count; None if it is not installed, too slow, fails on the text, or a signal ends it."""
     import sys
 
     from rooda.errors import Interrupted
@@ -86,7 +86,7 @@ def _counted(data: bytes, encoding: str) -> int | None:
     if encoding not in ENCODINGS or not sys.executable:
         return None
     flags = ["-ISB"] if sys.dont_write_bytecode else ["-IS"]
-    # Our own sys.path leads the child to the same rooda and tiktoken, however they are installed.
+    # With the same sys.path the child finds the same rooda and tiktoken, however they are installed.
     folders = [os.path.abspath(folder) for folder in sys.path]
     words = [sys.executable, *flags, "-c", CHILD, encoding, *folders]
     try:

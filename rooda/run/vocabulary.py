@@ -1,4 +1,4 @@
-"""The shipped vocabularies and the exact counts they give, offline. tiktoken is imported only to count.
+"""Exact token counts with the shipped vocabularies, offline. tiktoken is imported only to count.
 
 A packed vocabulary is zlib over: the number of tokens (4 bytes, big-endian), one length byte per
 token, and the bytes of all tokens; both in the order of their ranks, which have no gaps.
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import tiktoken
 
-SMALL = 65_536  # bytes of text up to which leaving out tokens is quicker than taking them all
+SMALL = 65_536  # bytes of text up to which selecting tokens is faster than loading all
 
 
 class Rules(NamedTuple):
-    """What an encoding is besides its ranks: how text is split, and the ids beyond the ranks."""
+    """How an encoding splits text, and the ids of its special tokens."""
 
     pattern: str
     special: Mapping[str, int]
@@ -43,7 +43,7 @@ ENCODINGS: Mapping[str, Rules] = {
 
 
 def count(data: bytes, encoding: str) -> int:
-    """Tokens of a UTF-8 text; special tokens in it are text, and invalid bytes count as U+FFFD."""
+    """Count the tokens of a UTF-8 text. Special tokens count as text, invalid bytes as U+FFFD."""
     text = data.decode("utf-8", "replace")
     everything = tokens(encoding)
     ranks = needed(everything, text.encode()) if len(data) <= SMALL else all_of(everything)
@@ -51,7 +51,7 @@ def count(data: bytes, encoding: str) -> int:
 
 
 def tokens(encoding: str) -> tuple[bytes, ...]:
-    """All tokens of a vocabulary; the place of each is its rank."""
+    """All tokens of a vocabulary; the index of each is its rank."""
     import struct
     import zlib
 
@@ -59,7 +59,7 @@ def tokens(encoding: str) -> tuple[bytes, ...]:
     with open(path, "rb") as file:
         raw = zlib.decompress(file.read())
     start = 4 + int.from_bytes(raw[:4], "big")
-    # One format for all tokens: struct slices them five times as fast as a loop would.
+    # One struct format for all tokens is five times as fast as a loop.
     codes = [f"{length}s" for length in range(256)]
     return struct.unpack_from("".join(map(codes.__getitem__, raw[4:start])), raw, start)
 
@@ -69,10 +69,10 @@ def all_of(everything: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def needed(everything: Sequence[bytes], data: bytes) -> dict[bytes, int]:
-    """The ranks that can matter for this text: only its own byte runs are ever looked up.
+    """The ranks that this text can need: tiktoken looks up only byte runs of the text.
 
-    So a token whose first three bytes don't stand in the text is left out, and with most of them
-    gone tiktoken is built in a quarter of the time. Single bytes stay: tiktoken wants all of them.
+    Tokens whose first three bytes are not in the text are left out, so that building the encoder takes a quarter of
+    the time. tiktoken requires all single bytes.
     """
     seen = {bytes((byte,)) for byte in range(256)}
     for width in (2, 3):
@@ -81,7 +81,7 @@ def needed(everything: Sequence[bytes], data: bytes) -> dict[bytes, int]:
 
 
 def encoder(encoding: str, ranks: dict[bytes, int]) -> "tiktoken.Encoding":
-    """tiktoken's own encoder, built from our ranks: its `get_encoding` would download them."""
+    """Build tiktoken's encoder from the shipped ranks; its own `get_encoding` would download them."""
     import tiktoken
 
     rules = ENCODINGS[encoding]

@@ -1,6 +1,6 @@
-"""The workspaces in which this user ran loops: one small file each, so that nobody needs a lock to add or forget one.
+"""The workspaces in which this user ran loops, for `rooda status --all` and `rooda resume --all`.
 
-It serves `rooda status --all` and `rooda resume --all`. Best effort: a workspace that can't be noted hinders no loop.
+One small file each, so that adding or removing one needs no lock. A workspace that can't be recorded stops no loop.
 """
 
 import json
@@ -10,7 +10,7 @@ from rooda.base import dirs, files
 
 
 def note(workspace: str) -> None:
-    """A loop begins there. Written once; afterwards it is one look whether the file is there."""
+    """Record a workspace. Its file is written once; later calls only check that it exists."""
     real = os.path.realpath(workspace)
     path = _path(real)
     if not path or os.path.exists(path):
@@ -23,7 +23,7 @@ def note(workspace: str) -> None:
 
 
 def known() -> list[str]:
-    """All that still exist; those that are gone are forgotten."""
+    """The recorded workspaces that still exist; the files of the others are removed."""
     home = dirs.state("workspaces")
     found = []
     for name in files.list_folder(home) if home else ():
@@ -37,7 +37,7 @@ def known() -> list[str]:
 
 
 def _read(path: str) -> str:
-    """ "" for what is none of ours."""
+    """Read a workspace's path; "" for a file that rooda did not write."""
     try:
         workspace = json.loads(files.read_ours(path))["workspace"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
