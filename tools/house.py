@@ -57,25 +57,43 @@ def last_line(text: str, word: str) -> list[str]:
     return lines[0] if lines else []
 
 
+PLAN = {
+    "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),
+    "reversibility": "2A",
+    "workflow_gate": {"kind": "library_search", "evidence": "No library exists because this is a measurement."},
+    "criteria": [{"name": "made", "command": "test -f made"}],
+    "steps": [{"name": "make", "criteria": ["made"]}],
+}
+GOAL = ("goal", "run", "x", "--plan", "plan.json", "--headless", "--yes", "-n", "1")
+
+
+def project(folder: str) -> None:
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    (Path(folder) / "plan.json").write_text(json.dumps(PLAN))
+    (Path(folder) / "agent").write_text("#!/bin/sh\necho '<promise>SUCCESS</promise>'\n")
+    (Path(folder) / "agent").chmod(0o755)
+
+
 def hops(*words: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "init", "-q", folder], check=True)
-        (Path(folder) / "agent").write_text("#!/bin/sh\necho '<promise>SUCCESS</promise>'\n")
-        (Path(folder) / "agent").chmod(0o755)
+        project(folder)
         found = last_line(python(HOPS, f"{folder}/agent", *words, "--ai-cmd", f"{folder}/agent", folder=folder), "HOPS")
     return [name.removeprefix("rooda.") for name in found]
 
 
 def loaded_by_status() -> dict[str, int]:
-    """Modules of rooda that `rooda status` loads, by what lies in the workspace."""
+    """Modules of rooda that `rooda status` loads, by what is in the workspace."""
     counts = {}
-    for what, state in (("nothing", None), ("an interrupted procedure", "build"), ("a paused goal", "goal")):
+    states = {
+        "nothing": (),
+        "an interrupted procedure": ("build", "--ai-cmd", "false", "-n", "9"),
+        "a paused goal": (*GOAL, "--ai-cmd", "true"),
+    }
+    for what, words in states.items():
         with tempfile.TemporaryDirectory() as folder:
-            if state == "build":
-                python("from rooda.startup import main; main(['build','--ai-cmd','false','-n','9'])", folder=folder)
-            elif state == "goal":
-                words = ["goal", "run", "x", "--criterion", "c=false", "--ai-cmd", "true", "--yes", "-n", "1"]
-                python(f"from rooda.startup import main; main({json.dumps(words)})", folder=folder)
+            project(folder)
+            if words:
+                python(f"from rooda.startup import main; main({[*words]!r})", folder=folder)
             counts[what] = len(last_line(python(LOADED, folder=folder), "LOADED"))
     return counts
 
@@ -100,7 +118,7 @@ def main() -> int:
         print(f"{kind}: {rooms[kind]} modules in 1 room")
     for what, count in loaded_by_status().items():
         print(f"`rooda status` with {what}: {count} modules of rooda")
-    for words in (("build", "-n", "1"), ("goal", "run", "x", "--criterion", "c=true", "--yes", "-n", "1")):
+    for words in (("build", "-n", "1"), GOAL):
         path = hops(*words)
         print(f"rooda {words[0]}: {len(path)} modules from main to the agent: {' -> '.join(path)}")
     return 0

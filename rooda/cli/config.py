@@ -2,7 +2,8 @@
 
 import click
 
-from rooda.settings.where import warned, where
+from rooda.settings.where import where
+from rooda.views.say import warned
 
 
 @click.group("config", invoke_without_command=True)

@@ -163,6 +163,28 @@ def run_options(typed: Json) -> RunOptions:
     return RunOptions(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
 
 
+def context_of(parameters: list[click.Parameter]) -> click.Context:
+    """Return a context in which words that were typed earlier can be parsed again."""
+    return click.Context(click.Command("start", params=parameters), ignore_unknown_options=True)
+
+
+def parsed(context: click.Context, words: Iterable[str]) -> Json:
+    """Return the values of the typed words; {} if this version of rooda can't parse them."""
+    try:
+        typed, _, _ = context.command.make_parser(context).parse_args([*words])
+    except click.UsageError:
+        return {}
+    return dict(typed)
+
+
+def cast(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Return the value as the parameter's type; ValueError if it is invalid."""
+    try:
+        return parameter.type_cast_value(context, value)
+    except click.BadParameter as problem:
+        raise ValueError(problem.message) from None
+
+
 def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
     """What was typed of these keys."""
     flags: Json = {}

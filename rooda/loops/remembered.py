@@ -2,19 +2,20 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-import click
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.base.json import Json
 from rooda.base.secrets import HIDDEN, fill_references, hide_references
 from rooda.errors import UsageProblem
 from rooda.loops import registry
-from rooda.loops.options import is_untyped
+from rooda.loops.options import cast, context_of, is_untyped, parsed
 from rooda.run import folder, history
 from rooda.settings.schema import PROCEDURE
 from rooda.settings.types import PHASE, TEXTS
 from rooda.settings.where import Where
+
+if TYPE_CHECKING:
+    import click
 
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 
@@ -46,7 +47,7 @@ KEPT, FILES = _kept(), _files()
 class Option(NamedTuple):
     """One that was typed then: its parameter, and its value as it was typed."""
 
-    parameter: click.Parameter
+    parameter: "click.Parameter"
     value: Any
 
     @property
@@ -75,8 +76,8 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begu
             continue
         option = _from_here(_with_keys(each), known["folder"], here.workspace)
         try:
-            value = option.parameter.type_cast_value(context, option.value)
-        except click.BadParameter:  # of another version, or of somebody else
+            value = cast(context, option.parameter, option.value)
+        except ValueError:  # typed for another version of rooda, or the file was edited
             continue
         found[each.name] = (*value, *typed.get("param", ())) if each.name == "param" else value
         words += option.words
@@ -94,8 +95,8 @@ def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
     return folder.origin_of(session.folder) if session else {}
 
 
-def _context(kind: str) -> click.Context:
-    return click.Context(click.Command("start", params=registry.kind(kind).options()), ignore_unknown_options=True)
+def _context(kind: str) -> "click.Context":
+    return context_of(registry.kind(kind).options())
 
 
 def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
@@ -114,13 +115,9 @@ def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> 
     return text, ""
 
 
-def _options(context: click.Context, known: Json) -> dict[str, Option]:
-    """By their names; {} where nothing is known, or what is there makes no sense."""
-    try:
-        parser = context.command.make_parser(context)
-        typed, _, _ = parser.parse_args([*known.get("kept", ()), *known.get("words", ())])
-    except click.UsageError:
-        return {}
+def _options(context: "click.Context", known: Json) -> dict[str, Option]:
+    """Return the options by name; {} if none are known or they can't be parsed."""
+    typed = parsed(context, [*known.get("kept", ()), *known.get("words", ())])
     parameters = {parameter.name: parameter for parameter in context.command.params}
     return {name: Option(parameters[name], typed[name]) for name in KEPT if typed.get(name) is not None}
 

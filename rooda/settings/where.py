@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     import click
 
-    from rooda.settings.layers import Settings
-
 
 class Where(NamedTuple):
     """The workspace, and the settings file that replaces its own, if any."""
@@ -28,15 +26,6 @@ def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
     return Where(
         os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
     )
-
-
-def warned(found: "Settings") -> "Settings":
-    """The same settings; what is odd about them is said."""
-    import click
-
-    for warning in found.warnings:
-        click.echo(f"WARNING: {warning}", err=True)
-    return found
 
 
 def a_name(word: str) -> str:

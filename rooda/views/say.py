@@ -1,6 +1,10 @@
 """What commands print outside of a loop's own screen."""
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooda.settings.layers import Settings
 
 
 def say(text: str = "", aside: bool = False) -> None:
@@ -8,3 +12,10 @@ def say(text: str = "", aside: bool = False) -> None:
     stream = sys.stderr if aside else sys.stdout
     stream.write(f"{text}\n")
     stream.flush()
+
+
+def warned(settings: "Settings") -> "Settings":
+    """Print the warnings of the settings and return them."""
+    for text in settings.warnings:
+        say(f"WARNING: {text}", aside=True)
+    return settings

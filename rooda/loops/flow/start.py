@@ -65,7 +65,8 @@ from rooda.run.spending import cause_facts
 from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.where import Where, warned
+from rooda.settings.where import Where
+from rooda.views.say import warned
 
 
 class Ready(NamedTuple):

@@ -37,7 +37,8 @@ from rooda.run.setup import Setup
 from rooda.settings import agents
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.where import Where, warned
+from rooda.settings.where import Where
+from rooda.views.say import warned
 from rooda.views.screen import Look
 
 # Everything of a goal that can be found wrong before anything is asked, written or paid for.

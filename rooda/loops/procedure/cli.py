@@ -16,8 +16,9 @@ from rooda.loops.procedure import effects, settings
 from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, lookup, procedures
-from rooda.settings.where import Where, warned, where
+from rooda.settings.where import Where, where
 from rooda.settings.where import where as place_of
+from rooda.views.say import warned
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

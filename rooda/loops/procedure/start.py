@@ -28,8 +28,9 @@ from rooda.run.records import Gate
 from rooda.run.session import Session
 from rooda.settings import agents, layers
 from rooda.settings.agents import priced
-from rooda.settings.where import Where, warned
+from rooda.settings.where import Where
 from rooda.views.lines import Line
+from rooda.views.say import warned
 from rooda.views.screen import Screen
 
 

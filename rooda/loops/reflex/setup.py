@@ -13,7 +13,8 @@ from rooda.settings import agents, layers
 from rooda.settings.layers import BUILT_IN
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
-from rooda.settings.where import Where, warned
+from rooda.settings.where import Where
+from rooda.views.say import warned
 
 PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 
