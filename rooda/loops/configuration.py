@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
-from rooda.agents.prices import Prices
 from rooda.errors import RoodaError
 from rooda.loops import registry
-from rooda.settings import layers, setup
+from rooda.settings import layers
 from rooda.settings.layers import Settings
 from rooda.settings.where import Where
+
+if TYPE_CHECKING:
+    from rooda.agents.prices import Prices
 
 
 def load(workspace: str, config: str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -23,8 +26,10 @@ def refuse_reserved(workspace: str, config: str | None = None) -> None:
 
 
 @cache
-def prices(where: Where) -> Prices:
+def prices(where: Where) -> "Prices":
     """Prices in force in a workspace; {} if its settings are invalid, so that usage can be shown anyway."""
+    from rooda.settings import setup
+
     try:
         return setup.prices_of(load(where.workspace, where.config))
     except RoodaError:
