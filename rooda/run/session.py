@@ -63,12 +63,7 @@ class Session:
         self._notifier = _notifier()
         tick = self._notifier.with_watchdog(tick) if self._notifier else tick
         self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
-        variables = {"ROODA_RUN": folder.run, "ROODA_LOOP": kind.name}
-        if kind.name_variable:
-            variables[kind.name_variable] = owner.name
-        self.context = CallContext(
-            workspace, {**command.base_environment(), **variables}, folder, signals, tick, marked
-        )
+        self.context = CallContext(workspace, _environment(owner, folder.run), folder, signals, tick, marked)
         self._hooks = hooks.Hooks(owner.setup.hooks, kind.moments, self.context) if owner.setup.hooks else None
         self._journal = Journal(folder, loop=kind.name, **{kind.name_field: owner.name})
         self._events = Events(self._journal, self._session_end)
@@ -204,6 +199,13 @@ class Session:
         if order.get("order") == run_folder.STOP:
             facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
         return SessionEnd(ran=self._gate.session_seconds(), **facts)
+
+
+def _environment(owner: Owner, run: str) -> dict[str, str]:
+    """The environment of all agents and commands."""
+    kind = owner.kind
+    named = {kind.name_variable: owner.name} if kind.name_variable else {}
+    return {**command.base_environment(), "ROODA_RUN": run, "ROODA_LOOP": kind.name, **named}
 
 
 def _notifier() -> "ManagerNotifier | None":
