@@ -1,4 +1,4 @@
-"""When a usage limit ends, out of what a CLI says. Pure: the present and the zone come in as arguments."""
+"""When a usage limit ends, as the CLI's message says, and how long to wait. Pure: the current time is an argument."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 _UNIT = r"(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
 _PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})", re.I)
-_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by how a unit begins
+_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}  # by the first letter of the unit
 _AFTER = re.compile(
     rf"(?:reset|try again|retry)(?:s|ing)?\s+(?:after|in)\s+(?:\d+(?:\.\d+)?\s*{_UNIT}(?:,?\s*(?:and\s+)?))+", re.I
 )
@@ -20,7 +20,7 @@ _CLOCK = re.compile(
 
 
 class Moment(NamedTuple):
-    """A wall-clock time as read: year 0 and month 0 where it names none."""
+    """A wall-clock time as read; year 0 and month 0 if the text names none."""
 
     year: int
     month: int
@@ -30,13 +30,13 @@ class Moment(NamedTuple):
     zone: str
 
 
-ToEpoch = Callable[[Moment], float | None]  # the next time that clock shows this, in its zone
+ToEpoch = Callable[[Moment], float | None]  # the next time that a clock in that zone shows this
 LATEST = 4_102_444_800  # the year 2100
 _EPOCH = re.compile(r"\|\s*(\d{10})\b")  # "usage limit reached|1770000000"
 
 
 def parse_reset(text: str, now: float, to_epoch: ToEpoch) -> float | None:
-    """Seconds since 1970, or None when the text names no time that could be waited for."""
+    """Return the reset time that the text names as Unix time; None if there is none or it can't be waited for."""
     found = _reset_time(text, now, to_epoch)
     return found if found is not None and 0 <= found < LATEST else None
 
@@ -53,7 +53,7 @@ def _reset_time(text: str, now: float, to_epoch: ToEpoch) -> float | None:
 
 
 def _seconds(text: str) -> float:
-    """All the parts together: `1h30m0s`, `2 days, 3 hours and 5 minutes`, `6344717ms`."""
+    """Sum all parts: `1h30m0s`, `2 days, 3 hours and 5 minutes`, `6344717ms`."""
     parts = [(float(amount), unit.lower()) for amount, unit in _PART.findall(text)]
     return sum(each * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS[unit[0]]) for each, unit in parts)
 
@@ -70,23 +70,23 @@ def _moment(found: "re.Match[str]") -> Moment | None:
     return Moment(int(found["year"] or 0), number, int(found["day"] or 0), hour, minute, found["zone"] or "")
 
 
-# How long to wait before the next call.
-LONGEST = 300.0  # between tries after passing faults
-UNKNOWN_LIMIT = 900.0  # when nobody says when a usage limit ends
-TOLERANCE = 1.0  # between two clocks, neither of which was set
-MARGIN = 15.0  # after the time that was named: clocks differ
+# Waiting before the next call.
+LONGEST = 300.0  # seconds between attempts after temporary failures
+UNKNOWN_LIMIT = 900.0  # seconds to wait if the reset time is unknown
+TOLERANCE = 1.0  # seconds between two clocks that nobody has set
+MARGIN = 15.0  # seconds to wait after the reset time, since clocks differ
 
 
 def backoff(first: float, failures: int) -> float:
-    """After the n-th failure in a row: first, twice that, four times, …"""
+    """Return the wait after the n-th failure in a row: `first`, doubled for each further one."""
     return min(first * 2.0 ** min(max(failures - 1, 0), 30), max(LONGEST, first))
 
 
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
-    """When a limit that was noted is over, by the clock as it is now; 0: it is none.
+    """When a recorded limit ends, by the current clock; 0 if it is over.
 
-    The clock may have been set since, so no limit holds longer than it seemed to. `waited`: seconds since it was noted,
-    of a clock that can't be set; None where there is none, after a reboot.
+    The clock may have been set since, so no limit lasts longer than it did when it was recorded. `waited`: seconds
+    since then by a clock that can't be set; None after a reboot.
     """
     if waited is None:
         return until if now >= noted else 0.0

@@ -1,4 +1,4 @@
-"""One agent call: prompt in, transcript out, facts back."""
+"""One agent call: prompt in, transcript out, reply back."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ Note = Callable[[int, str], None]  # pid, command
 
 
 class PreparedCalls(NamedTuple):
-    """Agents that are ready to be started, and how to understand what became of them."""
+    """Agents ready to start, and a function that turns their ends into replies."""
 
     specs: list[supervise.Spec]
     tick: supervise.Periodic | None
@@ -27,7 +27,7 @@ class PreparedCalls(NamedTuple):
 
 
 def prepare(calls: Sequence[Call], context: CallContext, note: Note) -> PreparedCalls:
-    """Failure, timeout and interruption are results, not exceptions. Who would refuse its prompt is not started."""
+    """Prepare calls. An agent that would reject its prompt is not started. Failures are replies, not exceptions."""
     problems = [preflight.size_problem_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
     overflows = hang_detection.OverflowWatch()
@@ -78,14 +78,14 @@ def _spec(call: Call, context: CallContext, note: Note, overflows: hang_detectio
 
 
 def prompt_refused(problem: str) -> Reply:
-    """A prompt that has grown: the agent would refuse it, or could not be started with it."""
+    """Reply for a prompt that has become too long for the agent or for a command line."""
     what = f"the prompt is too long by now: it has {problem}. The agent was not started"
     reply = Reply(supervise.NOT_RUNNABLE, 0.0, "not-started", note=what, cost_source="unknown")
     return reply._replace(outcome=CONTEXT, message=what)
 
 
 def _reply(call: Call, done: supervise.Done, spec: supervise.Spec) -> Reply:
-    if done.ended == "finished":  # it had said its last word; how we made it go says nothing
+    if done.ended == "finished":  # it wrote its final message; our signal decides nothing
         done = done._replace(ended="exit", code=0)
     return reply_of(call, done, spec.output, spec.env)
 

@@ -1,4 +1,4 @@
-"""An agent's command line: placeholders filled in word by word, so no value can break the quoting."""
+"""An agent's command line, with placeholders filled in per word, so that no value can break the quoting."""
 
 import os
 import re
@@ -10,16 +10,16 @@ from functools import lru_cache
 from rooda.agents.records import Agent
 from rooda.processes.guardian import MANAGER_VARIABLES
 
-_split = lru_cache(16)(shlex.split)  # the same command for every call
+_split = lru_cache(16)(shlex.split)  # cached: every call has the same command
 _PLACEHOLDER = re.compile(r"\{(model|prompt|python)\}")
 
 
 def argv(agent: Agent, prompt: str | None = None) -> list[str]:
-    """The words to start. `prompt` stands for {prompt}: the text, or the file's path; None: it goes in on stdin."""
+    """Return the command line. `prompt` fills {prompt}: its text or the file's path; None if it comes by stdin."""
     fillings = {"model": agent.model or None, "prompt": prompt, "python": sys.executable}
     words: list[str] = []
     for word in _split(agent.command):
-        if not words:  # the program: what it lacks stands there as it is, and is not found
+        if not words:  # the program: an unknown placeholder stays, so that it is not found
             words.append(_PLACEHOLDER.sub(lambda found: fillings[found[1]] or found[0], word))
         elif any(fillings[name] is None for name in _PLACEHOLDER.findall(word)):
             _drop_option(words, word)
@@ -31,7 +31,7 @@ def argv(agent: Agent, prompt: str | None = None) -> list[str]:
 
 
 def _budget_option(agent: Agent) -> list[str]:
-    """The CLI's own limit in dollars: a second fence, where it has one."""
+    """The CLI's own cost limit in dollars, if it has one, as a second safeguard."""
     if not agent.budget or agent.cap <= 0:
         return []
     dollars = f"{agent.cap:.4f}".rstrip("0").rstrip(".")
@@ -39,7 +39,7 @@ def _budget_option(agent: Agent) -> list[str]:
 
 
 def describe(agent: Agent) -> str:
-    """The command line for people; {prompt} stays as it is."""
+    """The command line for display; {prompt} is not filled in."""
     if not _PLACEHOLDER.search(agent.command) and agent.prompt == "stdin" and not _budget_option(agent):
         return agent.command
     words = argv(agent, "{prompt}" if agent.prompt != "stdin" else None)
@@ -47,18 +47,18 @@ def describe(agent: Agent) -> str:
 
 
 def _drop_option(words: list[str], word: str) -> None:
-    """Drop a word whose value is unknown, together with the option it belongs to."""
+    """Drop a word whose value is unknown, and the option before it."""
     if not word.startswith("-") and len(words) > 1 and words[-1].startswith("-") and words[-1].strip("-"):
         words.pop()
 
 
 def has_option(argv: Sequence[str], word: str) -> bool:
-    """Is this word or `WORD=…` in the command line?"""
+    """True if this word, or `WORD=…`, is in the command line."""
     return any(each == word or each.startswith(f"{word}=") for each in argv)
 
 
 def option_value(argv: Sequence[str], option: str) -> str:
-    """What follows the option, as its own word or after `=`."""
+    """The value of an option: the next word, or the part after `=`."""
     for place, word in enumerate(argv):
         if word == option:
             return argv[place + 1] if place + 1 < len(argv) else ""
@@ -67,8 +67,8 @@ def option_value(argv: Sequence[str], option: str) -> str:
     return ""
 
 
-# The environment that reaches agents and gates.
-# Set by an agent CLI for what runs inside it; inherited, they make a fresh agent believe that it is nested.
+# The environment of agents and gates. An agent CLI sets these for its children; a new agent that inherits them
+# believes that it is nested.
 NESTING = frozenset(
     {
         "CLAUDECODE",
@@ -94,13 +94,13 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Ours, without what would mislead: nesting marks, and the marks of a rooda that called us."""
+    """Our environment without variables of an enclosing agent or rooda."""
     misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 
 def without_denied(environ: Mapping[str, str], denied: Sequence[str]) -> dict[str, str]:
-    """What an agent is not to see is not there; `*` in a name stands for anything. Rooda's own marks stay."""
+    """Remove the denied variables; `*` in a name matches anything. rooda's own variables stay."""
     import re
 
     patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in denied]

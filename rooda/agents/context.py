@@ -1,4 +1,4 @@
-"""What every process of one run stands on."""
+"""Context shared by all processes of a run."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -8,21 +8,21 @@ from rooda.processes.supervise import Periodic
 
 
 class Folder(Protocol):
-    """Takes the files of a run."""
+    """The folder that takes the files of a run."""
 
     def write(self, name: str, data: bytes) -> str:
         """Write a file and return its path."""
 
     def output(self, name: str) -> tuple[str, int]:
-        """Path and descriptor of an empty file for a process to write to; -1: no disk took it."""
+        """Path and descriptor of an empty file for a process to write to; -1 if the disk is full."""
 
 
 class CallContext(NamedTuple):
-    """Where it works, with which environment; where its output goes; who is watching."""
+    """Workspace, environment, output folder and signals of the processes of a run."""
 
     workspace: str
     env: Mapping[str, str]
     folder: Folder
     signals: Signals
     tick: Periodic | None = None
-    marked: bool = False  # what we start carries the run's mark from its first moment, and nothing can take it off
+    marked: bool = False  # processes carry the run's mark from the start and can't drop it

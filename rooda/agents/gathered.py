@@ -1,36 +1,36 @@
-"""What a transcript adds up to, gathered record by record. Each CLI's reader fills one of these."""
+"""Facts of a transcript, gathered record by record by the CLI's reader."""
 
 from typing import Any
 
 from rooda.agents.records import Facts, Usage
 from rooda.base.json import Json
 
-LATEST = 4_102_444_800  # the year 2100: a later reset is no time but another unit, or nonsense
+LATEST = 4_102_444_800  # the year 2100: a later reset is another unit, or nonsense
 MAX_UNPARSED = 40  # lines kept: the first half of them, and the last ones
 
 
 class Gathered:
-    """Facts so far; a reader calls these words and nothing else."""
+    """Facts so far. Readers call its methods."""
 
     def __init__(self) -> None:
         self.session = self.model = ""
-        self._said: list[str] = []  # the final message in pieces: some come word by word
-        self.cut = False  # was something too long to be read, the final message perhaps?
-        self.ended = False  # the CLI's own last record was seen
-        self.status: int | None = None  # HTTP status of the error, where the CLI says it
+        self._said: list[str] = []  # the final message in pieces: some CLIs print it word by word
+        self.cut = False  # part of the output was too long to read, perhaps of the final message
+        self.ended = False  # the CLI has printed its final record
+        self.status: int | None = None  # HTTP status of the error, if the CLI reports it
         self.error = self.message = ""
         self.reset_at: float | None = None
         self.limited = False
         self.usage: Usage | None = None
         self.cost: float | None = None
         self.retries = self.turns = self.tools = self.tools_failed = 0
-        self.edited: dict[str, int] = {}  # how often, by file
+        self.edited: dict[str, int] = {}  # number of edits by file
         self.denied: list[str] = []
         self.unparsed_lines: list[str] = []
-        self.shown: list[str] = []  # for --verbose; the watcher empties it
-        self.shares: dict[str, Usage] = {}  # the usage model by model, where that is told
-        self.waiting: tuple[str, int | None] = ("", None)  # why it tries again; nothing has come since
-        self.memory: dict[str, Any] = {}  # what a reader has to remember from one record to the next
+        self.shown: list[str] = []  # for --verbose; cleared by the viewer
+        self.shares: dict[str, Usage] = {}  # usage by model, if the CLI reports that
+        self.waiting: tuple[str, int | None] = ("", None)  # reason and status of a retry, until the next record arrives
+        self.memory: dict[str, Any] = {}  # state that a reader keeps between records
 
     @property
     def final(self) -> str:
@@ -44,18 +44,18 @@ class Gathered:
         self._said, self.cut = [text], False
 
     def continue_message(self, text: str) -> None:
-        """More of the same message."""
+        """Append to the current message."""
         self._said.append(text)
 
     def say(self, text: Any) -> None:
-        """The agent's own words; the last of them are its final message."""
+        """Record a message of the agent; the last one is its final message."""
         self.retry_succeeded()
         if isinstance(text, str) and text.strip():
             self.final = text
             self.shown.append(text)
 
     def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
-        """A tool was called, on this; `edits`: the file it writes."""
+        """Record a tool call; `about` its subject, `edits` the file that it writes."""
         self.retry_succeeded()
         self.tools += 1
         if isinstance(edits, str) and edits:
@@ -70,31 +70,31 @@ class Gathered:
         self.denied.append(str(name))
 
     def retry(self, status: Any, text: Any = "") -> None:
-        """It will try again. If nothing comes of that, this is why."""
+        """Record that the CLI retries. If it never succeeds, this is the reason for the failure."""
         self.retries += 1
         code = status if isinstance(status, int) and not isinstance(status, bool) else None
         self.waiting = (text if isinstance(text, str) and text else f"status {code}" if code else "", code)
         self.shown.append(f"[retry] {status or ''} {text or ''}".replace("  ", " ").rstrip())
 
     def retry_succeeded(self) -> None:
-        """What it waited for has come."""
+        """Forget the reason of the last retry."""
         self.waiting = ("", None)
 
     def fail(self, message: Any, kind: Any = "", status: Any = None) -> None:
-        """The run went wrong; the last such word counts."""
+        """Record an error; the last one counts."""
         self.message = message if isinstance(message, str) and message else self.message or "unknown error"
         self.error = kind if isinstance(kind, str) and kind else self.error or "error"
         self.status = status if isinstance(status, int) else self.status
         self.shown.append(f"[error] {self.message}")
 
     def limit(self, reset_at: Any) -> None:
-        """The account's limit is used up, until then if that is known."""
+        """Record that the account's usage limit is reached, and when it resets if that is known."""
         self.limited = True
         if isinstance(reset_at, int | float) and not isinstance(reset_at, bool) and 0 < reset_at < LATEST:
             self.reset_at = float(reset_at)
 
     def unparsed(self, line: bytes) -> None:
-        """A line that is no record: kept, for a failure that no record explains."""
+        """Keep a line that is not a record: it may explain a failure."""
         text = line.decode("utf-8", "replace").strip()
         if text:
             place = len(self.unparsed_lines) if len(self.unparsed_lines) < MAX_UNPARSED else MAX_UNPARSED // 2
@@ -109,11 +109,11 @@ class Gathered:
         self.usage = usage if self.usage is None else Usage(*map(sum, zip(self.usage, usage, strict=True)))
 
     def add_share(self, model: str, usage: Usage) -> None:
-        """A part of the usage, and whose it is."""
+        """Add to the usage of one model."""
         self.shares[model] = Usage(*map(sum, zip(self.shares.get(model, Usage()), usage, strict=True)))
 
     def add_answer(self, name: object, model: object, usage: Usage) -> None:
-        """The usage of one answer. Its last record counts; one without tokens was none."""
+        """Add the usage of one answer. Its last record replaces earlier ones; records without tokens are ignored."""
         seen = self.memory.setdefault(str(name), Usage())
         if any(usage):
             self.add_share(str(model or ""), Usage(*(now - then for now, then in zip(usage, seen, strict=True))))
@@ -145,20 +145,20 @@ class Gathered:
 
 
 def inner(record: Any, *keys: str) -> Json:
-    """The object under these keys, {} where anything on the way is not one."""
+    """The object under these keys; {} if anything on the way is not an object."""
     for key in keys:
         record = record.get(key) if isinstance(record, dict) else None
     return record if isinstance(record, dict) else {}
 
 
 def listed(record: Any, key: str) -> list[Json]:
-    """The objects of the list under this key."""
+    """The objects in the list under this key."""
     found = record.get(key) if isinstance(record, dict) else None
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def number(record: Any, *keys: str) -> int:
-    """The first of these keys that holds a number, else 0."""
+    """The first of these keys that holds a valid number, else 0."""
     for key in keys:
         value = record.get(key) if isinstance(record, dict) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
@@ -167,6 +167,6 @@ def number(record: Any, *keys: str) -> int:
 
 
 def money(value: Any) -> float | None:
-    """Dollars, if that is what it is."""
+    """The value as dollars, None if it isn't a valid amount."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 <= value < 1e9 else None

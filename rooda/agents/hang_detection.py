@@ -1,4 +1,4 @@
-"""Has an agent said its last word, though it has not exited? Does it go round in circles?"""
+"""Detects a CLI that does not exit after its final record, or that compacts its context again and again."""
 
 import json
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from rooda.processes import ending
 from rooda.processes.supervise import Periodic
 
 _LONGEST = 4_194_304
-LOOK = 2.0  # seconds between looks
-MAX_OVERFLOWS = 3  # without anything done in between
-_RECENT = 262_144  # bytes that are looked at
+LOOK = 2.0  # seconds between checks
+MAX_OVERFLOWS = 3  # without any progress in between
+_RECENT = 262_144  # bytes of the transcript's end that are read
 
 
 def final_record_check(output: str, path: str) -> Callable[[], bool] | None:
-    """Says whether the last record of the transcript is the CLI's final one; None where there is no such record."""
+    """Return a check whether the transcript ends with the CLI's final record; None if the CLI has no such record."""
     kinds = reader(output).last
     if not kinds:
         return None
@@ -32,19 +32,19 @@ def final_record_check(output: str, path: str) -> Callable[[], bool] | None:
 
 
 class OverflowWatch:
-    """Sends its stop signal to a CLI that will never end by itself; its transcript says what became of it."""
+    """Sends the stop signal to a CLI that compacts its context forever; its transcript then explains the end."""
 
     def __init__(self) -> None:
         self._watched: list[tuple[int, int, str, str]] = []
         self._looked = clock.monotonic()
 
     def watch(self, pid: int, stop: int, output: str, transcript: str) -> None:
-        """Look at this one from now on, if it is of a kind that does such things."""
+        """Watch this process if its CLI can compact forever."""
         if reader(output).compacts_forever:
             self._watched.append((pid, stop, output, transcript))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
-        """Looks now and then, and does what the given tick does as often as that asks for."""
+        """Add the check to the periodic work of a wait."""
         return Periodic(min(tick.every, LOOK) if tick else LOOK, lambda: self._work(tick))
 
     def _work(self, tick: Periodic | None) -> None:
@@ -58,7 +58,7 @@ class OverflowWatch:
 
 
 def repeats_overflow(output: str, transcript: str) -> bool:
-    """Was the context too full again and again, with nothing done in between?"""
+    """True if the context was too full again and again without progress."""
     from rooda.agents import transcript as agents_transcript
 
     rounds: int = agents_transcript.read(output, transcript, _RECENT).memory.get("overflows", 0)

@@ -1,6 +1,6 @@
-"""Usage limits of accounts: when each may be asked again. One small file each, shared by all loops of this user.
+"""Usage limits of accounts, one small file each, shared by all loops of the user.
 
-It outlives runs, restarts and reboots, so that nobody asks before the time has come.
+They survive runs, restarts and reboots, so that no loop calls an agent before its limit resets.
 """
 
 import json
@@ -16,13 +16,13 @@ from rooda.processes import table
 
 
 def reset_time(text: str) -> float | None:
-    """When the usage limit that `text` reports ends, in seconds since 1970."""
+    """Return when the usage limit in `text` resets, as Unix time."""
     present = clock.now()
     return parse_reset(text, present, lambda moment: clock.next_occurrence(present, *moment))
 
 
 class Limit(NamedTuple):
-    """Until when, as it seemed when it was noted: by the clock, and by the machine's own time since its start."""
+    """A usage limit, recorded with both the clock and the uptime, since the clock can be set."""
 
     until: float
     noted: float
@@ -30,37 +30,37 @@ class Limit(NamedTuple):
     boot: str
 
     def usable_at(self) -> float:
-        """When the account may be used again, by the clock as it is now; 0: at once."""
+        """When the account is usable again, by the current clock; 0: now."""
         waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
         return usable_at(self.until, self.noted, clock.now(), waited)
 
 
 def new_limit(until: float) -> Limit:
-    """One that was met just now."""
+    """A limit reached just now."""
     return Limit(until, clock.now(), clock.uptime(), table.boot())
 
 
 def account(agent: Agent) -> str:
-    """Whose limit it is: the CLI, and the key or subscription that pays."""
+    """The account that a limit applies to: the CLI, and the key or subscription that pays."""
     payer = preflight.who_pays(agent, preflight.agent_environment(agent))
     return f"{agent.name} ({payer})" if payer else agent.name
 
 
 def limited_until(who: str) -> float:
-    """When the account may be used again, in seconds since 1970; 0 if nothing is known against it."""
+    """When the account is usable again, as Unix time; 0 if no limit is known."""
     path = _path(who)
     try:
         found = json.loads(files.read_ours(path)) if path else {}
         noted = clock.parse_time(str(found.get("noted"))) or 0.0
         uptime, boot = float(found.get("uptime", 0.0)), str(found.get("boot", ""))
         met = Limit(clock.parse_time(str(found["until"])) or 0.0, noted, uptime, boot)
-        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # somebody wrote NaN
+        return max(met.usable_at(), 0.0) if uptime == uptime else 0.0  # the file contains NaN
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return 0.0
 
 
 def record_limit(who: str, met: Limit, message: str) -> None:
-    """Best effort: a limit that can't be noted is met again."""
+    """Record a limit. Best effort: without it, the next call just meets the limit again."""
     path = _path(who)
     if path:
         record: Json = {"account": who, "until": clock.rfc3339_local(met.until), "message": message}

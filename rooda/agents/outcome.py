@@ -1,4 +1,4 @@
-"""What became of an agent call: the transcript's facts first, then how it ended, then the exit code."""
+"""How an agent call ended, judged by the transcript, by how the process ended, and by the exit code, in this order."""
 
 import errno
 import re
@@ -12,8 +12,8 @@ from rooda.base.text import format_number
 OK, AGENT_ERROR, AUTH, RATE_LIMIT, USAGE_LIMIT = "ok", "agent_error", "auth", "rate_limit", "usage_limit"
 CONTEXT, DENIED, CONFIG, TIMEOUT, KILLED = "context_overflow", "permission_denied", "config", "timeout", "killed"
 
-FATAL = (AUTH, CONTEXT, CONFIG)  # going on would only repeat them
-TEMPORARY = frozenset(  # why a process may not be started now, and may well be a little later
+FATAL = (AUTH, CONTEXT, CONFIG)  # the next call would fail in the same way
+TEMPORARY = frozenset(  # errors at the start of a process that may pass
     getattr(errno, name, 0)
     for name in ("EIO", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EAGAIN", "ENOMEM", "ETXTBSY", "EINTR", "ESTALE")
 ) - {0}
@@ -57,19 +57,19 @@ _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]
 
 
 def refusal(reply: Reply) -> str:
-    """Why no further call can go well before a person has done something; "" for all else."""
+    """Why no call can succeed before the user has acted; "" otherwise."""
     if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
         return reply.ended
     return reply.outcome if reply.outcome in FATAL else ""
 
 
 def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
-    """Why a call failed, from its reply or from an event about it; "" if it went well.
+    """Say why a call failed, from its reply or its event; "" if it succeeded.
 
-    `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the agent's exit code
-    is not 0), outcome (its output says that it failed), and "" for those not listed. A sentence may use {limit}
-    (seconds), {code}, {ended}, {outcome}, {message}, and what is made of them: {named} ("auth, "), {detail}
-    (": auth: first line of the message"), {said} and {reason} (the best that is known).
+    `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the exit code is not 0),
+    outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
+    {ended}, {outcome}, {message}, {note}, and what is derived from them: {named} ("auth, "), {detail} (": auth: first
+    line of the message"), {said} and {reason} (the best explanation known).
     """
     facts = call._asdict() if isinstance(call, Reply) else {**call, "outcome": call.get("agent_outcome", "")}
     ended, code, outcome = facts.get("ended", "exit"), facts.get("exit_code", 0), facts["outcome"]
@@ -93,15 +93,15 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
 
 
 class Outcome(NamedTuple):
-    """One word, and the sentence behind it."""
+    """The outcome's name, and the message that explains it."""
 
     kind: str
     message: str = ""
-    retryable: bool = False  # the same call may go well a little later
+    retryable: bool = False  # the same call may succeed a little later
 
 
 def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None = None) -> Outcome:
-    """`ended`: how the process came to its end; `status_of_exit`: the HTTP status that an exit code stands for."""
+    """`ended`: how the process ended. `status_of_exit`: the HTTP status that this exit code means."""
     if ended in ("timeout", "idle"):
         return _timed_out(facts)
     if ended == "interrupted":
@@ -120,17 +120,17 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
 
 
 def _timed_out(facts: Facts) -> Outcome:
-    """We ended it, since it took too long. What it was waiting for is why, if it said so and nothing came after."""
+    """Judge a call that rooda ended on a timeout. The CLI's last unanswered error, if any, is the cause."""
     if facts.limited or _USAGE.search(facts.message):
         return Outcome(USAGE_LIMIT, facts.message)
-    if not facts.message or facts.error.startswith("aborted"):  # that is what our signal came to
+    if not facts.message or facts.error.startswith("aborted"):  # the CLI's reaction to our signal
         return Outcome(TIMEOUT)
     found = _error(facts.message, facts.error, facts.status or _status(facts.message))
     return found if found.kind in (AUTH, CONTEXT, RATE_LIMIT) else Outcome(TIMEOUT, facts.message, found.retryable)
 
 
 def _error(message: str, error: str, status: int | None) -> Outcome:
-    """The CLI says that it failed: which kind, by status where there is one, else by its words."""
+    """Classify an error that the CLI reports, by HTTP status if there is one, else by its words."""
     words = f"{message} {error}"
     if _CONTEXT.search(words):
         return Outcome(CONTEXT, message)
@@ -150,7 +150,7 @@ def _error(message: str, error: str, status: int | None) -> Outcome:
 
 
 def _no_final_record(facts: Facts, exit_code: int, status: int | None) -> Outcome:
-    """No final record: a line of the noise, or the exit code, may say why."""
+    """Judge a call without a final record, by its unparsed lines and exit code."""
     telling = [line[:300] for line in facts.unparsed.splitlines() if _EXPLAINING.search(line)]
     for line in telling if exit_code else ():
         if _USAGE.search(line):

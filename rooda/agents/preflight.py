@@ -1,4 +1,4 @@
-"""Can this agent do its work, and who pays for it? Asked before anything is started."""
+"""Checks before the first call: is the agent installed, does the prompt fit, who pays?"""
 
 import os
 import sys
@@ -10,12 +10,12 @@ from rooda.agents.records import Agent, Prompt
 from rooda.base import files
 from rooda.errors import AgentMissing, ConfigProblem, PromptProblem
 
-ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; elsewhere all share a megabyte
-SHORTEST_SECRET = 12  # of anything shorter, four characters would tell too much
+ARGUMENT = 131_071 if sys.platform == "linux" else 900_000  # bytes of one argument; macOS limits their sum
+SHORTEST_SECRET = 12  # of shorter keys, the last four characters would reveal too much
 
 
 def find_program(agent: Agent, workspace: str) -> str:
-    """The program's path; AgentMissing with what to do when there is none."""
+    """Return the program's path; AgentMissing with what to do if there is none."""
     program = command.argv(agent, "")[0]
     hint = "Install it, correct the command, or choose another agent with --agent or --ai-cmd."
     if os.sep in program:
@@ -33,7 +33,7 @@ def find_program(agent: Agent, workspace: str) -> str:
 
 
 def check(agent: Agent, prompt: str) -> None:
-    """Raises what would fail at once, or would be charged for nothing. Of a raw command only the size is known."""
+    """Raise an error for a call that would fail at once or cost money in vain. Raw commands: size only."""
     check_size(agent, prompt)
     if agent.name:
         argv = command.argv(agent, "")
@@ -44,7 +44,7 @@ def check(agent: Agent, prompt: str) -> None:
 
 
 def check_size(agent: Agent, prompt: str) -> None:
-    """PromptProblem when the prompt is longer than the agent takes."""
+    """Raise PromptProblem if the prompt is too long for the agent."""
     if why := size_problem(agent, prompt):
         raise PromptProblem(
             f"The prompt is too long: it has {why}. Nothing was started.",
@@ -53,7 +53,7 @@ def check_size(agent: Agent, prompt: str) -> None:
 
 
 def size_problem(agent: Agent, prompt: str) -> str:
-    """How long the prompt is, and how long it may be; "" if it fits."""
+    """Say how long the prompt is and how long it may be; "" if it fits."""
     size, who = len(prompt.encode("utf-8", "replace")), agent.name or "the AI command"
     if agent.size_limit and size > agent.size_limit:
         return f"{size:,} bytes, and {who} takes at most {agent.size_limit:,}"
@@ -67,14 +67,14 @@ def size_problem(agent: Agent, prompt: str) -> str:
 
 
 def size_problem_on_disk(agent: Agent, prompt: Prompt) -> str:
-    """The same of a prompt that is in its file; that is read only if its size leaves a doubt."""
+    """Like `size_problem`, for a prompt in a file; the file is read only if its size alone does not decide."""
     limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
     doubtful = any(limit and prompt.size > limit for limit in limits)
     return size_problem(agent, files.text(prompt.path)) if doubtful else ""
 
 
 def warnings(agent: Agent) -> list[str]:
-    """What will probably come to nothing; of a raw command nothing is known."""
+    """Warnings about a command line that will probably fail; none for raw commands."""
     if not agent.name:
         return []
     argv = command.argv(agent, "")
@@ -82,7 +82,7 @@ def warnings(agent: Agent) -> list[str]:
 
 
 def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Why this command line will probably fail or idle, unless the CLI's own settings, which rooda does not read, help.
+    """Why this command line will probably fail or hang, unless the CLI's own settings, which rooda does not read, help.
 
     Measured: docs/agents.md.
     """
@@ -94,7 +94,7 @@ def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -
 
 
 def describe(agent: Agent, program: str) -> list[str]:
-    """How this runs and who pays: for a person who watches. None for a raw command."""
+    """Lines that show the agent, its version and who pays. None for a raw command."""
     if not agent.name or not (agent.version or agent.account):
         return []
     version = version_of(agent, program)
@@ -106,15 +106,15 @@ def describe(agent: Agent, program: str) -> list[str]:
 
 
 def version_of(agent: Agent, program: str) -> str:
-    """Only a program that bears the agent's name is asked: nobody knows what another would do with the question."""
-    from rooda.agents import versions  # and with it all that starts processes: a dry-run may do without
+    """Ask only a program of the agent's own name: the option may mean something else to another program."""
+    from rooda.agents import versions  # loads the process code, which a dry run does not need
 
     option = agent.version if os.path.basename(program) == agent.name else ""
     return versions.version_of(program, option, agent_environment(agent))
 
 
 def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
-    """Whose money it is, with the last four characters of the key that decides it."""
+    """Name who pays, with the last four characters of the key that decides it."""
     for variable, who in agent.billing.items():
         value = env.get(variable, "")
         if value:
@@ -123,5 +123,5 @@ def who_pays(agent: Agent, env: Mapping[str, str]) -> str:
 
 
 def agent_environment(agent: Agent) -> dict[str, str]:
-    """The environment that the agent will have, without rooda's marks."""
+    """Environment of the agent, without rooda's own variables."""
     return {**command.without_denied(command.base_environment(), agent.env_deny), **agent.env}

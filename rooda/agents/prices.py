@@ -1,4 +1,4 @@
-"""What tokens cost, by a table of prices. Pure; a model without a price costs an unknown amount, never nothing."""
+"""Cost of tokens by a price table. Pure. A model without a price has an unknown cost, never zero."""
 
 import re
 from collections.abc import Mapping
@@ -7,12 +7,16 @@ from typing import NamedTuple
 from rooda.agents.records import Usage
 
 LONGEST = 200  # characters of a model's name
-_MAKER = re.compile(r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/")  # a reseller's name stays
-_FORM = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$")  # of the same model
+_MAKER = re.compile(
+    r"^(?:models|anthropic|openai|google|gemini|alibaba|qwen)/"
+)  # removed from names; a reseller's prefix stays
+_FORM = re.compile(
+    r"(?:[-@]\d{4}-?\d\d-?\d\d|-\d{3}|-latest|-preview(?:-\d\d-\d{2,4})?)$"
+)  # suffixes that name the same model
 
 
 class Price(NamedTuple):
-    """Dollars per million tokens, for the kinds of tokens in Usage, in their order."""
+    """Dollars per million tokens, in the order of Usage."""
 
     input: float
     output: float
@@ -24,25 +28,25 @@ Prices = Mapping[str, tuple[float, ...]]
 
 
 class Cost(NamedTuple):
-    """What one call cost, and how that is known."""
+    """Cost of one call, and where the figure comes from."""
 
     dollars: float | None = None
     source: str = "unknown"  # reported | computed | declared | estimated | unknown
 
 
 def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str, Usage], table: Prices) -> Cost:
-    """As the CLI reported it, else computed from the tokens of each model in `parts`, else unknown."""
+    """The cost as reported by the CLI, else computed from the tokens of each model in `parts`, else unknown."""
     if reported is not None and (reported or not usage or not any(usage)):
-        return Cost(reported, "reported")  # no dollars for many tokens: the CLI knows no price
+        return Cost(reported, "reported")  # zero dollars for many tokens means that the CLI knows no price
     costs = [cost(each, name, table) for name, each in parts.items() if any(each)]
     known = [each for each in costs if each is not None]
     return Cost(sum(known), "computed") if known and len(known) == len(costs) else Cost()
 
 
 def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
-    """For a goal's budget, which has to count every call: as known, else as declared for each call, else estimated.
+    """For a goal's budget, which must count every call: the known cost, else the declared one, else an estimate.
 
-    `lengths`: characters of the prompt and of the answer; four of them count as a token.
+    `lengths`: characters of prompt and answer; four count as a token.
     """
     if known is not None:
         return Cost(known, "reported")
@@ -53,7 +57,7 @@ def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int],
 
 
 def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
-    """Dollars; None when the tokens or the model's price are not known."""
+    """Dollars; None if the tokens or the model's price are unknown."""
     price = price_of(model, table)
     if usage is None or price is None:
         return None
@@ -61,14 +65,14 @@ def cost(usage: Usage | None, model: str, table: Prices) -> float | None:
 
 
 def price_of(model: str, table: Prices) -> tuple[float, ...] | None:
-    """The price under the longest name that fits the model."""
+    """The price under the longest name that matches the model."""
     forms = names_of(model)
     fitting = [name for name in table if matches(name, forms)]
     return table[max(fitting, key=len)] if fitting else None
 
 
 def names_of(model: str) -> tuple[str, ...]:
-    """The names a model goes by: as it is, without its maker's prefix, without a date, -latest or -preview."""
+    """Names of a model: as given, without its maker's prefix, without a date, -latest or -preview."""
     name = model.lower()[:LONGEST]
     forms = [name, _MAKER.sub("", name)]
     while (shorter := _FORM.sub("", forms[-1])) != forms[-1]:
@@ -77,14 +81,14 @@ def names_of(model: str) -> tuple[str, ...]:
 
 
 def matches(name: str, forms: tuple[str, ...]) -> bool:
-    """Does a name of the table stand for a model that goes by these names? `*` is anything."""
+    """True if a name of the price table matches one of these names; `*` matches anything."""
     if "*" not in name:
         return name.lower() in forms
     return any(_has_parts(name.lower().split("*"), form) for form in forms)
 
 
 def _has_parts(parts: list[str], form: str) -> bool:
-    """Does it consist of these parts, in order, with anything between them?"""
+    """True if the name consists of these parts in order, with anything between them."""
     first, *middle, last = parts
     if not form.startswith(first) or not form.endswith(last) or len(form) < len(first) + len(last):
         return False

@@ -1,4 +1,4 @@
-"""What rooda knows of an agent CLI: how its output is read, how it ends, what it needs. One file each in `readers/`."""
+"""Facts about agent CLIs: how their output is read, how they end, what they need. One file each in `clis/`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from rooda.agents.gathered import Gathered
     from rooda.base.json import Json
 
-# The registry: forms of output, each with a file of that name in `readers/`. Settings offer them in this order.
+# Registry of output formats, each a file in `clis/`. Settings list them in this order.
 OUTPUTS = ("claude", "codex", "gemini", "opencode", "copilot", "droid", "pi", "aider")
-PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each with a file; the last two print claude's records
-NEWEST = "newest"  # stands for the last two names of a folder, as those of dates sort
+PROGRAMS = (*OUTPUTS, "amp", "qwen")  # each a file in `clis/`; the last two print claude's records
+NEWEST = "newest"  # matches the last two names in a folder, since dates sort
 
 
 class RequiredOption(NamedTuple):
-    """Without one of these words the CLI changes nothing, and exits with 0 all the same."""
+    """An option without which the CLI changes nothing, yet exits with 0."""
 
     words: tuple[str, ...]
     what: str
@@ -22,49 +22,49 @@ class RequiredOption(NamedTuple):
 
 
 class SessionFiles(NamedTuple):
-    """Where a CLI keeps its sessions, and what a record of one adds."""
+    """Location of a CLI's session files, and how to read one."""
 
-    home: tuple[str, str]  # a variable that moves its folder, and what comes below that
-    folder: str  # its folder else, in HOME
-    place: tuple[str, ...]  # in it; {session} is the id, {short} its beginning, a pattern is any that fits
-    telling: tuple[bytes, ...]  # one of these is in each line that matters
+    home: tuple[str, str]  # a variable for its folder, and the path below that
+    folder: str  # the default folder, in HOME
+    place: tuple[str, ...]  # path in the folder; {session} is the ID, {short} its beginning, patterns match any name
+    telling: tuple[bytes, ...]  # each relevant line contains one of these
     take: Callable[["Json", "Gathered"], None]
 
 
 class Reader(NamedTuple):
-    """Facts about one CLI, and about others that print its records. Each file in `readers/` has one, named READER."""
+    """Facts about one CLI, and about others that print its records. Each file in `clis/` has one, named READER."""
 
     record: Callable[["Json", "Gathered"], None] | None = None  # takes one JSON record
-    line: Callable[[str, "Gathered"], None] | None = None  # takes one line, where the output is not JSON
-    unparsed: Callable[[str, "Gathered"], None] | None = None  # takes a line that is no record but tells something
-    last: tuple[str, ...] = ()  # types of its final record; it may hang after that
-    compacts_forever: bool = False  # may sum up a context that is too full, and begin again, without end
+    line: Callable[[str, "Gathered"], None] | None = None  # takes one line, if the output is not JSON
+    unparsed: Callable[[str, "Gathered"], None] | None = None  # takes a line that is not a record
+    last: tuple[str, ...] = ()  # types of its final record; the CLI may hang after it
+    compacts_forever: bool = False  # may compact a full context again and again
     tells_edits: bool = False  # its records name every file that a tool writes
-    status_of_exit: Mapping[int, int] = {}  # HTTP status by exit code, where the CLI puts one into the other
+    status_of_exit: Mapping[int, int] = {}  # HTTP status by exit code
     sessions: tuple[SessionFiles, ...] = ()
     powerless: RequiredOption | None = None
     refusal: Callable[[Sequence[str], Mapping[str, str], bool], tuple[str, str]] | None = None  # argv, env, root
     warnings: Callable[[Sequence[str], Mapping[str, str]], list[str]] | None = None  # argv, env
-    shell: tuple[str, ...] = ()  # what it calls its tools that run commands, where not as claude does
+    shell: tuple[str, ...] = ()  # names of its tools that run commands, if not claude's
     runs_commands: bool = True
-    testable: bool = False  # by `rooda agents test`: the model server can stand in for its service
+    testable: bool = False  # `rooda agents test` can simulate its service
 
 
 NONE = Reader()
 
 
 def is_read(output: str) -> bool:
-    """False for `text`: then the exit code is all that is known."""
+    """False for `text`, of which only the exit code is known."""
     return output in OUTPUTS
 
 
 def reader(output: str) -> Reader:
-    """The reader of a form of output. Only this one is imported."""
+    """The reader of an output format; imports only that one."""
     return _loaded(output) if output in OUTPUTS else NONE
 
 
 def of_program(program: str) -> Reader:
-    """What is known of a program, whatever form of output it is asked for."""
+    """Facts about a program, whatever output format it has."""
     return _loaded(program) if program in PROGRAMS else NONE
 
 

@@ -1,4 +1,4 @@
-"""Records of agents and of one call: frozen, and importing nothing heavy."""
+"""Records of agents and calls. Frozen, and light to import."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
@@ -8,46 +8,46 @@ T = TypeVar("T")
 
 
 class Agent(NamedTuple):
-    """How an AI CLI is called. `command` is split like a shell would, but no shell runs it."""
+    """How to run an AI CLI. `command` is split as a shell does, but no shell runs it."""
 
     name: str  # "" for a raw --ai-cmd
     command: str
     prompt: str = "stdin"  # stdin | argument | file
     output: str = "text"
     stop: str = "TERM"  # first signal of the stop ladder
-    keep_background: bool = False  # what a call leaves running may live until the run ends
+    keep_background: bool = False  # processes that a call leaves may live until the run ends
     prices: Mapping[str, tuple[float, ...]] = {}  # dollars per million tokens of a model, in the order of Usage
     exit_grace: float = EXIT_GRACE  # seconds between its final message and its exit, 0 = any
     env: Mapping[str, str] = {}
     model: str = ""
-    env_deny: tuple[str, ...] = ()  # variables that are not passed on
+    env_deny: tuple[str, ...] = ()  # variables not passed on
     size_limit: int = 0  # bytes of a prompt, 0 = any
     character_limit: int = 0
-    budget: str = ""  # option with {budget}: the CLI's own cap
-    cap: float = 0.0  # dollars for it, 0 = none
-    billing: Mapping[str, str] = {}  # variable to who pays, the first that is set counts
-    account: str = ""  # who pays otherwise
-    version: str = ""  # option that makes it tell its version
-    on_limit: str = "wait"  # wait | stop | switch, at a usage limit
-    fallback: tuple["Agent", ...] = ()  # whom to switch to
+    budget: str = ""  # the CLI's own option for a cost limit, with {budget}
+    cap: float = 0.0  # dollars for that option, 0 = none
+    billing: Mapping[str, str] = {}  # variable to payer; the first one set decides
+    account: str = ""  # payer if none is set
+    version: str = ""  # option that prints the version
+    on_limit: str = "wait"  # at a usage limit: wait | stop | switch
+    fallback: tuple["Agent", ...] = ()  # agents to switch to
 
     @property
     def choices(self) -> tuple["Agent", ...]:
-        """Who may be asked, the first one first."""
+        """The agents to try, in order."""
         return (self, *self.fallback) if self.on_limit == "switch" else (self,)
 
 
 class Bounds(NamedTuple):
-    """What one call or command may take."""
+    """Limits of one call or command."""
 
-    iteration_timeout: float = 0.0  # seconds, 0 = any
+    iteration_timeout: float = 0.0  # seconds, 0 = no limit
     idle_timeout: float = 0.0
     kill_grace: float = 5.0
     max_output_buffer: int = 10_485_760  # bytes
 
 
 class Prompt(NamedTuple):
-    """Facts about an assembled prompt; the text itself stays in its file."""
+    """Facts about an assembled prompt; its text stays in the file."""
 
     path: str
     sha256: str
@@ -64,85 +64,84 @@ class Prompt(NamedTuple):
 class Call(NamedTuple):
     """One agent call to make."""
 
-    kind: str  # what ROODA_CALL says: iteration, plan, produce, …
-    number: int  # 1-indexed iteration, as the screen shows it
+    kind: str  # value of ROODA_CALL: iteration, plan, produce, …
+    number: int  # iteration, counted from 1 as on the screen
     agent: Agent
     prompt: Prompt
     bounds: Bounds = Bounds()
     promise_signals: bool = False
-    label: str = ""  # tells calls of one kind and number apart, in the names of their files
-    env: Mapping[str, str] = {}  # what this call is told besides
-    wants_answer: bool = (
-        False  # a raw command's stdout is the answer: kept in `Reply.said`, its stderr in a file of its own
-    )
+    label: str = ""  # distinguishes the files of calls with the same kind and number
+    env: Mapping[str, str] = {}  # further variables of this call
+    # A raw command's stdout is the answer: it is kept in `Reply.said`, and stderr goes to a file of its own.
+    wants_answer: bool = False
 
 
 class Usage(NamedTuple):
-    """Tokens with one meaning for all CLIs: `input` is what was read afresh, neither from a cache nor into one."""
+    """Tokens, with one meaning for all CLIs: `input` excludes what was read from or written to a cache."""
 
     input: int = 0
-    output: int = 0  # reasoning included
+    output: int = 0  # including reasoning
     cached: int = 0
-    written: int = 0  # into a cache
+    written: int = 0  # written to a cache
 
 
 class Facts(NamedTuple):
-    """What a transcript tells of an agent call; empty or None where it doesn't."""
+    """What a transcript reports about a call; empty or None if it reports nothing."""
 
     session: str = ""
     model: str = ""
-    final: str = ""  # the agent's own last message
-    ended: bool = False  # the CLI's own last record was seen
+    final: str = ""  # the agent's final message
+    ended: bool = False  # the CLI has printed its final record
     status: int | None = None  # HTTP status of the error
     error: str = ""
     message: str = ""
     limited: bool = False
     reset_at: float | None = None  # seconds since 1970
     usage: Usage | None = None
-    cost: float | None = None  # dollars, as the CLI says
+    cost: float | None = None  # dollars, as reported by the CLI
     turns: int = 0
     tools: int = 0
     tools_failed: int = 0
     retries: int = 0
     edited: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    unparsed: str = ""  # last lines that are no records
+    unparsed: str = ""  # last lines that are not records
 
 
 class Said(NamedTuple):
-    """What a transcript says. Of a raw command: all that it printed, if the call asked for an answer."""
+    """The agent's words in a transcript. Of a raw command: all output, if the call asked for an answer."""
 
-    text: str = ""  # the agent's last message
-    cut: bool = False  # something of it is missing
-    exact: str = ""  # the text, with bytes that are not UTF-8 kept as surrogates
+    text: str = ""  # the final message
+    cut: bool = False  # part of it is missing
+    exact: str = ""  # the text, with invalid UTF-8 kept as surrogates
     edits: Mapping[str, int] | None = None  # writes per file; None if this form of output reports none
 
     @property
     def whole(self) -> str | None:
-        """The text; None if some of it is missing."""
+        """The text; None if part of it is missing."""
         return None if self.cut else self.text
 
 
 class Reply(NamedTuple):
-    """Facts about an agent call that has ended."""
+    """Result of an agent call that has ended."""
 
-    exit_code: int  # as a shell would say it: 128+n for a signal, 127 not found
+    exit_code: int  # as a shell reports it: 128+n for signal n, 127 if not found
     seconds: float
     ended: str = "exit"  # exit | timeout | idle | interrupted | not-started
     transcript: str = ""  # path
-    output: str = "text"  # the form of it: of the agent that was asked, at a usage limit another one
+    output: str = "text"  # output format of the agent that ran; after a usage limit it can be another agent
     size: int = 0  # bytes of output
-    promise: str = ""  # SUCCESS | FAILURE | "" ; both: FAILURE
+    promise: str = ""  # SUCCESS | FAILURE | ""; FAILURE if both appear
     truncated: bool = False
-    note: str = ""  # why it could not start, in words
-    limit: float = 0.0  # the timeout that ended it, seconds
-    swept: int = 0  # processes it left behind, ended by rooda
-    outcome: str = ""  # policy/outcome.py's word; "" where the exit code is all that is known
-    message: str = ""  # the CLI's own sentence about its failure
+    note: str = ""  # why it could not start
+    limit: float = 0.0  # timeout that ended it, in seconds
+    swept: int = 0  # descendants that rooda ended
+    outcome: str = ""  # a name from agents/outcome.py; "" if only the exit code is known
+    message: str = ""  # the CLI's own error message
     retryable: bool = False
-    reset_at: float | None = None  # when a usage limit ends, seconds since 1970
+    reset_at: float | None = None  # Unix time when a usage limit resets
     usage: Usage | None = None
-    cost: float | None = None  # dollars, None = unknown
+    cost: float | None = None  # dollars, None if unknown
     cost_source: str = ""  # reported | computed | unknown
     model: str = ""
     turns: int = 0

@@ -1,4 +1,4 @@
-"""From a process that has ended and its transcript to what became of the call."""
+"""Turns an ended process and its transcript into a reply."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from rooda.agents import prices
     from rooda.agents.gathered import Gathered
 
-LONGEST = 16_777_216  # bytes of a raw command's answer that are kept, from its end
+LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
 KILLED = Done(137, 0.0, "interrupted")
 
 
 def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
-    """The reply: for a raw command its exit code, for a CLI that is read all that its transcript tells."""
+    """Return the reply: of a raw command its exit code, else everything that its transcript reports."""
     limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
     reply = Reply(
         exit_code=done.code,
@@ -45,12 +45,12 @@ def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) ->
 
 
 def _has_output_limit(call: Call) -> bool:
-    """Only a raw command's output is read by its end alone, and only for the signals of a procedure."""
+    """True if only the end of the output is searched: for raw commands of a procedure."""
     return call.kind == "iteration" and call.agent.output == "text"
 
 
 def read_output(transcript: str) -> Said:
-    """The output of a raw command. An unreadable file says nothing."""
+    """The output of a raw command; empty if the file can't be read."""
     try:
         data = files.tail(transcript, LONGEST + 1)
     except OSError:
@@ -64,7 +64,7 @@ def read_output(transcript: str) -> Said:
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
-    """The reply of a call whose end was never recorded, from its transcript so far, at this agent's prices.
+    """Reply of a call whose end was not recorded, from its transcript so far and at this agent's prices.
 
     `answer`: keep the output of a raw command too.
     """
@@ -114,7 +114,7 @@ def _edits(call: Call, gathered: "Gathered") -> dict[str, int] | None:
 def _usage(
     call: Call, facts: Facts, gathered: "Gathered", env: Mapping[str, str]
 ) -> tuple[Usage | None, str, "prices.Cost"]:
-    """As the transcript has it; what that leaves open, the file of the session may know."""
+    """Usage as in the transcript; missing parts come from the CLI's session file."""
     from rooda.agents import prices, sessions
 
     shares, model = gathered.shares, facts.model
@@ -127,7 +127,7 @@ def _usage(
 
 
 def _promise_of_text(call: Call, transcript: str) -> str:
-    """The final message of a raw command is all that it printed, read line by line."""
+    """Search a raw command's whole output, line by line, for a promise."""
     if not call.promise_signals:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""What a call used, out of the file that its CLI keeps of each session: for a transcript that does not tell.
+"""Usage of a call, read from the CLI's own session file if the transcript lacks it.
 
-A CLI that was killed has told no usage, some never tell it, and codex never tells its model. Anything unexpected in
-these files, which are nobody's promise, means unknown.
+A killed CLI has not printed its usage, some never do, and codex never prints its model. The format of these files
+is not documented, so anything unexpected means unknown.
 """
 
 import fnmatch
@@ -17,7 +17,7 @@ from rooda.agents.records import Usage
 from rooda.base import files
 from rooda.base.json import loads
 
-LARGEST = 67_108_864  # bytes of a session that are read; of a larger one nothing is
+LARGEST = 67_108_864  # bytes; larger session files are not read
 LONGEST = 4_194_304
 _SESSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{7,99}")
 
@@ -25,7 +25,7 @@ Spent: TypeAlias = dict[str, Usage]  # by model
 
 
 def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
-    """The usage of a session, model by model; {} where that is not known."""
+    """Return the usage of a session by model; {} if unknown."""
     if not _SESSION.fullmatch(session):
         return {}
     for kept in reader(output).sessions:
@@ -38,7 +38,7 @@ def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
 
 
 def total(shares: Spent) -> Usage | None:
-    """All of it; None if there is none."""
+    """Sum over all models; None if there are none."""
     return Usage(*map(sum, zip(*shares.values(), strict=True))) if shares else None
 
 

@@ -1,4 +1,4 @@
-"""One reading of every transcript: bytes in, facts out, whatever the bytes are."""
+"""Reads transcripts of all CLIs: bytes in, facts out, whatever the bytes are."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,16 +8,16 @@ from rooda.agents.records import Facts
 from rooda.base import files
 from rooda.base.json import Json, loads
 
-LONGEST = 4_194_304  # of a longer line only the beginning is read, and that is no JSON
+LONGEST = 4_194_304  # bytes of a line that are read; a longer line is not valid JSON then
 
 
 def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
-    """The facts of a transcript, of its last `limit` bytes if it is longer; empty ones when it can't be read."""
+    """Facts of a transcript, or of its last `limit` bytes; empty if it can't be read."""
     return read(output, path, limit).facts()
 
 
 def read(output: str, path: str, limit: int = 1 << 62) -> Gathered:
-    """The same, before it is put into one record."""
+    """Read a transcript, or its last `limit` bytes, with its CLI's reader."""
     into, count, found = Gathered(), 0, reader(output)
     try:
         for line in files.lines(path, limit, LONGEST):
@@ -26,7 +26,7 @@ def read(output: str, path: str, limit: int = 1 << 62) -> Gathered:
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
         if not into.ended and count > 1 and found.record:
-            for record in _records(files.head(path, LONGEST)):  # one object, or a list of them, on several lines
+            for record in _records(files.head(path, LONGEST)):  # JSON over several lines
                 found.record(record, into)
                 into.shown.clear()
     except OSError:
@@ -35,7 +35,7 @@ def read(output: str, path: str, limit: int = 1 << 62) -> Gathered:
 
 
 def take_line(found: Reader, line: bytes, into: Gathered) -> None:
-    """One line of a transcript. What is no record is kept as noise: the reason of a failure is often there."""
+    """Read one line. Lines that are not records are kept: they often explain a failure."""
     if found.line:
         found.line(line.decode("utf-8", "replace"), into)
         return
@@ -51,7 +51,7 @@ def take_line(found: Reader, line: bytes, into: Gathered) -> None:
 
 
 def _records(text: bytes) -> list[Json]:
-    """An object; or a list of them, as claude and qwen print it where all is wanted at the end."""
+    """Parse one object, or a list of them as claude and qwen print at the end."""
     if text.lstrip()[:1] not in (b"{", b"["):
         return []
     try:
@@ -62,7 +62,7 @@ def _records(text: bytes) -> list[Json]:
 
 
 def readable_lines(output: str, lines: Iterable[bytes], into: Gathered) -> Iterator[str]:
-    """The readable lines of --verbose: words and tools, not raw JSON."""
+    """Lines for --verbose: messages and tools instead of raw JSON."""
     found = reader(output)
     for line in lines:
         take_line(found, line, into)

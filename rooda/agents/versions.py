@@ -1,4 +1,4 @@
-"""Which version of an agent's program is installed: asked once per installation, then remembered."""
+"""Installed versions of agents, asked once per installation and cached."""
 
 import os
 import re
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from rooda.base import dirs, files, secrets
 from rooda.processes import capture
 
-PATIENCE = 8.0  # seconds; a CLI that has just been installed may unpack itself first
+PATIENCE = 8.0  # seconds; a CLI that was just installed may unpack itself first
 LONGEST = 65_536  # bytes of an answer
 _NUMBER = re.compile(r"\d+\.\d+[\w.+-]*\w")
 
 
 def version_of(program: str, option: str, env: Mapping[str, str]) -> str:
-    """The version as the program tells it; "" when it has no option for that, or does not answer in time."""
+    """Return the version; "" if the program has no option for that, or does not answer in time."""
     if not option:
         return ""
     slot = _slot(program, option)
@@ -38,7 +38,7 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
 
 
 def _slot(program: str, option: str) -> str:
-    """Another file at the same place is another installation."""
+    """Cache file for the version; it changes with the program's path, size and time."""
     try:
         facts = os.stat(program)
     except OSError:

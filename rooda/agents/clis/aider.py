@@ -1,4 +1,4 @@
-"""aider's plain output. Its exit code says nothing; its words do."""
+"""Reader of aider's plain output. Its exit code means nothing, so errors are recognized by their words."""
 
 import math
 import re
@@ -11,7 +11,7 @@ _TOKENS = re.compile(r"^Tokens: ([\d.]+[kM]?) sent, (?:[\d.]+[kM]? cache \w+, )*
 _COST = re.compile(r"\$([\d.]+) session")
 _EDIT = re.compile(r"^Applied edit to (.+)$")
 _ERROR = re.compile(r"litellm\.(?:exceptions\.)?(\w+(?:Error|Exceeded|Exception)): (.*)")
-LONGEST = 65_536  # characters of its words that are kept at least
+LONGEST = 65_536  # characters of the final message that are kept at least
 _SCALE = {"k": 1_000, "M": 1_000_000}
 
 
@@ -42,7 +42,7 @@ def _count(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """What the digits and dots come to; nan where they are no number."""
+    """Parse a number; NaN if it isn't one."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""claude's stream-json, and its one JSON object; qwen's output has the same shape."""
+"""Reader of claude's stream-json and json output; qwen's has the same shape."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,12 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit", "replace")
-OF_A_MODEL = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")  # as in Usage
+OF_A_MODEL = (
+    "inputTokens",
+    "outputTokens",
+    "cacheReadInputTokens",
+    "cacheCreationInputTokens",
+)  # in the order of Usage
 
 
 def take(record: Json, into: Gathered) -> None:
@@ -55,7 +60,7 @@ def _limit(info: Json, into: Gathered) -> None:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """The last of several counts; its cost and its usage per model are sums over the whole process."""
+    """Of several results the last one counts; cost and usage per model are sums over the whole process."""
     into.ended = True
     into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))
@@ -65,7 +70,7 @@ def _result(record: Json, into: Gathered) -> None:
     into.error = into.message = ""
     into.status = None
     if not record.get("is_error"):
-        into.limited, into.reset_at = False, None  # what was rejected went on at the account's extra cost
+        into.limited, into.reset_at = False, None  # a rejected call was repeated at the account's extra cost
     else:
         words = record.get("result") or inner(record, "error").get("message") or record.get("subtype")
         reason = record.get("terminal_reason")
@@ -76,7 +81,7 @@ def _result(record: Json, into: Gathered) -> None:
 
 
 def _answer(record: Json, said: str) -> str:
-    """What a schema was asked for goes before the words beside it."""
+    """The structured output if a schema was given, else the result text."""
     made = record.get("structured_output")
     if made is not None:
         return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
@@ -92,13 +97,13 @@ def _usage(record: Json, into: Gathered) -> Usage | None:
     if not usage:
         return None
     fresh, cached = number(usage, "input_tokens"), number(usage, "cache_read_input_tokens")
-    if "total_tokens" in usage:  # qwen counts as its API does: the cached part is inside the input
+    if "total_tokens" in usage:  # qwen counts cached tokens as input too
         fresh -= min(cached, fresh)
     return Usage(fresh, number(usage, "output_tokens"), cached, number(usage, "cache_creation_input_tokens"))
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """An answer of several parts is several records with one id; the last has its whole usage."""
+    """An answer in several parts has several records with one ID; the last has the usage of all parts."""
     message = inner(record, "message")
     usage = inner(message, "usage")
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -123,7 +128,7 @@ def _skips_permissions(argv: Sequence[str]) -> bool:
 def _warnings(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     if option_value(argv, "--output-format") != "stream-json" or has_option(argv, "--verbose"):
         return []
-    return ["claude ends with exit 1 if --output-format stream-json stands without --verbose."]
+    return ["claude exits with 1 if --output-format stream-json is used without --verbose."]
 
 
 READER = Reader(

@@ -1,4 +1,4 @@
-"""codex's exec --json."""
+"""Reader of codex's exec --json output."""
 
 from rooda.agents.gathered import Gathered, inner, listed, number
 from rooda.agents.reader import NEWEST, Reader, RequiredOption, SessionFiles
@@ -8,7 +8,7 @@ from rooda.base.json import Json
 
 def take(record: Json, into: Gathered) -> None:
     kind = record.get("type")
-    if kind in ("item.started", "item.completed"):  # one that ends after its own message has said its last word
+    if kind in ("item.started", "item.completed"):  # a process that exits after its own message has finished
         into.ended = inner(record, "item").get("type") == "agent_message"
     if kind == "thread.started":
         into.session = str(record.get("thread_id") or "")
@@ -44,11 +44,11 @@ def _item(item: Json, into: Gathered) -> None:
 
 
 def _completed(usage: Json, into: Gathered) -> None:
-    """Its input contains the cached part."""
+    """The input tokens include the cached ones."""
     into.ended = True
     into.turns += 1
     into.error = into.message = ""
-    if not usage:  # not told, which is not none
+    if not usage:  # unknown, which is not zero
         return
     cached, written = number(usage, "cached_input_tokens"), number(usage, "cache_write_input_tokens")
     fresh = max(0, number(usage, "input_tokens") - cached - written)
@@ -56,7 +56,7 @@ def _completed(usage: Json, into: Gathered) -> None:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """A model is named before its answers; each usage is the sum so far."""
+    """A model is named before its answers; each usage record is the sum so far."""
     payload = inner(record, "payload")
     if record.get("type") == "turn_context":
         into.model = str(payload.get("model") or "")

@@ -1,4 +1,4 @@
-"""copilot's --output-format json. It tells no tokens; the file of its session does."""
+"""Reader of copilot's --output-format json output. It has no token counts; the session file has."""
 
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Reader, RequiredOption, SessionFiles

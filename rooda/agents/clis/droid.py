@@ -1,4 +1,4 @@
-"""droid's exec -o stream-json; its -o json is one object of claude's shape."""
+"""Reader of droid's exec -o stream-json output; with -o json it prints one object like claude's."""
 
 from rooda.agents.clis import claude
 from rooda.agents.gathered import Gathered, inner, number
@@ -26,7 +26,9 @@ def take(record: Json, into: Gathered) -> None:
             into.deny(into.memory.get(str(record.get("id"))) or "tool")
     elif kind == "completion":
         _completion(record, into)
-    elif kind == "error" and not (into.error and record.get("source") == "cli"):  # its own says less than the first
+    elif kind == "error" and not (
+        into.error and record.get("source") == "cli"
+    ):  # the CLI's last error says less than the first one
         into.fail(record.get("message"), record.get("source"))
     elif kind == "result":
         claude.take(record, into)

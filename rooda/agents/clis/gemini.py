@@ -1,4 +1,4 @@
-"""gemini's stream-json, and its one JSON object."""
+"""Reader of gemini's stream-json and json output."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from rooda.agents.records import Usage
 from rooda.base.json import Json
 
 EDITING = ("write_file", "replace", "edit")
-CHANGING = (*EDITING, "run_shell_command")  # tools that a run without --yolo is not offered
+CHANGING = (*EDITING, "run_shell_command")  # tools that are missing without --yolo
 _AGAIN = re.compile(r"^Attempt \d+ failed(?: with status (\d{3}))?[.:]")
 
 
@@ -43,7 +43,7 @@ def take(record: Json, into: Gathered) -> None:
 
 
 def unparsed(text: str, into: Gathered) -> None:
-    """It tells on stderr that it tries again, and why."""
+    """A retry and its reason are reported on stderr only."""
     if again := _AGAIN.match(text):
         into.retry(int(again[1]) if again[1] else "", text)
 
@@ -56,7 +56,7 @@ def _refused(record: Json, into: Gathered) -> None:
 
 
 def _message(record: Json, into: Gathered) -> None:
-    """Pieces that follow one another are one message; a tool call in between ends it."""
+    """Consecutive pieces form one message; a tool call ends it."""
     text = record.get("content")
     if isinstance(text, str):
         into.retry_succeeded()
@@ -79,7 +79,7 @@ def _result(record: Json, into: Gathered) -> None:
 
 
 def _models(models: Json, into: Gathered) -> None:
-    """The one object tells what was used model by model, in other words than the stream."""
+    """The json output has usage by model, with other keys than the stream."""
     found = {str(model): _tokens(inner(each, "tokens")) for model, each in models.items() if isinstance(each, dict)}
     if found:
         into.shares = found
@@ -87,10 +87,10 @@ def _models(models: Json, into: Gathered) -> None:
         into.model = into.model or next(iter(found))
 
 
-def _tokens(told: Json) -> Usage:
-    cached = number(told, "cached")
-    output = number(told, "candidates") + number(told, "thoughts")
-    return Usage(max(0, number(told, "prompt") + number(told, "tool") - cached), output, cached, 0)
+def _tokens(found: Json) -> Usage:
+    cached = number(found, "cached")
+    output = number(found, "candidates") + number(found, "thoughts")
+    return Usage(max(0, number(found, "prompt") + number(found, "tool") - cached), output, cached, 0)
 
 
 def _usage(stats: Json) -> Usage:
@@ -100,7 +100,7 @@ def _usage(stats: Json) -> Usage:
 
 
 def _session(record: Json, into: Gathered) -> None:
-    """An answer is written once more when its tools have run."""
+    """An answer is written again after its tools have run."""
     tokens = inner(record, "tokens")
     if record.get("type") == "gemini" and tokens:
         cached, out = number(tokens, "cached"), number(tokens, "output") + number(tokens, "thoughts")

@@ -1,7 +1,7 @@
-"""opencode's run --format json. It has no last record: the run is over when its last step says stop.
+"""Reader of opencode's run --format json output. It has no final record: the run ends when its last step says stop.
 
-When the context is full, it lets a model sum up what was said, says so in a synthetic text, and goes on. The step
-of the summary is not the run's. If what is left is still too much, it does the same again, for ever.
+When the context is full, opencode compacts it, marks that with a synthetic text, and continues. The step that
+compacts does not count. If the context is still too full, it compacts again, forever.
 """
 
 from rooda.agents.gathered import Gathered, inner, money, number
@@ -17,8 +17,8 @@ def take(record: Json, into: Gathered) -> None:
     kind, part = record.get("type"), inner(record, "part")
     into.session = into.session or str(record.get("sessionID") or "")
     if kind == "text" and part.get("synthetic"):
-        into.memory["summing up"] = into.ended = False
-    elif kind == "text" and not into.memory.get("summing up"):
+        into.memory["compacting"] = into.ended = False
+    elif kind == "text" and not into.memory.get("compacting"):
         into.say(part.get("text"))
     elif kind == "tool_use":
         _tool(part, into)
@@ -34,7 +34,7 @@ def _error(error: Json, into: Gathered) -> None:
     into.fail(data.get("message") or error.get("name"), error.get("name"), data.get("statusCode"))
     if error.get("name") == OVERFLOW:
         into.memory["overflows"] = into.memory.get("overflows", 0) + 1
-        into.memory["summing up"] = True
+        into.memory["compacting"] = True
 
 
 def _tool(part: Json, into: Gathered) -> None:
@@ -50,7 +50,7 @@ def _tool(part: Json, into: Gathered) -> None:
 
 def _step(part: Json, into: Gathered) -> None:
     into.turns += 1
-    if not into.memory.get("summing up"):  # a step of its own went well: what was wrong before is over
+    if not into.memory.get("compacting"):  # a normal step succeeded: earlier errors are over
         into.ended = part.get("reason") == "stop"
         into.memory["overflows"] = 0
         into.error = into.message = ""

@@ -1,4 +1,4 @@
-"""pi's --mode json. Each assistant message carries its own usage."""
+"""Reader of pi's --mode json output. Each assistant message has its own usage."""
 
 from rooda.agents.gathered import Gathered, inner, listed, money, number
 from rooda.agents.reader import Reader

@@ -1,4 +1,4 @@
-"""qwen prints claude's records: its table has `output = "claude"`. Its session files are its own."""
+"""qwen prints claude's records, so its settings have `output = "claude"`. Only its session files differ."""
 
 from rooda.agents.gathered import Gathered, inner, number
 from rooda.agents.reader import Reader, SessionFiles
