@@ -1,4 +1,4 @@
-"""The catalogue of errors: what, where, what to do next; and the exit codes. Imports nothing of ours."""
+"""Errors that the user can act on, and exit codes. Imports no other module of rooda."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ TERMINATED = 143
 
 
 class RoodaError(Exception):
-    """A mistake or mishap a person can act on. `what` is the sentence, `hint` says what to do next."""
+    """An error that the user can act on. `what` says what happened, `hint` what to do next."""
 
     code = FAILED
 
@@ -28,42 +28,42 @@ class RoodaError(Exception):
 
 
 class UsageProblem(RoodaError):
-    """The command line is wrong; nothing was started."""
+    """The command line is invalid; nothing was started."""
 
     code = USAGE
 
 
 class ConfigProblem(RoodaError):
-    """A setting is wrong; nothing was started. `what` holds one `file:line: key: …` sentence per fault."""
+    """A setting is invalid; nothing was started. `what` has one line `file:line: key: …` per fault."""
 
     code = USAGE
 
 
 class Undecided(RoodaError):
-    """Nothing was started because a person must decide first."""
+    """Nothing was started because the user must decide first."""
 
     code = UNDECIDED
 
 
 class PromptProblem(RoodaError):
-    """A prompt could not be put together: a file is gone, unreadable, or lacks a parameter."""
+    """A prompt could not be assembled: a file is missing or unreadable, or a parameter is not set."""
 
     code = USAGE
 
 
 class Cause(NamedTuple):
-    """What ended a run, where its reason has several kinds; the fields that don't belong to `kind` stay empty."""
+    """The limit or request that ended a run. Fields that don't belong to `kind` stay empty."""
 
     kind: str  # a limit: account | cost | tokens | time; a request from another terminal: cancel | pause
     used: float = 0.0  # dollars, tokens or seconds
     limit: float = 0.0  # of the same unit
-    unknown: int = 0  # calls whose cost nobody knows
+    unknown: int = 0  # calls whose cost is unknown
     account: str = ""
-    until: str = ""  # when the account may be asked again, local time
+    until: str = ""  # local time at which the account can be used again
 
 
 class LimitReached(RoodaError):
-    """A limit of cost, tokens, time or an account: no further agent is started. The state is kept."""
+    """A limit of cost, tokens, time or an account is reached: no further agent is started. The state is kept."""
 
     code = UNFINISHED
 
@@ -73,13 +73,13 @@ class LimitReached(RoodaError):
 
 
 class AgentMissing(RoodaError):
-    """The agent's program is not on this machine, or may not be run."""
+    """The agent's program is not installed or not executable."""
 
     code = USAGE
 
 
 class StateDamaged(RoodaError):
-    """A state file can't be understood. `path` is where it lies."""
+    """A state file is damaged."""
 
     code = USAGE
 
@@ -90,7 +90,7 @@ class StateDamaged(RoodaError):
 
 
 class Interrupted(Exception):
-    """A signal asked for the end. `number` is the signal that came first."""
+    """A signal ended the run. `number` is the first signal that arrived."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -98,5 +98,5 @@ class Interrupted(Exception):
 
 
 def code_of_signal(number: int) -> int:
-    """SIGINT ends with 130; SIGTERM and SIGHUP with 143."""
+    """Return the exit code: 130 after SIGINT, 143 after SIGTERM and SIGHUP."""
     return INTERRUPTED if number == 2 else TERMINATED

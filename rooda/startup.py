@@ -1,4 +1,7 @@
-"""The way in: fast answers, streams that always work, UTF-8, and the fork of the guardian. Imports nothing at first."""
+"""Entry point of the `rooda` command: fast answers, safe streams, UTF-8, and the guardian process.
+
+Imports are inside the functions: `rooda --version` must not wait for them.
+"""
 
 import gc
 import os
@@ -9,28 +12,28 @@ TYPE_CHECKING = False  # typing's own would cost a third of `rooda --version`
 if TYPE_CHECKING:
     from typing import TextIO
 
-_SPOKEN = "_ROODA_SPOKEN"  # the encoding of whoever reads what we print
+_ENCODING = "_ROODA_ENCODING"  # the encoding that stdout had before the restart in UTF-8 mode
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The whole command: arguments in, exit code out. Start and end skip the search for garbage: there is none yet."""
+    """Run the command and return its exit code. Garbage collection is off while modules load: it would find nothing."""
     gc.disable()
     try:
         if arguments is None and sys.getfilesystemencoding() == "ascii":
-            _insist_on_utf8()
-        return _answered(arguments)
-    except KeyboardInterrupt:  # before anybody listened
+            _restart_in_utf8()
+        return _run(arguments)
+    except KeyboardInterrupt:  # before rooda handles signals
         return 130
     finally:
         gc.freeze()
         gc.enable()
 
 
-def _answered(arguments: list[str] | None) -> int:
-    """The two cheapest questions never load click."""
+def _run(arguments: list[str] | None) -> int:
+    """Run the command. `rooda --help` and `rooda --version` don't load click."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
-    _never_refuse_a_character(sys.stdout, sys.stderr)
+    _replace_unencodable(sys.stdout, sys.stderr)
     if "_ROODA_COMPLETE" in os.environ:
         from rooda.cli.completion import answer
 
@@ -57,23 +60,23 @@ def _answered(arguments: list[str] | None) -> int:
 
     code = guarded(words)
     if guarded_loop:
-        _leave(code)
+        _exit(code)
     return code
 
 
 def _detach() -> None:
-    """Only the child comes back, in a session of its own."""
+    """Go into the background: only the child returns, in a new session."""
     from rooda.processes import detach
 
     try:
         detach.detach(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
     except OSError as problem:
-        _print(f"Error: it can't go into the background: {problem.strerror or problem}\n", sys.stderr)
+        _print(f"Error: rooda can't go into the background: {problem.strerror or problem}\n", sys.stderr)
         sys.exit(1)
 
 
-def _leave(code: int) -> None:
-    """Out at once: after a signal somebody waits, and taking the interpreter apart costs ten milliseconds."""
+def _exit(code: int) -> None:
+    """Exit without the interpreter's shutdown, which takes ten milliseconds: after a signal the user is waiting."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -86,7 +89,7 @@ def _leave(code: int) -> None:
 
 
 def _starts_a_loop(words: list[str]) -> bool:
-    """A procedure, `run`, `resume`, or a mode of another kind of loop that is going to do something."""
+    """True if the command runs a loop: a procedure, `run`, `resume`, or such a subcommand of another kind of loop."""
     from rooda.cli.words import WORDS
 
     verbs, skip = [], False
@@ -96,37 +99,39 @@ def _starts_a_loop(words: list[str]) -> bool:
         skip = word in ("-C", "--config")
     verb, mode = (*verbs, "", "")[:2]
     if verb == "resume" and "--all" in words:
-        return False  # they run beside us
+        return False  # it starts them as processes of their own
     if verb in WORDS:
         return verb in ("run", "resume") or mode in WORDS[verb].starting
     return verb != ""
 
 
-def _insist_on_utf8() -> None:
-    """Restart in Python's UTF-8 mode: in a C locale without it no path or command can have an `é`."""
+def _restart_in_utf8() -> None:
+    """Restart in Python's UTF-8 mode: in a C locale Python can't handle non-ASCII paths and commands without it."""
     if sys.flags.utf8_mode or not sys.executable:
         return
-    spoken = getattr(sys.stdout or sys.stderr, "encoding", None) or "ascii"
+    encoding = getattr(sys.stdout or sys.stderr, "encoding", None) or "ascii"
     try:
-        os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], {**os.environ, _SPOKEN: spoken})
+        os.execve(
+            sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], {**os.environ, _ENCODING: encoding}
+        )
     except OSError:
         return
 
 
 def _open_closed_streams() -> None:
-    """Give what was closed (`rooda build >&-`) an end that leads nowhere, so that no file of ours takes its number."""
+    """Connect closed streams (`rooda build >&-`) to /dev/null, so that no file that rooda opens gets their number."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w"))
 
 
-def _never_refuse_a_character(*streams: "TextIO") -> None:
-    """What a stream's encoding does not have is shown as `?`; an exception in its place would end the reports."""
+def _replace_unencodable(*streams: "TextIO") -> None:
+    """Print `?` for a character that the stream's encoding lacks, instead of raising an exception."""
     encoding = None
     if sys.flags.utf8_mode:
-        encoding = os.environ.pop(_SPOKEN, None)  # no process of ours sees it
+        encoding = os.environ.pop(_ENCODING, None)  # removed: child processes must not see it
     for stream in streams:
         if getattr(stream, "errors", "") in ("strict", "surrogateescape") and isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding=encoding, errors="replace")

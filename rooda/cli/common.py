@@ -1,4 +1,4 @@
-"""Names of loops and procedures: those that somebody knows here, and what is said of one that nobody does."""
+"""Names of loops, runs and procedures on the command line; secrets to hide in output."""
 
 import os
 from typing import TYPE_CHECKING
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def loop_of(here: Where, word: str) -> str:
-    """The loop that a person means: by its name, or by that of one of its runs in `.rooda/runs`."""
+    """Return the name of a loop, given its name or the name of one of its runs in `.rooda/runs`."""
     name = a_name(word)
     is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
     return folder.loop_of(name) if is_run else name
 
 
 def kind_of(here: Where, name: str) -> str:
-    """Of what kind the loop is, also one that is over; what nobody knows is a procedure."""
+    """Return the kind of a loop, which may have ended; an unknown name is a procedure's."""
     known = (loop.kind for loop in registry.known(here.workspace) if loop.name == name)
     formed = (kind for kind in registry.KINDS if registry.kind(kind).is_name(name))
     return next(known, next(formed, registry.OODA))
 
 
 def require_known(here: Where, name: str) -> None:
-    """UsageProblem for a name that no procedure, no loop and no run has here."""
+    """UsageProblem if no procedure, loop or run has this name."""
     if unknown := hint(here, a_name(name)):
         raise UsageProblem(f"No run of '{name}' is noted here. No procedure has this name either.", unknown)
 
 
 def hint(here: Where, name: str) -> str:
-    """What to do about a name that nobody has; "" for one that is known."""
+    """Return advice about an unknown name; "" for a known one."""
     known = _known(here)
     if name in known:
         return ""
@@ -48,7 +48,7 @@ def hint(here: Where, name: str) -> str:
 
 
 def say_none_noted(here: Where, name: str | None) -> None:
-    """No run at all, or none of this name; UsageProblem where nobody has it."""
+    """Say that there are no runs, or none with this name; UsageProblem if the name is unknown."""
     if name:
         require_known(here, name)
     click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
@@ -81,7 +81,7 @@ def _procedures(here: Where) -> list[str]:
 
 
 def tab_loops(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
-    """Offer the loops that have left something here, of any kind; runs too, once the first digit is typed."""
+    """Complete the names of loops; also of runs, which begin with a digit, once a digit is typed."""
     here = place_of_tab(ctx)
     runs = _runs(here)
     loops = dict.fromkeys(map(folder.loop_of, runs), "a loop")
@@ -99,18 +99,17 @@ def _noun(loop: registry.Loop) -> str:
     return "a procedure" if loop.kind == registry.OODA else f"a {loop.kind} loop"
 
 
-# What is stars in all that a command shows: keys of the environment, and those that the settings give to agents.
+# Secrets that commands print as stars
 
 
 def keys() -> tuple[str, ...]:
-    """Of the environment and the settings as they are now."""
+    """Return the secrets of the environment and of the agents' settings."""
     here = where(click.get_current_context())
     found = {key for environ in (dict(os.environ), *_of_agents()) for key in secrets.forms(environ, (here.workspace,))}
     return tuple(sorted(found, key=len, reverse=True))
 
 
 def _of_agents() -> list[dict[str, str]]:
-    """Settings that can't be read give none."""
     from rooda.loops import configuration
 
     here = where(click.get_current_context())

@@ -1,4 +1,4 @@
-"""`rooda pause [NAME]` and `rooda continue [NAME]`: a loop and its agent stand still, and go on."""
+"""Commands that control a running loop: `rooda pause`, `continue`, `attach` and `stop`."""
 
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-# The loop that runs here, for the commands that do something to it.
-PATIENCE = 100  # looks, a twentieth of a second apart
+ATTEMPTS = 100  # 50 ms apart
 
 
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
-    """The one that runs, or the one of this name; None if there is none, which has been said."""
+    """Return the running loop, or NAME if it runs. None, with a message, if nothing runs."""
     wanted = name = loop_of(here, name) if name else None
     loops = [loop for loop in registry.known(here.workspace) if wanted in (None, loop.name)]
     running = [loop for loop in loops if lock.is_held(loop.lock)]
@@ -49,14 +48,14 @@ def tab_running(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def named(loop: Loop, begin: bool = False) -> str:
-    """As it is called in a sentence; `begin`: at its beginning."""
+    """Return the loop's name for a message; `begin`: at the start of a sentence."""
     noun = registry.noun(loop.kind)
     return f"{noun.capitalize() if begin else noun} '{loop.name}'"
 
 
 def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
-    """On record before it happens; no word takes back what stands there. One that has just begun is asked again."""
-    for _ in range(PATIENCE):
+    """Record an order before it is carried out, or delete the recorded one. Waits for a new run to write its id."""
+    for _ in range(ATTEMPTS):
         run = lock.owner(loop.lock).get("run")
         if isinstance(run, str) and run_folder.is_id(run):
             folder = run_folder.folder_of(workspace, run)
@@ -68,8 +67,8 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
 
 
 def done_to(loop: Loop, act: "signals.SignalSender") -> bool:
-    """The act upon the loop's owner. One that has just begun has not yet written who it is: it is asked again."""
-    for _ in range(PATIENCE):
+    """Signal the loop's process. Waits until a new run has written its PID; False if it has ended."""
+    for _ in range(ATTEMPTS):
         if act(lock.owner(loop.lock)):
             return True
         if not lock.is_held(loop.lock):
@@ -85,9 +84,9 @@ LOOK = 0.02  # seconds between two
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def pause(ctx: click.Context, name: str | None) -> int:
-    """As Ctrl+Z would: the loop, its agent and all below it stop where they are; time limits stand still too.
+    """Suspend the loop, its agent and their processes, as Ctrl+Z does. Time limits are suspended too.
 
-    A service that the agent talks to may not wait that long: for a long pause take `rooda stop` and `rooda resume`.
+    The agent's service may drop the connection: for a long pause use `rooda stop` and `rooda resume`.
     """
     return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Go on with: rooda continue")
 
@@ -96,12 +95,12 @@ def pause(ctx: click.Context, name: str | None) -> int:
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def continue_(ctx: click.Context, name: str | None) -> int:
-    """Let a loop go on that `rooda pause` or Ctrl+Z has stopped."""
+    """Continue a loop that `rooda pause` or Ctrl+Z has suspended."""
     return _signal(ctx, name, "continue", signals.resume, "", "Continued", "Watch it with: rooda attach")
 
 
 def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
-    """Has a person ordered it to pause? Does it stand still, by that or by Ctrl+Z?"""
+    """Return whether the user ordered a pause, and whether the loop is suspended, also by Ctrl+Z."""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
     ordered = isinstance(run, str) and folder.order_of(folder.folder_of(workspace, run)).get("order") == folder.PAUSE
@@ -113,7 +112,7 @@ def _comes_to(loop: Loop, still: bool) -> bool:
 
     One that saves a large work tree stands still after that, and is not waited for so long.
     """
-    for _ in range(PATIENCE):
+    for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)
         if not lock.is_held(loop.lock) or table.stopped_states(owner.get("pid")) == {still}:
             break
@@ -139,25 +138,22 @@ def _signal(
     if not done_to(loop, act) and lock.is_held(loop.lock):
         click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
         return FAILED
-    woken = not order and (paused or still)  # which is true also if it came to its end right after
+    woken = not order and (paused or still)  # also true if it ended right after
     if not _comes_to(loop, bool(order)) and not woken:
-        click.echo(f"{named(loop, True)} has ended meanwhile.")
+        click.echo(f"{named(loop, True)} has ended.")
         return OK
-    if not order and not paused and not still:  # told all the same: a pause may be on its way
+    if not order and not paused and not still:  # continued anyway: a pause may be on its way
         click.echo(f"{named(loop, True)} is not paused. {said[1]} {loop.name}")
         return OK
     click.echo(f"{said[0]} {named(loop)}. {said[1]} {loop.name}")
     return OK
 
 
-# `rooda attach [NAME]`: watch a running loop as if it ran here.
-
-
 @click.command(short_help="Watch a running loop; Ctrl+C leaves it alone.")
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def attach(ctx: click.Context, name: str | None) -> int:
-    """Everything the running loop NAME says and its agent prints, from its beginning on, until it ends or Ctrl+C."""
+    """Print the output of the running loop NAME and of its agent, from the start of the run until it ends or Ctrl+C."""
     here = where(ctx)
     loop = one_running(here, name, "attach")
     folder = loop and run_folder.latest(here.workspace, loop.name)
@@ -170,7 +166,6 @@ def attach(ctx: click.Context, name: str | None) -> int:
     return OK
 
 
-# `rooda stop [NAME]`: end a running loop as Ctrl+C would, and put on record why.
 STOP_PATIENCE = 15.0  # seconds
 
 
@@ -190,7 +185,7 @@ def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
 
 
 def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") -> int:
-    """SIGTERM to its owner, a second one if it must not wait, and wait until it has gone."""
+    """Send SIGTERM to the loop, a second one with --now, and wait until it has ended."""
     who = named(loop)
     over = bool(reason) and registry.kind(loop.kind).close(workspace, loop.name, reason)
     ordered(workspace, loop, folder.STOP, reason)
@@ -211,7 +206,7 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
 
 
 def _ends(loop: Loop, seconds: float) -> bool:
-    """Waits for it. Who stands still can't end: a pause may have crossed this, and is taken back."""
+    """Wait for the end of the loop. Continues a loop that was suspended at the same moment, since it could not end."""
 
     def awake() -> bool:
         owner = lock.owner(loop.lock)

@@ -85,7 +85,7 @@ class Run(Turns):
         return carried
 
     def child(self, name: str) -> "Run":
-        """A loop inside this turn, with its own states and steps."""
+        """Return a loop inside this turn, with its own states and steps."""
         if name in self._used:
             raise StepReused(f"child {name!r} of {self._scope} is used twice in one turn")
         self._used.add(name)

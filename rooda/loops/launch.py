@@ -1,4 +1,4 @@
-"""What every loop does before its first step: an agent that can be run, a lock, and nobody left of an earlier run."""
+"""The start of every loop: check the agent, take the lock, end processes of an earlier run, make a worktree."""
 
 import os
 import shlex
@@ -22,11 +22,11 @@ from rooda.settings.where import Where
 from rooda.views.lines import Line, warning
 from rooda.views.screen import Look, Screen
 
-LONGEST_WORD = 80  # that is shown of a start
+LONGEST_WORD = 80  # characters shown of an option
 
 
 def checked(agent: Agent, workspace: str, prompt: str) -> str:
-    """Where the agent's program lies. Raises what can be found wrong with it, and with those it may be switched to."""
+    """Return the path of the agent's program. Raises if this agent, or one of its fallbacks, can't run."""
     programs = [preflight.find_program(each, workspace) for each in agent.choices]
     preflight.check(agent, prompt)
     for other in agent.choices[1:]:
@@ -40,9 +40,9 @@ def look(setup: Setup, asked: RunOptions) -> Look:
 
 
 def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = ()) -> None:
-    """What a person should know of the agent: traps always, version and who is billed if somebody watches.
+    """Print the agent's known problems and, for a user who watches, its version and who pays for it.
 
-    `kept`: what was typed at an earlier start and still holds.
+    `kept`: options of an earlier start that are still in force.
     """
     screen.hide(agent.env)
     if kept and screen.watched:
@@ -54,7 +54,7 @@ def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = 
 
 
 def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
-    """The lock; Undecided while another run lives. A lock that can't be had is reported and does not stop the start."""
+    """Take and return the lock. Undecided if another run holds it; None, with a warning, if it can't be created."""
     try:
         make_home(os.path.dirname(os.path.dirname(path)))
         held = lock.acquire(path) or _after_a_dying_run(path)
@@ -77,11 +77,11 @@ def _introduced(held: lock.Lock) -> None:
     try:
         held.write_owner()
     except OSError:
-        pass  # the ledger says so, when it begins
+        pass  # the ledger reports it when it begins
 
 
 def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
-    """A resumed run's limits, each by itself: what was typed, else what it was started with, else the settings'."""
+    """Return the setup of a resumed run: each limit as typed now, else as at its start, else from the settings."""
     before = history.last_limits(workspace, name, kind)._asdict()
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
     going_on = {field: before[field] for field, key in fields.items() if key not in typed and before[field]}
@@ -100,9 +100,9 @@ def _shown(word: str) -> str:
 
 
 def _after_a_dying_run(path: str) -> lock.Lock | None:
-    """A run whose guardian was killed is about to end its agent and go: worth waiting for. Any other run lives.
+    """Wait for a run whose process is dead, and take its lock; None for a run that is alive.
 
-    One that began a moment ago has not written its name into the lock yet; there may be a dead one's.
+    A run that has just begun has not written its PID yet, so the lock may still name a dead process.
     """
     if not lock.owner(path) or not lock.await_free(path, unless=lambda: table.is_alive(lock.owner(path))):
         return None
@@ -110,7 +110,7 @@ def _after_a_dying_run(path: str) -> lock.Lock | None:
 
 
 def _end_survivors(held: lock.Lock, screen: Screen) -> None:
-    """Nobody of an earlier run may go on beside this one."""
+    """End processes that an earlier run left, so that they don't work at the same time as this one."""
     found = ledger.end_survivors(held.before, folder.is_id)
     if found is None:
         return
@@ -120,20 +120,20 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
     warn(screen, f"Processes of the earlier run {found.run} ({who}) were still alive: {pids}; {end}.")
 
 
-# `--worktree`: the loop works in a git worktree of its own, and the person is told where and how to go on.
+# `--worktree`: run the loop in a new git worktree
 
 
 def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
-    """Do the work in a new worktree that is called by this name; its exit code."""
+    """Call `work` in a new worktree with this name, and return its exit code."""
     there = _moved(where, name, screen)
     try:
         return work(there)
     finally:
-        _say_end(there, kind, screen)
+        _say_next(there, kind, screen)
 
 
 def _moved(where: Where, name: str, screen: Screen) -> Where:
-    """A new worktree as the place to work in; the settings stay those of the place where the command was typed."""
+    """Create the worktree. The settings stay those of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
     left = worktrees.count_uncommitted(repo)
     own = worktrees.create(repo, name)
@@ -146,8 +146,8 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
     return Where(own.workspace, config if os.path.lexists(config) else None)
 
 
-def _say_end(where: Where, kind: str, screen: Screen) -> None:
-    """What to type next: nobody remembers paths in the morning."""
+def _say_next(where: Where, kind: str, screen: Screen) -> None:
+    """Print the commands that show, merge and resume the work, with their paths."""
     repo = worktrees.require_repository(where.workspace)
     branch = read_head(repo).branch or f"rooda/{os.path.basename(repo.top)}"
     there, config = shlex.quote(where.workspace), f" --config {shlex.quote(where.config)}" if where.config else ""

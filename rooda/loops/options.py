@@ -1,4 +1,4 @@
-"""The options of a run, said once: for `rooda P`, `rooda run P` and `rooda resume P`."""
+"""The options of all commands that run a loop, made from the rows of the settings."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(NamedTuple):
-    """What was typed: `flags` only where something was."""
+    """Options as typed. `flags` has settings, and only those that were typed."""
 
     flags: Json
     dry_run: bool = False
@@ -28,14 +28,14 @@ class RunOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     worktree: bool = False
-    kept: tuple[str, ...] = ()  # words of earlier starts that still hold, see cli/as_started.py
+    kept: tuple[str, ...] = ()  # options of an earlier start that are still in force, see loops/remembered
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
-    """A setting's value, judged and refused in the words of the settings."""
+    """The value of a setting, with the checks and error messages of the settings."""
 
     name = "value"
 
@@ -53,7 +53,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[click.Option]:  # type: ignore[type-arg]
-    """The options of the keys of one group. `types`: values that are judged in other words than the settings'."""
+    """Return the options of the keys in a group. `types` replaces the check of some keys."""
     return [_option(key, row.flag, row, types.get(key)) for key, row in keys.items() if row.flag and row.group == group]
 
 
@@ -141,12 +141,12 @@ def for_resume() -> list[click.Parameter]:
 
 
 def for_kind() -> list[click.Parameter]:
-    """What the commands of reflex, flow and goal share: agent, times, and how it is shown."""
+    """Return the options that all kinds but procedures share: agent, limits and output."""
     return [*of(SHARED, "agent"), *_limit(SHARED), *_way(SHARED)]
 
 
 def run_options(typed: Json) -> RunOptions:
-    """The typed options as settings' flags and the rest. UsageProblem for what can't go together."""
+    """Sort the typed options. UsageProblem if some of them exclude each other."""
     if typed["verbose"] and typed["quiet"]:
         raise UsageProblem("--verbose and --quiet are mutually exclusive.")
     if typed.get("resume") and typed.get("fresh"):
@@ -186,7 +186,7 @@ def cast(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
 
 
 def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
-    """What was typed of these keys."""
+    """Return the typed values of these keys."""
     flags: Json = {}
     for key, row in keys.items():
         value = typed.get(row.flag.parameter(key)) if row.flag else None
@@ -196,7 +196,7 @@ def flags_of(keys: Mapping[str, Key], typed: Json) -> Json:
 
 
 def is_untyped(value: Any, both: bool) -> bool:
-    """0 is typed. `both`: there is a word for no, too."""
+    """True if the option was not typed. `both`: it also has a form --no-…, so that False was typed."""
     return value is None or value == () or (value is False and not both)
 
 
@@ -216,24 +216,24 @@ def _parameters(pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-# What the groups of commands have in common.
-DASH_H = {"help_option_names": ["-h", "--help"]}  # the settings of every command that has commands, or words, below it
+# Shared by all groups of commands
+DASH_H = {"help_option_names": ["-h", "--help"]}  # context settings of a group
 
 
 class InOrder(click.Group):
-    """Its commands are listed in the order of their use, not by their letters."""
+    """A group whose help lists commands in the order of their definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
 def place_of_tab(ctx: click.Context) -> Where:
-    """Return where a command line that is still being typed would work."""
+    """Return the workspace of a command line that is being completed."""
     return relocated(where(ctx), ctx.params)
 
 
 def items(offered: Iterable[tuple[str, str]], incomplete: str) -> "list[CompletionItem]":
-    """Return the names that begin with what was typed, each with what it is, for TAB."""
+    """Return the completions that begin with the typed text, each with its description."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name, help=about) for name, about in dict(offered).items() if name.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""What was typed when a run was started, and when it was last resumed: a resume goes on with it."""
+"""Options typed when a run was started or last resumed. A resume uses them again."""
 
 import os
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 AGENT = ("agent", "ai_cmd", "ai_cmd_alias")  # each replaces the others
 
 
-GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # in the order in which they are shown
+GROUPS = ("agent", "prompt", "way", "screen", "config", "call", "steps")  # the order on the screen
 
 
 def _kept() -> tuple[str, ...]:
-    """The options that go on: those of the settings' rows that are kept, and --config.
+    """Return the options that a resume uses again: those whose settings are `kept`, and --config.
 
-    Limits and counts are in the run's own files; how it is shown is decided anew each time.
+    Limits and counts come from the run's own files; the output options must be typed again.
     """
     rows = [item for keys in (PROCEDURE, *registry.own_keys().values()) for item in keys.items()]
     kept = [(row.group, row.flag.parameter(key)) for key, row in rows if row.flag and row.kept]
@@ -36,7 +36,7 @@ def _kept() -> tuple[str, ...]:
 
 
 def _files() -> tuple[str, ...]:
-    """The options whose texts may be files as well."""
+    """Return the options whose values can be paths of files."""
     rows = PROCEDURE.items()
     return tuple(row.flag.parameter(key) for key, row in rows if row.flag and row.kind in (PHASE, TEXTS))
 
@@ -45,7 +45,7 @@ KEPT, FILES = _kept(), _files()
 
 
 class Option(NamedTuple):
-    """One that was typed then: its parameter, and its value as it was typed."""
+    """A remembered option, with its value as typed."""
 
     parameter: "click.Parameter"
     value: Any
@@ -56,7 +56,7 @@ class Option(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """As they would be typed again."""
+        """The command line words of the option."""
         flag = max(self.parameter.opts, key=len)
         if isinstance(self.value, bool):
             return [flag if self.value else self.parameter.secondary_opts[0]]
@@ -64,9 +64,9 @@ class Option(NamedTuple):
 
 
 def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """The place and the options of a resume, with those of before where none is typed now; `kept` are their words.
+    """Return workspace and options of a resume: those typed now, else those remembered; `kept` has the latter's words.
 
-    `begun`: the session that began it, where its state tells.
+    `begun`: the session that began the run, if its state says so.
     """
     known, context = _known(here.workspace, kind, name, begun), _context(kind)
     before = _options(context, known)
@@ -74,7 +74,7 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begu
     for each in before.values():
         if _replaced(each.name, here, typed, before):
             continue
-        option = _from_here(_with_keys(each), known["folder"], here.workspace)
+        option = _from_here(_with_secrets(each), known["folder"], here.workspace)
         try:
             value = cast(context, option.parameter, option.value)
         except ValueError:  # typed for another version of rooda, or the file was edited
@@ -86,7 +86,7 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begu
 
 
 def has_own(workspace: str, kind: str, name: str) -> bool:
-    """Was anything typed then that a resume would go on with?"""
+    """True if the run was started with options that a resume uses again."""
     return bool(_options(_context(kind), _known(workspace, kind, name)))
 
 
@@ -100,7 +100,7 @@ def _context(kind: str) -> "click.Context":
 
 
 def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
-    """A task with its keys, by what its public file shows; and what is to be said where they are not known here."""
+    """Return a task with its secrets, and a warning if they are unknown. `shown`: the task in its public file."""
     if HIDDEN not in shown:
         return shown, ""
     task = _known(workspace, kind, name, begun).get("task", "")
@@ -123,7 +123,7 @@ def _options(context: "click.Context", known: Json) -> dict[str, Option]:
 
 
 def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[str, Option]) -> bool:
-    """By what is typed now. A model is one of the agent that it was typed for; parameters stand by their own names."""
+    """True if an option typed now replaces this one. A model depends on the agent; parameters are merged by name."""
     if name == "model":
         agent, was = typed.get("agent") or typed.get("ai_cmd_alias"), [each.value for each in before.values()]
         return bool(typed.get("model")) or (agent is not None and agent not in was)
@@ -135,8 +135,8 @@ def _replaced(name: str, here: Where, typed: Mapping[str, Any], before: Mapping[
     return not is_untyped(value, bool(before[name].parameter.secondary_opts))
 
 
-def _with_keys(option: Option) -> Option:
-    """UsageProblem where one is gone: without it the run would be another one."""
+def _with_secrets(option: Option) -> Option:
+    """Fill in secrets from the environment; UsageProblem if one is missing, since the run would differ without it."""
     if isinstance(option.value, bool):
         return option
     values = option.value if isinstance(option.value, list) else [option.value]
@@ -150,7 +150,7 @@ def _with_keys(option: Option) -> Option:
 
 
 def _from_here(option: Option, folder: str, workspace: str) -> Option:
-    """A file is the one that was meant where it was typed."""
+    """Make paths absolute: they were typed in `folder`."""
     if option.name == "config":
         return option._replace(value=os.path.abspath(os.path.join(folder, option.value)))
     if option.name not in FILES:

@@ -1,4 +1,4 @@
-"""--verbose: what the agent prints, as it prints it, read from its transcript file."""
+"""Output of the agent for --verbose, read from the transcript while the agent writes it."""
 
 import codecs
 from collections.abc import Callable
@@ -15,8 +15,8 @@ class Tail:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self.hidden: tuple[str, ...] = ()  # values that are shown as stars
-        self._rest = ""  # may be the beginning of one
+        self.hidden: tuple[str, ...] = ()  # secrets to replace by stars
+        self._rest = ""  # text that may be the start of a secret
         self._path = ""
         self._offset = 0
         self._fresh_line = True
@@ -25,7 +25,7 @@ class Tail:
 
     @property
     def mid_line(self) -> bool:
-        """Does a line that the agent has not ended yet stand on the screen?"""
+        """True if the screen shows a line that the agent has not finished."""
         return not self._fresh_line
 
     def note(self, record: Json) -> None:
@@ -40,7 +40,7 @@ class Tail:
             self._path, self._fresh_line = "", True
 
     def read(self) -> None:
-        """Show what has come since the last time."""
+        """Print what the agent wrote since the last call."""
         if not self._path:
             return
         try:
@@ -64,12 +64,15 @@ class Tail:
 
 
 def _decoder() -> codecs.IncrementalDecoder:
-    """Keeps a character that was read half for the next piece."""
+    """Return a decoder that keeps an incomplete character for the next chunk."""
     return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 def _reader(output: str) -> Callable[[bytes], str] | None:
-    """For a CLI that prints records: what they say, in readable lines. A record that was read half is kept."""
+    """Return a function that turns the records of a CLI into readable lines; None for a CLI that prints text.
+
+    It keeps an incomplete record for the next chunk.
+    """
     if output == "text":
         return None
     from rooda.agents.gathered import Gathered
@@ -82,7 +85,7 @@ def _reader(output: str) -> Callable[[bytes], str] | None:
         found = (bytes(pending) + whole).split(b"\n") if newline else []
         if newline:
             pending.clear()
-        pending.extend(rest[: LONGEST - len(pending)])  # of a longer line only the beginning is read
+        pending.extend(rest[: LONGEST - len(pending)])  # only the start of a longer line is read
         return "".join(f"{line.rstrip()}\n" for line in readable_lines(output, found, into))
 
     return read

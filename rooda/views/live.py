@@ -1,4 +1,4 @@
-"""The live status line below the lines on a terminal. It is erased before any line is written."""
+"""The live status line at the bottom of a terminal. It is erased before a line is printed."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Live:
-    """One line: where the run is, for how long, how many tokens, which gate."""
+    """A status line with the iteration, its time, the prompt's tokens and the gate."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -22,7 +22,7 @@ class Live:
         self._shown = False
 
     def note(self, record: Json) -> None:
-        """Take from an event what the line shows."""
+        """Update the status from an event."""
         event = record["event"]
         if event == "iteration.started":
             limit = record["max_iterations"]
@@ -65,13 +65,13 @@ class Live:
             self._where = ""
 
 
-# One picture after the other at the same place of a terminal: nothing scrolls or flickers, the cursor comes back.
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a page of its own, and back
+# Pictures that replace each other on a terminal, as in `rooda status --watch`, without scrolling or flicker.
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate screen, and back
 _TOP, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Repaint:
-    """A with-block. Each picture overwrites the one before, cut to the window; the last one stays on the screen."""
+    """Context manager. Each picture replaces the last one and is cut to the window; the final one stays visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -86,7 +86,6 @@ class Repaint:
         self._write("".join(f"{line}\n" for line in self._last))
 
     def leave(self) -> None:
-        """For the time of a Ctrl+Z."""
         self._write(_LEAVE)
 
     def enter(self) -> None:
@@ -105,14 +104,11 @@ class Repaint:
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            pass  # the terminal is gone; the signal that says so is on its way
-
-
-# How large the terminal is.
+            pass  # the terminal is gone; SIGHUP will follow
 
 
 def size(stream: TextIO) -> tuple[int, int]:
-    """Columns and rows; the usual ones where nobody knows."""
+    """Return columns and rows of the terminal, 80 × 24 if they are unknown."""
     try:
         found = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What commands print outside of a loop's own screen."""
+"""Output of commands, outside of a loop's screen."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Where events become visible: plain lines on a pipe, lines above a live status on a terminal, JSON with --json."""
+"""Events on the screen: plain lines on a pipe, lines above a live status on a terminal, JSON with --json."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _NO_LINES: LineMakers = {}
 
 
 class Look(NamedTuple):
-    """How a person wants to see a run."""
+    """What the user wants to see of a run."""
 
     level: str = "info"
     stream: bool = False  # the agent's output too
@@ -28,7 +28,10 @@ class Look(NamedTuple):
 
 
 class Screen:
-    """Shows the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop."""
+    """Prints the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop.
+
+    `own` makes the lines of the events that only the loop's kind emits.
+    """
 
     def __init__(self, look: Look, own: LineMakers = _NO_LINES) -> None:
         self._look, self._own = look, own
@@ -42,7 +45,7 @@ class Screen:
         self.hide(os.environ)
 
     def show(self, record: Json) -> None:
-        """One event. Stamped when shown, so that a watcher sees truth."""
+        """Print an event with the current time."""
         if record["event"] in ("state.saved", "state.unsaved"):
             self._saved = record["event"] == "state.saved"
         if self._look.json:
@@ -57,7 +60,7 @@ class Screen:
         self._draw()
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """The keys in these variables are stars in what is said, and in what the agent prints."""
+        """From now on print stars for secrets in these variables, also in the agent's output."""
         found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:
@@ -65,12 +68,12 @@ class Screen:
 
     @property
     def watched(self) -> bool:
-        """Is there a person who would read a hint?"""
+        """True if a user is there to read hints."""
         wanted = self._look.level in ("debug", "info") and not self._look.json
         return wanted and (self._look.level == "debug" or is_terminal(sys.stderr))
 
     def hint(self, text: str) -> None:
-        """Advice on stderr; only for a person who watches, so that a pipe stays silent."""
+        """Print advice on stderr, unless the output goes to a pipe."""
         if self.watched:
             self.line(Line("info", text, aside=True))
 
@@ -85,7 +88,7 @@ class Screen:
         self._out(sys.stderr if line.aside else sys.stdout, text + "\n")
 
     def tick(self) -> Periodic | None:
-        """What must happen while an agent works; nothing unless somebody watches."""
+        """Return what to refresh while an agent runs; None if nothing is shown live."""
         if self._tail:
             return Periodic(0.2, self._both)
         return Periodic(1.0, self._draw) if self._live else None
@@ -100,7 +103,7 @@ class Screen:
         self._draw()
 
     def _draw(self) -> None:
-        """Redraw the status, unless it would erase what the agent has begun to write."""
+        """Redraw the status, unless the agent is in the middle of a line."""
         if self._live and not (self._tail and self._tail.mid_line):
             self._live.draw()
 
@@ -118,7 +121,7 @@ class Screen:
 
 
 def silence(stream: TextIO) -> None:
-    """The reader is gone: let further output, and Python's own flush at exit, go nowhere."""
+    """Send further output, and Python's flush at exit, to /dev/null: the reader of the stream is gone."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -127,18 +130,15 @@ def silence(stream: TextIO) -> None:
         pass
 
 
-# The stamp in front of a line.
-
-
 class Stamp:
-    """`log_timestamp_format`: time, time-ms, relative, iso or none."""
+    """Timestamps in the form of `log_timestamp_format`: time, time-ms, relative, iso or none."""
 
     def __init__(self, form: str) -> None:
         self._form = form
         self._began = clock.monotonic()
 
     def __call__(self) -> str:
-        """The stamp with its trailing blank, now."""
+        """Return the current timestamp with a trailing blank."""
         now = clock.now()
         if self._form == "none":
             return ""
