@@ -85,16 +85,16 @@ def status_block(data: bytes) -> None:
     """What an agent claims at its end; and its text without that."""
     found = answers.read_block(seen(data))
     assert not (found.exit and found.fault)
-    assert answers.read_block(answers.without(seen(data))).exit is False
-    breakers.first(seen(data)), breakers.normal(breakers.last(seen(data)))
+    assert answers.read_block(answers.without_blocks(seen(data))).exit is False
+    breakers.first_error(seen(data)), breakers.normalized(breakers.last_error(seen(data)))
 
 
 def plan_reply(data: bytes) -> None:
     """A plan as an agent answers it, and as SHAPE.md; the names of its criteria come back."""
-    said = answers.unwrapped(seen(data)).text
-    plan = goal_plan.read_plan(answers.found(said))
+    said = answers.unwrap(seen(data)).text
+    plan = goal_plan.read_plan(answers.find_json(said))
     goal_plan.unique(plan.must_not, plan.must_not)
-    scores = scoring.quoted(plan.scores, said) if plan.scores else scoring.Scores()
+    scores = scoring.checked_quotes(plan.scores, said) if plan.scores else scoring.Scores()
     written = shape.shape_text(plan, scores.total)
     again = shape.read_shape(written)
     names = [each.name for each in plan.criteria]
@@ -125,10 +125,10 @@ def task_list(data: bytes) -> None:
 def specification(data: bytes) -> None:
     """A specification's own words: score, workflow, class. The words that earn a point stand in it."""
     said = text(data)
-    scores = scoring.offline(said)
+    scores = scoring.score_words(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
     assert wording.workflow(said) in "ABC"
-    wording.floor(said), wording.skips_gates(said), scoring.typed(said), wording.gate_weakness("A", said)
+    wording.floor(said), wording.skips_gates(said), scoring.read_option(said), wording.gate_weakness("A", said)
 
 
 def precheck(data: bytes) -> None:

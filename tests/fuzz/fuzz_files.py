@@ -123,14 +123,14 @@ def _goal(name: str, data: bytes) -> None:
     place = goal_files.Place(room())
     for other in ("state.json", "run.json", "iterations.jsonl"):
         put(f".loop/{other}", data if other == name else b"")
-    state = store.look(place)
+    state = store.load(place)
     if state is None:
         return
     json.dumps(table.facts(state, False, None), ensure_ascii=False)
     for facts in (table.facts(state, True, 7), table.facts(state, False, None)):
         assert table.table(facts["criteria"]) is not None
-    said = store.dumped(store.private(state), 2)
-    assert repr(store.understood(base_json.parse_object(said))) == repr(state._replace(tests=state.tests))
+    said = store.encode(store.private(state), 2)
+    assert repr(store.decode(base_json.parse_object(said))) == repr(state._replace(tests=state.tests))
 
 
 def goal_run(data: bytes) -> None:

@@ -18,7 +18,7 @@ from rooda.git import retention
 from rooda.git import snapshots as taken
 from rooda.git.repository import Repo
 from rooda.loops.flow import commits, model, repository
-from rooda.loops.goal import run, scoring
+from rooda.loops.goal import arguments, scoring
 from rooda.loops.reflex import rules
 from rooda.processes.capture import Captured
 from rooda.run.placeholders import substitute
@@ -140,9 +140,9 @@ def names(data: bytes) -> None:
 
 def typed_scores(data: bytes) -> None:
     """--score and --criterion."""
-    scoring.typed(text(data))
+    scoring.read_option(text(data))
     with contextlib.suppress(UsageProblem):
-        run.criteria((text(data),), False)
+        arguments.criteria_options((text(data),), False)
 
 
 def snapshot_message(data: bytes) -> None:

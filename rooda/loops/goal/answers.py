@@ -75,7 +75,7 @@ def _block_line(text: str) -> str:
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
 
 
-def told(claim: Claim, stars: Callable[[str], str]) -> Claim:
+def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
     """The claim as it goes on record: what is judged, names and files, is left as it was said."""
     return claim._replace(
         next=stars(claim.next),
@@ -86,7 +86,7 @@ def told(claim: Claim, stars: Callable[[str], str]) -> Claim:
     )
 
 
-def without(text: str) -> str:
+def without_blocks(text: str) -> str:
     """The text without its status blocks: what is left may tell of an error."""
     text = text.replace("\r\n", "\n")
     kept, place = "", 0
@@ -116,7 +116,7 @@ class Answer(NamedTuple):
     failed: bool = False
 
 
-def unwrapped(text: str) -> Answer:
+def unwrap(text: str) -> Answer:
     """A raw command may be one of the known CLIs: claude's `result`, codex's last message, gemini's `response`."""
     words: str | None = None
     cost: float | None = None
@@ -163,7 +163,7 @@ def _dollars(value: Any) -> float | None:
     return float(value) if number else None
 
 
-def found(text: str) -> dict[str, Any] | None:
+def find_json(text: str) -> dict[str, Any] | None:
     """The one JSON object that was asked for: all of the text, its last fenced block, or its last balanced object."""
     if (whole := _object(text)) is not None:
         return whole
@@ -205,7 +205,7 @@ def _of_blocks(text: str) -> list[str]:
 
 def _of_json(text: str) -> list[str]:
     """Any list of objects or texts in the answer."""
-    answer = found(text)
+    answer = find_json(text)
     lists = [value for value in answer.values() if isinstance(value, list)] if answer else []
     return [_of_item(item) for item in max(lists, key=len, default=[])]
 
@@ -230,7 +230,7 @@ LONGEST = 200  # characters of an entry in the judge's own words
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
     """The entries that it names, in its own words where they are none of ours; None: an answer that is no use."""
-    answer = found(text) or {}
+    answer = find_json(text) or {}
     named = answer.get("violated")
     if named is True:  # of one of them, and which it does not say
         return tuple(entries)

@@ -39,11 +39,11 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
         return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
     if requested:
         return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
-    found = None if state.gate == "close" else spent_up(state)  # to close it takes no further iteration
+    found = None if state.gate == "close" else limit_reached(state)  # to close it takes no further iteration
     return Ending(found[0], UNFINISHED, note=found[1]) if found else None
 
 
-def spent_up(state: GoalState) -> tuple[str, str] | None:
+def limit_reached(state: GoalState) -> tuple[str, str] | None:
     """Money before iterations."""
     if over_budget(state):
         return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
@@ -56,26 +56,26 @@ def over_budget(state: GoalState) -> bool:
     return state.spent.cost + ENOUGH >= state.budget
 
 
-def breaker(state: GoalState, told: CallResult) -> tuple[str, str] | None:
+def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
     """What opened the circuit in the iteration that has just ended."""
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
     if state.repeats >= ERRORS:
         return Pause.ERROR, f"same error {ERRORS}x: {state.error}"
-    least = "at least " if told.edits_seen else ""
-    thrashed = [f"{path} ({least}{count}x)" for path, count in sorted(told.edits.items()) if count >= EDITS]
+    least = "at least " if result.edits_seen else ""
+    thrashed = [f"{path} ({least}{count}x)" for path, count in sorted(result.edits.items()) if count >= EDITS]
     if thrashed:
         return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
-    return spent_up(state)
+    return limit_reached(state)
 
 
-def signalled(ending: Ending, signal: int) -> Ending:
+def with_signal(ending: Ending, signal: int) -> Ending:
     """A signal at the question whether to go on: it stays what it is, with the signal's exit code."""
     asks = signal and not ending.signal and ending.kind in OFFERED
     return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
 
 
-def raised(state: GoalState, kind: str) -> GoalState | None:
+def raise_limits(state: GoalState, kind: str) -> GoalState | None:
     """With as much more as one continue grants; None where that would be more than is allowed unless it is meant."""
     budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
     if kind == Pause.BUDGET:
@@ -85,7 +85,7 @@ def raised(state: GoalState, kind: str) -> GoalState | None:
     return state
 
 
-def unclaimed(state: GoalState, why: str) -> GoalState:
+def not_completed(state: GoalState, why: str) -> GoalState:
     """A state that could not be written claims no completion: it is concluded once more when it can be."""
     if state.status != COMPLETED:
         return state
@@ -93,7 +93,7 @@ def unclaimed(state: GoalState, why: str) -> GoalState:
     return state._replace(exit_signal=False, status=IN_PROGRESS, pause=Pause.FILES, reason=words, gate="close")
 
 
-def forgiven(state: GoalState, kind: str) -> GoalState:
+def reset_breaker(state: GoalState, kind: str) -> GoalState:
     """A person who goes on has decided about the one cause, and its count begins anew; nothing else changes."""
     if kind == Pause.STUCK:
         return state._replace(stuck=0)
@@ -123,19 +123,19 @@ def looks_like_error(line: str) -> bool:
     return bool(_ERROR.search(line)) and not _FIELD.match(line)
 
 
-def first(text: str) -> str:
+def first_error(text: str) -> str:
     """The first line that looks like an error, or ""."""
     return next((line.strip() for line in text.splitlines() if looks_like_error(line)), "")[:LONGEST]
 
 
-def last(text: str) -> str:
+def last_error(text: str) -> str:
     """The last line that looks like an error, else the last line that says anything."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if looks_like_error(line)]
     return (found or lines or [""])[-1][:LONGEST]
 
 
-def normal(line: str) -> str:
+def normalized(line: str) -> str:
     """The line without time stamps, durations, addresses, process numbers and temporary paths."""
     for pattern, word in _CHANGING:
         line = pattern.sub(word, line)

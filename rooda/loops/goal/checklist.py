@@ -1,4 +1,4 @@
-"""The start of a goal: the eight items of its checklist, in order, all before the first iteration."""
+"""The start of a goal: the items of its checklist, in order, all before the first iteration."""
 
 from functools import reduce
 
@@ -7,8 +7,8 @@ from rooda.errors import Interrupted
 from rooda.loops.goal import answers, events, prompts, scoring, wording
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal.criteria import ASSUMPTION, REVIEW, Mark
-from rooda.loops.goal.planning import Draft, NotReady, Wish, asked, drafted
-from rooda.loops.goal.rules import paid, runnable
+from rooda.loops.goal.planning import Draft, NotReady, Request, call_agent, draft_plan
+from rooda.loops.goal.rules import add_cost, runnable
 from rooda.loops.goal.scoring import COLLEAGUE, INTENT, TOOL
 from rooda.loops.goal.state import Brief, GoalState, money
 from rooda.loops.goal.world import Question, World
@@ -16,43 +16,43 @@ from rooda.loops.kernel import Turns
 from rooda.run.event_records import Problem
 
 FIELDS = ("TASK", "CONTEXT", "DONE LOOKS LIKE", "STAKES IF WRONG", "WHO REVIEWS")
-ROUNDS = 2  # of the intent dialogue
+ROUNDS = 2  # of questions about the intent
 DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
 
-def start(world: World, wish: Wish, run_id: str) -> GoalState:
-    """A goal that is ready to begin, or NotReady."""
+def start(world: World, request: Request, run_id: str) -> GoalState:
+    """Plan a goal and return its first state. Raises NotReady if the specification isn't clear enough."""
     began = world.now()
-    draft = drafted(world, wish)
-    shape, by = shape_of(wish, draft)
+    draft = draft_plan(world, request)
+    shape, by = shape_of(request, draft)
     rounds = 0
     while shape == INTENT:
-        told_scores(world, draft, shape)
+        report_scores(world, draft, shape)
         rounds += 1
-        draft = drafted(world, wish, clarified(world, draft, rounds), draft.calls)
-        shape, by = shape_of(wish, draft)
-    told_scores(world, draft, shape)
-    state = assembled(world, wish, draft, run_id, shape, by)
+        draft = draft_plan(world, request, clarify(world, draft, rounds), draft.calls)
+        shape, by = shape_of(request, draft)
+    report_scores(world, draft, shape)
+    state = assemble(world, request, draft, run_id, shape, by)
     state = state._replace(brief=state.brief._replace(started_at=began))
-    state = prechecked(world, wish, state)
-    return grounded(world, state)
+    state = precheck(world, request, state)
+    return take_baseline(world, state)
 
 
-def shape_of(wish: Wish, draft: Draft) -> tuple[str, str]:
-    """By the sum; a person may say otherwise, and --headless leaves nobody to be asked."""
-    shape = wish.shape or scoring.shape_of(draft.scores.total)
-    if wish.headless and shape == COLLEAGUE:
+def shape_of(request: Request, draft: Draft) -> tuple[str, str]:
+    """Shape from the total score; `--shape` overrides it, and `--headless` turns Colleague into Tool."""
+    shape = request.shape or scoring.shape_of(draft.scores.total)
+    if request.headless and shape == COLLEAGUE:
         return TOOL, "headless"
-    return shape, "person" if wish.shape else "score"
+    return shape, "person" if request.shape else "score"
 
 
-def told_scores(world: World, draft: Draft, shape: str) -> None:
+def report_scores(world: World, draft: Draft, shape: str) -> None:
     scores: Json = {name: score._asdict() for name, score in draft.scores._asdict().items()}
     world.emit(events.GoalScored(scores=scores, total=draft.scores.total, shape=shape, by=draft.scored_by))
 
 
-def clarified(world: World, draft: Draft, rounds: int) -> str:
-    """What the intent dialogue brings; without a terminal a template to fill in, and no start."""
+def clarify(world: World, draft: Draft, rounds: int) -> str:
+    """Ask for what the specification leaves open. Without a terminal: write a template to fill in, and don't start."""
     if rounds > ROUNDS or not world.attended():
         path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
@@ -64,7 +64,7 @@ def clarified(world: World, draft: Draft, rounds: int) -> str:
     if number := world.signalled():
         raise Interrupted(number)
     if any(answer is None for _, answer in answers):
-        return clarified(world, draft, ROUNDS + 1)
+        return clarify(world, draft, ROUNDS + 1)
     return "\n".join(f"{field}: {answer}" for field, answer in answers if answer)
 
 
@@ -78,22 +78,22 @@ def gap(name: str, score: int) -> str:
     return f" ({scoring.GAPS[name]})" if score < 2 else ""
 
 
-def assembled(world: World, wish: Wish, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
-    """Everything that is decided, as one record."""
+def assemble(world: World, request: Request, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
+    """The goal's first state, from all decisions."""
     plan = draft.plan
     brief = Brief(
         run=run_id,
-        spec=wish.spec,
+        spec=request.spec,
         criteria=draft.criteria,
         steps=plan.steps,
         scores=draft.scores,
         total=draft.scores.total,
         shape=shape,
         workflow=draft.workflow,
-        reversibility=wording.reversibility(wish.spec, plan.reversibility),
+        reversibility=wording.reversibility(request.spec, plan.reversibility),
         scored_by=draft.scored_by,
         shape_by=by,
-        headless=wish.headless,
+        headless=request.headless,
         clarified=draft.clarified,
         gate=plan.gate or wording.GATE_OF[draft.workflow],
         evidence=plan.evidence,
@@ -102,35 +102,35 @@ def assembled(world: World, wish: Wish, draft: Draft, run_id: str, shape: str, b
         alt=plan.alt,
         risk=plan.risk,
         used_shape_file=bool(draft.shape_file.criteria),
-        exit_signal_source=wish.exit_signal_source,
-        must_not_judge=wish.must_not_judge,
-        observation_evidence=wish.observation_evidence,
-        edits=wish.edits,
-        iterations=wish.iterations,
-        allowance=wish.budget,
-        limits=wish.limits,
+        exit_signal_source=request.exit_signal_source,
+        must_not_judge=request.must_not_judge,
+        observation_evidence=request.observation_evidence,
+        edits=request.edits,
+        iterations=request.iterations,
+        allowance=request.budget,
+        limits=request.limits,
     )
-    state = opening_state(world, wish, brief)
-    told_plan(world, state, draft)
-    return reduce(paid, draft.calls, state)
+    state = opening_state(world, request, brief)
+    report_plan(world, state, draft)
+    return reduce(add_cost, draft.calls, state)
 
 
-def opening_state(world: World, wish: Wish, brief: Brief) -> GoalState:
-    """Nothing is done, nothing is met."""
+def opening_state(world: World, request: Request, brief: Brief) -> GoalState:
+    """A state with no step done and no criterion met."""
     return GoalState(
         brief=brief,
         marks=tuple(Mark(False, each.verification) for each in brief.criteria),
         steps=tuple(each.name for each in brief.steps),
-        limit=wish.iterations,
-        budget=wish.budget,
-        blind=wish.blind,
-        gates_off=wish.gates_off or wording.skips_gates(wish.spec),
-        keep=wish.keep,
+        limit=request.iterations,
+        budget=request.budget,
+        blind=request.blind,
+        gates_off=request.gates_off or wording.skips_gates(request.spec),
+        keep=request.keep,
         shape_sha256=world.shape_file()[1],
     )
 
 
-def told_plan(world: World, state: GoalState, draft: Draft) -> None:
+def report_plan(world: World, state: GoalState, draft: Draft) -> None:
     brief = state.brief
     world.emit(
         events.GoalPlanned(
@@ -147,10 +147,10 @@ def told_plan(world: World, state: GoalState, draft: Draft) -> None:
         world.emit(Problem(text="SHAPE.md is there, but no criteria were found in it"))
 
 
-def prechecked(world: World, wish: Wish, state: GoalState) -> GoalState:
-    """Work that is hard to take back is attacked first; without a valid attack there is no start."""
+def precheck(world: World, request: Request, state: GoalState) -> GoalState:
+    """Have an agent attack the specification if the work is hard to undo. Raises NotReady if it finds too little."""
     brief = state.brief
-    if brief.reversibility != "1" and not wish.high_stakes:
+    if brief.reversibility != "1" and not request.high_stakes:
         return state
     assumed = [each.name for each in brief.criteria if each.kind == ASSUMPTION]
     if assumed:
@@ -165,16 +165,16 @@ def prechecked(world: World, wish: Wish, state: GoalState) -> GoalState:
         ),
         "criteria": prompts.bullets([each.name for each in prompts.shown(brief.criteria)]),
     }
-    told = asked(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
-    world.write_note("precheck.md", told.text.strip() + "\n")
-    found = answers.read_precheck(told.text)
+    result = call_agent(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
+    world.write_note("precheck.md", result.text.strip() + "\n")
+    found = answers.read_precheck(result.text)
     if len(found) < answers.LEAST:
         raise NotReady(
             f"Not started: the adversarial pre-check is required here and found {len(found)} misreadings "
             f"of at least {answers.LEAST}.",
             "Its answer is in .loop/precheck.md. Start again, or make the specification narrower.",
         )
-    rules = len(brief.mustNot) + answers.must_nots(told.text)
+    rules = len(brief.mustNot) + answers.must_nots(result.text)
     if rules < answers.LEAST_RULES:
         raise NotReady(
             f"Not started: work that is hard to take back needs at least {answers.LEAST_RULES} things that must "
@@ -182,20 +182,20 @@ def prechecked(world: World, wish: Wish, state: GoalState) -> GoalState:
             "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
         )
     world.emit(events.GoalPrechecked(amendments=list(found)))
-    return paid(state._replace(brief=brief._replace(amendments=found)), told)
+    return add_cost(state._replace(brief=brief._replace(amendments=found)), result)
 
 
-def grounded(world: World, state: GoalState) -> GoalState:
-    """The baseline: what holds before any work, what must not hold and does, and what must not be changed."""
+def take_baseline(world: World, state: GoalState) -> GoalState:
+    """Record what holds before any work, and what must not change. Raises NotReady if a mustNot is violated."""
     brief = state.brief
-    hurt = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
-    if hurt and not world.signalled():
+    violations = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
+    if violations and not world.signalled():
         raise NotReady(
-            f"Not started: what must not be is true already: {', '.join(hurt)}.",
+            f"Not started: what must not be is true already: {', '.join(violations)}.",
             "Put it right, or correct the mustNot entry.",
         )
     found = world.verify(runnable(brief.criteria), 0)
-    if number := world.signalled():  # what was not looked at to the end is no ground to begin on
+    if number := world.signalled():  # the baseline is incomplete
         raise Interrupted(number)
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
@@ -203,8 +203,8 @@ def grounded(world: World, state: GoalState) -> GoalState:
     return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.gated else "")
 
 
-def announced(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """Disclosed, asked, written, announced: in this order."""
+def announce(turns: Turns, state: GoalState, world: World) -> GoalState:
+    """Disclose where the state is written, ask whether to delete it, write it, and report the start: in this order."""
     if state.keep or not world.attended():
         world.emit(events.GoalDisclosed(text=f"{DISCLOSURE} [Y/n]"))
     else:

@@ -123,7 +123,7 @@ def _plain() -> list[click.Parameter]:
 
 
 VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
-    "run": ("run:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
+    "run": ("start:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
     "continue": ("resume:continue_", "Go on with a goal that paused or crashed.", _continue),
     "status": ("commands:status", "The goal's criteria as a table: type, met, evidence, since.", _plain),
     "cancel": ("commands:cancel", "End the goal for good; its state files go.",
@@ -134,9 +134,9 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, what must not be, verification.",
               lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="From this plan."),
                        _flag("--fresh", help="Replace the file that is there."), *options.for_kind()]),
-    "stop-check": ("commands:check", "What a stop hook should say of the state file, as JSON.",
+    "stop-check": ("commands:stop_check", "What a stop hook should say of the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
-    "verify": ("verify:act", "Run the verification commands now, or say how NAME is verified.", _verify),
+    "verify": ("commands:verify", "Run the verification commands now, or say how NAME is verified.", _verify),
     "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K list them.",
                  lambda: [click.Argument(["k"], required=False)]),
 }  # fmt: skip

@@ -1,10 +1,10 @@
-"""The end of a goal, condition by condition: final sweep, judged, observed, untouched tests, confirmed."""
+"""The end of a goal, condition by condition: final sweep, judge, observe, untouched tests, confirmed."""
 
 from rooda.loops.goal import answers, prompts, scoring, wording
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.breakers import Pause
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
-from rooda.loops.goal.rules import claims, marked, paid, runnable, turned
+from rooda.loops.goal.rules import add_cost, claims, mark_verified, runnable, updated_mark
 from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.world import Question, Violations, World
 from rooda.run.event_records import Problem
@@ -15,21 +15,21 @@ YES = ("", "y", "yes")
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
     """The state with `exit_signal` true and completed, or with what keeps it from that."""
     found = world.verify(runnable(state.brief.criteria), iteration)
-    state = marked(state, found, iteration)
+    state = mark_verified(state, found, iteration)
     late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
-    state = judged(state, world, late, iteration)
+    state = judge(state, world, late, iteration)
     if world.signalled() or any(not state.mark(each.name).met for each in runnable(state.brief.criteria)):
         return state
     if claim.exit:
-        state = observed(state, world, claim, iteration, final=True)
-    if (open_ := unshown(state)) and claims_all(claim, open_):
+        state = observe(state, world, claim, iteration, final=True)
+    if (open_ := open_to_user(state)) and claims_all(claim, open_):
         return state._replace(pause=Pause.OBSERVE, reason=f"needs observation: {', '.join(open_)}")
     if state.unmet or not (claim.exit or state.brief.exit_signal_source == "verified"):
         return state
-    return confirmed(state, world)
+    return confirm(state, world)
 
 
-def unshown(state: GoalState) -> list[str]:
+def open_to_user(state: GoalState) -> list[str]:
     """Criteria that only a person can settle, and nobody has."""
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
@@ -39,23 +39,23 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
     return all(claims(claim, name) for name in names)
 
 
-def confirmed(state: GoalState, world: World) -> GoalState:
+def confirm(state: GoalState, world: World) -> GoalState:
     """Everything holds: a person looks, where the shape, changed tests or an open doubt ask for one."""
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
     if not doubtful and not state.gated:
-        return finished(state)
+        return completed(state)
     answer = world.ask_user(closing_question(state))
     if answer is None:
-        return paused_at(state, Pause.G3 if state.gated else doubt(state))
+        return paused(state, Pause.G3 if state.gated else doubt(state))
     if wording.skips_gates(answer):
         state = state._replace(gates_off=True)
         if doubtful:  # that word is about gates, not about what verifies the work
-            return paused_at(state, doubt(state))
-        return finished(state)
+            return paused(state, doubt(state))
+        return completed(state)
     if answer.strip().lower() in YES:
-        return finished(state)
+        return completed(state)
     missing = world.ask_user(Question("missing", "What is missing?", hint=""))
     return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
 
@@ -64,7 +64,7 @@ def doubt(state: GoalState) -> str:
     return Pause.TESTS if state.tests_changed else Pause.UNTOLD
 
 
-def paused_at(state: GoalState, kind: str) -> GoalState:
+def paused(state: GoalState, kind: str) -> GoalState:
     words = {Pause.G3: "gate G3", Pause.TESTS: f"tests changed: {', '.join(state.tests_changed)}"}
     words |= {Pause.UNTOLD: f"mustNot, nobody can tell: {', '.join(state.untold)}"}
     return state._replace(pause=kind, reason=words[kind], gate="close")
@@ -79,11 +79,11 @@ def closing_question(state: GoalState) -> Question:
     return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")
 
 
-def finished(state: GoalState) -> GoalState:
+def completed(state: GoalState) -> GoalState:
     return state._replace(exit_signal=True, status=COMPLETED, gate="", pause="", reason="", feedback=())
 
 
-def observed(state: GoalState, world: World, claim: Claim, iteration: int, final: bool = False) -> GoalState:
+def observe(state: GoalState, world: World, claim: Claim, iteration: int, final: bool = False) -> GoalState:
     """A person's yes in this iteration, or a file that the agent names and has just written."""
     names = [
         each.name
@@ -93,14 +93,14 @@ def observed(state: GoalState, world: World, claim: Claim, iteration: int, final
     for name in names:
         if not final and state.mark(name).met:
             continue
-        how = seen(state, world, claim, name)
+        how = observed_by(state, world, claim, name)
         note = f"observed: {how or 'no'}\n"
         path = world.write_note(f"{iteration}-{name}", note)
-        state = _with(state, name, bool(how), OBSERVATION, path, iteration)
+        state = with_mark(state, name, bool(how), OBSERVATION, path, iteration)
     return state
 
 
-def seen(state: GoalState, world: World, claim: Claim, name: str) -> str:
+def observed_by(state: GoalState, world: World, claim: Claim, name: str) -> str:
     """By what it was observed; "" if by nothing."""
     if state.brief.observation_evidence == "file":
         fresh = world.written_since_call(claim.files)
@@ -109,56 +109,56 @@ def seen(state: GoalState, world: World, claim: Claim, name: str) -> str:
     return "a person" if answer is not None and answer.strip().lower() in ("y", "yes") else ""
 
 
-def _with(state: GoalState, name: str, met: bool, achieved: str, evidence: str, iteration: int) -> GoalState:
+def with_mark(state: GoalState, name: str, met: bool, achieved: str, evidence: str, iteration: int) -> GoalState:
     marks = list(state.marks)
     for place, criterion in enumerate(state.brief.criteria):
         if criterion.name == name:
-            mark = turned(marks[place], criterion, met, iteration, achieved)
+            mark = updated_mark(marks[place], criterion, met, iteration, achieved)
             marks[place] = mark._replace(evidence=evidence, valid=iteration if met or achieved == REVIEW else 0)
     return state._replace(marks=tuple(marks))
 
 
-def judged(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
+def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
     """One call for each: another agent looks at the change, and its quotation must occur there."""
     for criterion in criteria:
-        diff = change_of(state, world, criterion.name)
+        diff = diff_for_judge(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.change(diff)}
         prompt = prompts.filled(world.template, "judge", values)
-        told = world.ask("judge", iteration, prompt)
-        state = paid(state, told)
-        answer = answers.found(told.text) or {}
+        result = world.ask("judge", iteration, prompt)
+        state = add_cost(state, result)
+        answer = answers.find_json(result.text) or {}
         quote = answer.get("quote")
         found = isinstance(quote, str) and bool(quote.strip()) and scoring.plain(quote) in scoring.plain(diff)
         met = answer.get("met") is True and found
-        note = f"judge: {told.text.strip()}\n"
+        note = f"judge: {result.text.strip()}\n"
         path = world.write_note(f"{iteration}-{criterion.name}", note)
-        state = _with(state, criterion.name, met, REVIEW, path, iteration)
+        state = with_mark(state, criterion.name, met, REVIEW, path, iteration)
     return state
 
 
-def change_of(state: GoalState, world: World, of: str) -> str:
-    """The whole change; a person is told where a judge sees only a part of it."""
+def diff_for_judge(state: GoalState, world: World, of: str) -> str:
+    """The whole change; a person is result where a judge sees only a part of it."""
     diff = world.diff(state.brief.base)
     if more := prompts.unseen(diff):
         world.emit(Problem(text=f"The judge of {of} is not shown all of the change: {more} characters are cut."))
     return diff
 
 
-def forbidden(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
+def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
     """mustNot entries that have come true: by their commands, and if so set by a judge."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
-    hurt = world.violations(entries, iteration) if entries else Violations()
-    state = state._replace(untold=hurt.unknown)
+    violations = world.violations(entries, iteration) if entries else Violations()
+    state = state._replace(untold=violations.unknown)
     plain = [each.text for each in state.brief.mustNot if not each.violated_if]
-    if hurt.true or not plain or not state.brief.must_not_judge:
-        return state, hurt.true
-    diff = change_of(state, world, "mustNot")
+    if violations.true or not plain or not state.brief.must_not_judge:
+        return state, violations.true
+    diff = diff_for_judge(state, world, "mustNot")
     values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
-    told = world.ask("judge", iteration, prompt)
-    state, named = paid(state, told), answers.read_ruling(told.text, plain)
-    if named or (named is not None and told.ok):
+    result = world.ask("judge", iteration, prompt)
+    state, named = add_cost(state, result), answers.read_ruling(result.text, plain)
+    if named or (named is not None and result.ok):
         return state, named
-    why = f": {told.how}" if told.how else ""
+    why = f": {result.how}" if result.how else ""
     world.emit(Problem(text=f"The judge of what must not be gave no answer that is any use{why}"))
     return state._replace(untold=(*state.untold, *plain)), ()

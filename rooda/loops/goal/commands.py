@@ -1,41 +1,47 @@
-"""`rooda goal cancel`: end the goal for good."""
+"""The verbs of `rooda goal` besides run and continue."""
 
 import json
 import os
 import shlex
+import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
-
-import click
 
 from rooda.base import files
 from rooda.base.json import Json, loads
 from rooda.base.text import escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
-from rooda.loops.goal import answers, checkpoints, kind, run, scoring, wording
+from rooda.loops import configuration
+from rooda.loops.goal import answers, checkpoints, criteria, kind, scoring, table, wording
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
+from rooda.loops.goal.arguments import plan_option, prepare, specification
 from rooda.loops.goal.breakers import INVALID, decide
+from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
+from rooda.loops.goal.effects import OUTPUT
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.plan import Plan
-from rooda.loops.goal.planning import TRIES, NotReady, Wish, asked, failed, plan_prompt
-from rooda.loops.goal.prompts import closing
-from rooda.loops.goal.run import specification
+from rooda.loops.goal.planning import TRIES, NotReady, Request, call_agent, plan_failed, plan_prompt
+from rooda.loops.goal.prompts import run_ended
 from rooda.loops.goal.scoring import INTENT, Scores
-from rooda.loops.goal.start import opened, ready, summarized
+from rooda.loops.goal.start import open_session, write_summary
 from rooda.loops.goal.state import CANCELLED, GoalState
-from rooda.loops.goal.store import GoalStore, look, unfinished
-from rooda.loops.goal.table import cancelled
+from rooda.loops.goal.store import GoalStore, load, unfinished
 from rooda.loops.goal.view import LINES, GoalScreen, box
 from rooda.loops.goal.world import CallResult, World
-from rooda.processes import lock
+from rooda.processes import lock, supervise
+from rooda.processes.regex import matches
+from rooda.processes.signals import Signals
 from rooda.run.records import Ending
+from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.where import Where
+from rooda.views.say import say
 from rooda.views.screen import Look
 
-LONGEST = 200  # characters of a specification that one would type
+LONGEST = 200  # characters; a longer specification is shown as --file
 FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
 
 
@@ -43,65 +49,71 @@ def cancel(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
     running = lock.is_held(place.lock)
     if running:
-        _await_pause(place)
+        _wait_for_pause(place)
     try:
         state = unfinished(place)
     except StateDamaged as problem:
-        click.echo(f"{problem.what}; its files are removed.")
-        goal_files.forget(place)
+        say(f"{problem.what}; its files are removed.")
+        goal_files.delete_state(place)
         return OK
     if state is None:
         ended = "It ended before that; nothing is left to cancel."
-        click.echo(ended if running else "There is no goal to cancel here.")
+        say(ended if running else "There is no goal to cancel here.")
         return OK
     held = lock.acquire(place.lock)
     if held is None:
-        raise Undecided("The goal goes on in another terminal; not cancelled.", "Try again, or: rooda stop goal")
+        raise Undecided(
+            "The goal is still running in another terminal; it was not cancelled.", "Try again, or: rooda stop goal"
+        )
     try:
-        _cancel(place, state, bool(typed["keep_state"]))
+        _end_goal(place, state, bool(typed["keep_state"]))
     finally:
         held.unlock()
     return OK
 
 
-def _await_pause(place: Place) -> None:
-    click.echo("Cancel requested: the running iteration finishes first.")
-    request(place, "cancel")
+def _wait_for_pause(place: Place) -> None:
+    say("Cancel requested: the running iteration finishes first.")
+    leave_request(place, "cancel")
     lock.await_free(place.lock, FOREVER)
 
 
-def request(place: Place, word: str) -> None:
-    """Taken by the loop after its iteration."""
+def leave_request(place: Place, word: str) -> None:
+    """Leave a request, which the loop reads after its iteration."""
     files.write(place.request, word.encode())
 
 
-def _typed(spec: str) -> str:
-    """As it would be typed; a long text as a file."""
+def _argument(spec: str) -> str:
+    """The specification as an argument to type; --file if it is long."""
     short = len(spec) <= LONGEST and spec.isprintable()
     return shlex.quote(spec) if short else "--file FILE"
 
 
-def _cancel(place: Place, state: GoalState, keep: bool) -> None:
-    """The report, the status, and then the files, unless the person chose to keep them."""
+def _end_goal(place: Place, state: GoalState, keep: bool) -> None:
+    """Save the status, print the report and delete the state files, unless the user wants to keep them."""
     state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
     store = GoalStore(place, lambda event: None)
     store.load(())
     store.carry((), state)
-    ended_by = closing(state, Ending(CANCELLED, OK))
-    report = [*cancelled(state), f"To restart: rooda goal run {_typed(state.brief.spec)}", *box(ended_by.facts)]
-    click.echo("\n".join(map(escape_line, report)))
-    summarized(place, state)
+    ended_by = run_ended(state, Ending(CANCELLED, OK))
+    report = [
+        *table.cancelled(state),
+        f"To restart: rooda goal run {_argument(state.brief.spec)}",
+        *box(ended_by.facts),
+    ]
+    say("\n".join(map(escape_line, report)))
+    write_summary(place, state)
     if not keep and state.keep != "keep":
-        goal_files.forget(place)
+        goal_files.delete_state(place)
 
 
-# `rooda goal stop-check`: what a stop hook should say of the state file.
+# `rooda goal stop-check`
 
 
-def check(where: Where, typed: Json) -> int:
-    """Always valid JSON, and always exit 0: a hook must not fail."""
+def stop_check(where: Where, typed: Json) -> int:
+    """Print a stop hook's answer: always valid JSON and exit code 0, because a hook must not fail."""
     path = os.path.join(where.workspace, typed["file"]) if typed["file"] else Place(where.workspace).state
-    click.echo(json.dumps(answer(path), ensure_ascii=False))
+    say(json.dumps(answer(path), ensure_ascii=False))
     return OK
 
 
@@ -118,83 +130,85 @@ def answer(path: str) -> Json:
         return INVALID
 
 
-# `rooda goal pause`: a running goal pauses after its iteration.
+# `rooda goal pause`
 
 
 def pause(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
     if not lock.is_held(place.lock):
-        click.echo("No goal is running here.")
+        say("No goal is running here.")
         return OK
-    request(place, "pause")
-    click.echo("Pause requested: the running iteration finishes first. Go on with: rooda goal continue")
+    leave_request(place, "pause")
+    say("Pause requested: the running iteration finishes first. Resume it with: rooda goal continue")
     return OK
 
 
-# `rooda goal rollback K`: the work tree as it was before iteration K.
+# `rooda goal rollback K`
 
 
 def rollback(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
-    state = look(place)
+    state = load(place)
     if state is None:
-        raise UsageProblem("There is no goal here.", "Its checkpoints are git refs: git for-each-ref refs/rooda")
+        raise UsageProblem(
+            "There is no goal here.", "Checkpoints are git refs; list them with: git for-each-ref refs/rooda"
+        )
     run = state.brief.run
     if typed["k"] is None:
         known = checkpoints.checkpoints(where.workspace, run)
         rows = [f"{name}  {commit[:12]}" for name, commit in known.items()]
-        click.echo("\n".join(["Checkpoints, each from before its iteration:", *rows] if rows else ["No checkpoints."]))
+        say("\n".join(["Checkpoints, each taken before its iteration:", *rows] if rows else ["No checkpoints."]))
         return OK
     held = lock.acquire(place.lock)
     if held is None:
-        raise Undecided("The goal is running; nothing was restored.", "Let it pause first: rooda goal pause")
+        raise Undecided("The goal is running; nothing was restored.", "Pause it first: rooda goal pause")
     try:
         done, kept = checkpoints.rolled_back(where.workspace, run, typed["k"])
     finally:
         held.unlock()
     of = f"from before iteration {typed['k']}" if typed["k"].isdecimal() else f"of checkpoint {typed['k']}"
-    click.echo(f"Restored the work tree {of}: {len(done.changes)} files.")
+    say(f"Restored the work tree {of}: {len(done.changes)} files.")
     for row in done.changes:
-        click.echo(f"  {escape_line(row.path)}")
+        say(f"  {escape_line(row.path)}")
     for line in left_alone(done):
-        click.echo(line)
-    click.echo(f"The present was kept as checkpoint {kept}. Branch and index are untouched.")
+        say(line)
+    say(f"The work tree before the rollback was kept as checkpoint {kept}. Branch and index are unchanged.")
     return OK
 
 
-# `rooda goal score SPEC`: how clear a specification is; nothing is started.
+# `rooda goal score SPEC`
 
 
 def score(where: Where, typed: Json) -> int:
     spec = specification(where, typed)
     if typed["offline"]:
-        return shown(spec, scoring.offline(spec), "offline", typed["json"])
-    made = ready(where, typed)
-    made = made._replace(screen=GoalScreen(Look("error")))  # the answer is all that is printed
+        return _print_score(spec, scoring.score_words(spec), "offline", typed["json"])
+    prepared = prepare(where, typed)
+    prepared = prepared._replace(screen=GoalScreen(Look("error")))  # print nothing but the answer
     try:
-        with opened(made, where, None, "") as open_:
-            plan, told = planned(open_.world, spec, lambda plan: plan.scores is not None)
+        with open_session(prepared, where, None, "") as opened:
+            plan, result = planned(opened.world, spec, lambda plan: plan.scores is not None)
     except Interrupted as cut:
         return code_of_signal(cut.number)
     if plan.scores is not None:
-        return shown(spec, scoring.quoted(plan.scores, spec), "plan", typed["json"])
-    if not told.ok:
-        raise failed(told, "Nothing was scored; by the words alone: --offline.")
-    return shown(spec, scoring.offline(spec), "offline", typed["json"])
+        return _print_score(spec, scoring.checked_quotes(plan.scores, spec), "plan", typed["json"])
+    if not result.ok:
+        raise plan_failed(result, "Nothing was scored. To score by the words alone, add --offline.")
+    return _print_score(spec, scoring.score_words(spec), "offline", typed["json"])
 
 
 def planned(world: World, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, CallResult]:
-    """What an agent makes of the specification, asked twice at most, and how its last call went."""
-    prompt = plan_prompt(world, Wish(spec), wording.workflow(spec), "", [])
+    """The agent's plan, in at most two attempts, and the result of its last call."""
+    prompt = plan_prompt(world, Request(spec), wording.workflow(spec), "", [])
     for attempt in range(1, TRIES + 1):
-        told = asked(world, "plan", attempt, prompt)
-        plan = goal_plan.read_plan(answers.found(told.text))
+        result = call_agent(world, "plan", attempt, prompt)
+        plan = goal_plan.read_plan(answers.find_json(result.text))
         if enough(plan):
             break
-    return plan, told
+    return plan, result
 
 
-def shown(spec: str, scores: Scores, by: str, as_json: bool) -> int:
+def _print_score(spec: str, scores: Scores, by: str, as_json: bool) -> int:
     facts: dict[str, Any] = {
         "scores": {name: score._asdict() for name, score in scores._asdict().items()},
         "total": scores.total,
@@ -203,65 +217,165 @@ def shown(spec: str, scores: Scores, by: str, as_json: bool) -> int:
         "by": by,
     }
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(facts, ensure_ascii=False))
         return OK
     for line in LINES["goal.scored"]({**facts, "event": "goal.scored"}):
-        click.echo(line.text)
-    click.echo(f"Workflow: {facts['workflow']}")
+        say(line.text)
+    say(f"Workflow: {facts['workflow']}")
     return OK
 
 
-# `rooda goal shape SPEC`: SHAPE.md by an agent's plan, for a person to correct before anything is started.
+# `rooda goal shape SPEC`
 
 
 def shape(where: Where, typed: Json) -> int:
-    spec, place = run.specification(where, typed), Place(where.workspace)
+    spec, place = specification(where, typed), Place(where.workspace)
     if os.path.lexists(place.shape) and not typed["fresh"]:
-        raise Undecided(f"{place.shape} is there already; nothing was written.", "To replace it: --fresh")
+        raise Undecided(f"{place.shape} already exists; nothing was written.", "To replace it, add --fresh.")
     try:
-        plan = run.plan(where, typed["plan"]) or _asked(where, typed, spec)
+        plan = plan_option(where, typed["plan"]) or _plan_for_shape(where, typed, spec)
     except Interrupted as cut:
         return code_of_signal(cut.number)
     if not plan.criteria:
-        raise NotReady("Not written: no criteria were found.", "Say in the specification how the result is checked.")
-    scores = scoring.quoted(plan.scores, spec, trusted=bool(typed["plan"])) if plan.scores else None
-    scores = scores or scoring.offline(spec)
+        raise NotReady(
+            "Not written: no criteria were found.", "Add to the specification how the result can be checked."
+        )
+    scores = scoring.checked_quotes(plan.scores, spec, trusted=bool(typed["plan"])) if plan.scores else None
+    scores = scores or scoring.score_words(spec)
     if scoring.shape_of(scores.total) == INTENT:
         raise NotReady(
             f"Not written: the specification scores {scores.total}/10; its intent must be clarified first.",
             "See what is missing: rooda goal score SPEC",
         )
-    _written(place, plan, scores)
-    click.echo(f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot")
+    _write_shape(place, plan, scores)
+    say(f"[SHAPE] Generated .loop/shape/SHAPE.md | {len(plan.criteria)} criteria | {len(plan.must_not)} mustNot")
     return OK
 
 
-def _asked(where: Where, typed: Json, spec: str) -> Plan:
-    made = ready(where, typed)
-    with opened(made._replace(screen=GoalScreen(Look("error"))), where, None, "") as open_:
-        plan, told = planned(open_.world, spec, lambda plan: bool(plan.criteria and plan.scores))
-    if not plan.criteria and not told.ok:
-        raise failed(told, "Nothing was written.")
+def _plan_for_shape(where: Where, typed: Json, spec: str) -> Plan:
+    prepared = prepare(where, typed)
+    with open_session(prepared._replace(screen=GoalScreen(Look("error"))), where, None, "") as opened:
+        plan, result = planned(opened.world, spec, lambda plan: bool(plan.criteria and plan.scores))
+    if not plan.criteria and not result.ok:
+        raise plan_failed(result, "Nothing was written.")
     return plan
 
 
-def _written(place: Place, plan: Plan, scores: Scores) -> None:
-    goal_files.ready(place)
+def _write_shape(place: Place, plan: Plan, scores: Scores) -> None:
+    goal_files.make_ready(place)
     files.make_folder(os.path.dirname(place.shape))
     files.replace(place.shape, files.to_bytes(goal_shape.shape_text(plan, scores.total)))
 
 
-# `rooda goal status`: where the goal stands, with its criteria as a table.
+# `rooda goal status`
 
 
 def status(where: Where, typed: Json) -> int:
     found = kind.facts(where.workspace, goal_files.NAME)
     if typed["as_json"]:
-        import json
-
-        click.echo(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
+        say(json.dumps(found[0] if found else {}, indent=2, ensure_ascii=False))
     elif found:
-        click.echo("\n".join(map(escape_line, kind.lines(found[0]))))
+        say("\n".join(map(escape_line, kind.lines(found[0]))))
     else:
-        click.echo("There is no goal here. Start one with: rooda goal run SPEC")
+        say("There is no goal here. Start one with: rooda goal run SPEC")
     return OK
+
+
+# `rooda goal verify`
+
+
+def verify(where: Where, typed: Json) -> int:
+    place = Place(where.workspace)
+    state = unfinished(place)
+    if state is None:
+        raise UsageProblem("There is no unfinished goal here.", "Start one: rooda goal run SPEC")
+    name = typed["name"]
+    if name is not None and name not in [each.name for each in state.brief.criteria]:
+        known = ", ".join(each.name for each in state.brief.criteria)
+        raise UsageProblem(f"There is no criterion {name!r} (there are: {known}).")
+    methods = [name for name in ("command", "observed", "judge") if typed[name] not in (None, False)]
+    if empty := [method for method in methods if not str(typed[method]).strip()]:
+        raise UsageProblem(f"--{empty[0]} is empty.")
+    if len(methods) > 1 or (methods and name is None) or (typed["expect"] and methods != ["command"]):
+        raise UsageProblem(
+            "Name one criterion, and one of --command, --observed, --judge (--expect goes with --command)."
+        )
+    if methods:
+        state = _with_new_method(place, state, name, typed)
+    return _print_results(where, state, name, typed["as_json"])
+
+
+def _with_new_method(place: Place, state: GoalState, name: str, typed: Json) -> GoalState:
+    """Save a new way to verify this criterion, and return the goal."""
+    held = lock.acquire(place.lock)
+    if held is None:
+        raise Undecided("The goal is running; its criteria were not changed.", "Pause it first: rooda goal pause")
+    try:
+        pairs = [
+            (_changed_criterion(place.workspace, state, each, typed) if each.name == name else (each, mark))
+            for each, mark in zip(state.brief.criteria, state.marks, strict=True)
+        ]
+        criteria, marks = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+        state = state._replace(brief=state.brief._replace(criteria=criteria), marks=marks)
+        store = GoalStore(place, lambda event: None)
+        store.load(())
+        store.carry((), state)
+    finally:
+        held.unlock()
+    return state
+
+
+def _changed_criterion(workspace: str, state: GoalState, criterion: Criterion, typed: Json) -> tuple[Criterion, Mark]:
+    if command := typed["command"]:
+        expect = typed["expect"] or ""
+        if fault := criteria.fault(expect):
+            raise UsageProblem(f"--expect: {fault}.")
+        kind = MEASUREMENT if criteria.is_bound(expect) else EXECUTION
+        fresh = criterion._replace(verification=kind, command=command, expect=expect)
+        return fresh, Mark(False, kind)
+    if typed["judge"]:
+        return criterion._replace(verification=REVIEW), Mark(False, REVIEW)
+    name = evidence_name(state.iteration, criterion.name, sys.getfilesystemencoding())
+    path = os.path.join(".loop", "evidence", name)
+    files.make_folder(os.path.join(workspace, os.path.dirname(path)))
+    files.write(os.path.join(workspace, path), files.to_bytes(f"observed: {typed['observed']}\n"))
+    seen = Mark(True, OBSERVATION, path, state.iteration, state.iteration + 1)
+    return criterion._replace(verification=OBSERVATION), seen
+
+
+def _print_results(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
+    """Run the commands now and print their results; the state doesn't change."""
+    look = lookup_kind(configuration.load(where.workspace, where.config), "goal", {})
+    rows = table.facts(state, False, None)["criteria"]
+    with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
+        for row, criterion in zip(rows, state.brief.criteria, strict=True):
+            if criterion.kind in RUN and name in (None, criterion.name):
+                spec = _command_spec(where, look, criterion.command, os.path.join(folder, "output"))
+                done = supervise.run(spec, signals)
+                if signals.count:
+                    say("Interrupted.", aside=True)
+                    return code_of_signal(signals.first)
+                output = files.to_text(files.tail(spec.output, OUTPUT))
+                met = done.ended == "exit" and done.code == 0
+                row["met"] = met and criteria.holds(criterion.expect, output, matches)
+                row["evidence"] = "now: timeout" if done.ended == "timeout" else f"now: exit {done.code}"
+    wanted = [row for row in rows if name in (None, row["criterion"])]
+    say(
+        json.dumps(wanted, indent=2, ensure_ascii=False)
+        if as_json
+        else "\n".join(map(escape_line, table.table(wanted)))
+    )
+    return OK
+
+
+def _command_spec(where: Where, look: Lookup, command: str, output: str) -> supervise.Spec:
+    """The command as the loop runs it, within the same limits."""
+    return supervise.Spec(
+        argv=("/bin/sh", "-c", command),
+        cwd=where.workspace,
+        env=os.environ,
+        output=output,
+        timeout=float(look.value("verify_timeout")),
+        grace=float(look.value("kill_grace")),
+        cap=int(look.value("max_output_buffer")),
+    )

@@ -164,7 +164,7 @@ class Effects(World):
         head += [f"expected: {criterion.expect}"] if criterion.expect else []
         text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
         path = self.write_note(f"{iteration}-{criterion.name}", text)
-        line = "" if met else "timeout" if code == "timeout" else breakers.first(output)
+        line = "" if met else "timeout" if code == "timeout" else breakers.first_error(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
         self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
@@ -227,7 +227,7 @@ class Effects(World):
         return checkpoints.diff(self._workspace, base)
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-        return fingerprints.prints(self._workspace, commands)
+        return fingerprints.take(self._workspace, commands)
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
         return fingerprints.changed(self._workspace, before)
@@ -271,7 +271,7 @@ WORDS = {
 
 def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> CallResult:
     said = reply.said.text
-    answer = answers.unwrapped(said) if reply.output == "text" else answers.Answer(said)
+    answer = answers.unwrap(said) if reply.output == "text" else answers.Answer(said)
     cost = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
     return CallResult(
@@ -301,9 +301,9 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
 def _error(reply: Reply, text: str) -> str:
     """The CLI's own message, else the last error line of stderr, else of stdout."""
     if reply.note or reply.message:
-        return breakers.last(reply.note or reply.message)
+        return breakers.last_error(reply.note or reply.message)
     errors = _stderr_end(reply)
-    return breakers.last(errors) or breakers.last(answers.without(text))
+    return breakers.last_error(errors) or breakers.last_error(answers.without_blocks(text))
 
 
 def _stderr_end(reply: Reply) -> str:

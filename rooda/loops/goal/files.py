@@ -72,7 +72,7 @@ class Place(NamedTuple):
         return os.path.join(self.workspace, ".rooda", f"{NAME}.request")
 
 
-def ready(place: Place) -> None:
+def make_ready(place: Place) -> None:
     """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
     files.make_folder(place.folder)
     for path in (place.state, place.run, place.journal):
@@ -83,7 +83,7 @@ def ready(place: Place) -> None:
         files.replace_unsynced(path, IGNORED)
 
 
-def forget(place: Place) -> None:
+def delete_state(place: Place) -> None:
     """The state files go; what was found (evidence, summary) and SHAPE.md stay."""
     for path in (place.state, place.foreign, place.run, place.journal, place.seal):
         files.remove(path)
@@ -104,7 +104,7 @@ def reports(place: Place) -> dict[str, tuple[int, ...]]:
     return {path: mark for path in map(place.file, names) if (mark := files.fingerprint(path))}
 
 
-def clear(before: dict[str, tuple[int, ...]]) -> None:
+def delete_unchanged(before: dict[str, tuple[int, ...]]) -> None:
     """A new goal has taken the place of an old one: of its reports goes what the new one has not written itself."""
     for path, mark in before.items():
         if files.fingerprint(path) == mark:

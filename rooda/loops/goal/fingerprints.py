@@ -13,7 +13,7 @@ from rooda.loops.goal.world import Fingerprint
 MOST, LARGEST = 5000, 4_194_304
 
 
-def prints(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
+def take(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
     """Of each such file its path and hash; those that say what a command does are such files."""
     found = []
     said = (path for command in commands for path in recipes(command))

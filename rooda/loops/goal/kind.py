@@ -61,9 +61,9 @@ def _state(place: Place) -> "GoalState | None":
     """The goal as it was left; its modules are loaded only if there is one."""
     if not os.path.lexists(os.path.dirname(place.run)):
         return None
-    from rooda.loops.goal.store import look
+    from rooda.loops.goal.store import load
 
-    return look(place)
+    return load(place)
 
 
 def _is_unfinished(state: "GoalState | None") -> bool:

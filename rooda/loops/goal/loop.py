@@ -6,19 +6,19 @@ from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
 from rooda.loops.goal import answers, wording
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.breakers import OFFERED, Pause, breaker, forgiven, raised, signalled, why_stop
-from rooda.loops.goal.closing import YES, conclude, forbidden, judged, observed, unshown
+from rooda.loops.goal.breakers import OFFERED, Pause, open_breaker, raise_limits, reset_breaker, why_stop, with_signal
+from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, open_to_user
 from rooda.loops.goal.criteria import REVIEW, Criterion
-from rooda.loops.goal.prompts import closing, feedback, g2, iteration_ended, opening, step_prompt
+from rooda.loops.goal.prompts import feedback, g2_question, iteration_ended, iteration_started, run_ended, step_prompt
 from rooda.loops.goal.rules import (
     accepted,
+    add_cost,
     affected,
-    believed,
     claims,
-    marked,
+    count_errors,
+    mark_claimed,
+    mark_verified,
     needs_cause,
-    paid,
-    repeated,
     runnable,
     signature,
     stuck_count,
@@ -30,12 +30,12 @@ from rooda.loops.kernel import Turns
 from rooda.run.records import Ending
 
 
-class Trial(NamedTuple):
+class StepOutcome(NamedTuple):
     """What one agent call came to."""
 
-    told: CallResult
+    result: CallResult
     claim: Claim
-    hurt: tuple[str, ...] = ()  # mustNot entries that came true
+    violations: tuple[str, ...] = ()  # mustNot entries that came true
     findings: tuple[Finding, ...] = ()
     accepted: bool = False
     reshaped: bool = False  # SHAPE.md is another one
@@ -44,14 +44,14 @@ class Trial(NamedTuple):
 def goal(turns: Turns, start: GoalState, world: World) -> Ending:
     """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
     state, ending = until_stopped(turns, turns.carry(start), world)
-    while further := offered(turns, state, ending, world):
+    while further := offer_more(turns, state, ending, world):
         state, ending = until_stopped(turns, turns.carry(further), world)
-    ending = signalled(ending, world.signalled())
+    ending = with_signal(ending, world.signalled())
     status = {COMPLETED: COMPLETED, FAILED: FAILED}.get(ending.kind, PAUSED)
     kind = ending.kind if status == PAUSED else ""
     last = state._replace(status=status, pause=kind, reason=ending.note, cause=ending.cause)
     state = turns.carry(state if last == state else last._replace(updated_at=world.now()))
-    world.emit(closing(state, ending))
+    world.emit(run_ended(state, ending))
     return ending
 
 
@@ -59,7 +59,7 @@ def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalSta
     """One turn after the other, up to the rule that ends them."""
     while (ending := why_stop(state, world.signalled(), world.requested())) is None:
         try:
-            state = asked(turns, state, world) if state.gate else iterate(turns, state, world)
+            state = ask_gate(turns, state, world) if state.gate else iterate(turns, state, world)
         except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
             state = turns.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
@@ -69,60 +69,60 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
     """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
     before = turns.carry(with_step(state))
     number = before.iteration + 1
-    world.emit(opening(before))
+    world.emit(iteration_started(before))
     if step_class(before) != "2A":
         world.checkpoint(before.brief.run, number)
-    told = world.ask("step", number, step_prompt(before, world))
-    if told.ended == "interrupted":
-        return paid(before, told)
-    if told.ended == LOST:
-        return paid(before, told)._replace(status=FAILED, reason=told.fatal)
-    if told.limited:  # neither an iteration nor a failure
-        state = turns.carry(paid(before, told))
-        world.rest(until_reset(told.reset_at, world.seconds()))
+    result = world.ask("step", number, step_prompt(before, world))
+    if result.ended == "interrupted":
+        return add_cost(before, result)
+    if result.ended == LOST:
+        return add_cost(before, result)._replace(status=FAILED, reason=result.fatal)
+    if result.limited:  # neither an iteration nor a failure
+        state = turns.carry(add_cost(before, result))
+        world.rest(until_reset(result.reset_at, world.seconds()))
         return state
     try:
-        after, trial = tried(paid(before, told), told, world)
+        after, outcome = check_step(add_cost(before, result), result, world)
     except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
-        return paid(before, told)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
+        return add_cost(before, result)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
-    after = turns.carry(settled(before, after, trial, world.now()))
-    world.emit(iteration_ended(before, after, trial.accepted or after.exit_signal, told))
-    after = followed(after, trial)
+    after = turns.carry(closed_iteration(before, after, outcome, world.now()))
+    world.emit(iteration_ended(before, after, outcome.accepted or after.exit_signal, result))
+    after = pause_or_gate(after, outcome)
     return turns.carry(after) if after.gate else after
 
 
-def tried(state: GoalState, told: CallResult, world: World) -> tuple[GoalState, Trial]:
+def check_step(state: GoalState, result: CallResult, world: World) -> tuple[GoalState, StepOutcome]:
     """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
-    number, claim = state.iteration + 1, answers.told(claimed(told), world.redact)
-    state, hurt = forbidden(heard(state, claim), world, number)
+    number, claim = state.iteration + 1, answers.redacted(claim_of(result), world.redact)
+    state, violations = check_must_not(with_claim(state, claim), world, number)
     sha = world.shape_file()[1]
-    trial = Trial(told, claim, hurt, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
-    state = state._replace(shape_sha256=sha if trial.reshaped else state.shape_sha256)
-    if hurt or world.signalled():
-        return state, trial
+    outcome = StepOutcome(result, claim, violations, reshaped=bool(state.shape_sha256) and sha != state.shape_sha256)
+    state = state._replace(shape_sha256=sha if outcome.reshaped else state.shape_sha256)
+    if violations or world.signalled():
+        return state, outcome
     due = affected(state)
     found = world.verify(runnable(due), number)
-    state = believed(marked(state, found, number), claim, number)
-    open_ = [each for each in due if told.ok and each.kind == REVIEW and not state.mark(each.name).met]
-    state = judged(state, world, open_, number)
+    state = mark_claimed(mark_verified(state, found, number), claim, number)
+    open_ = [each for each in due if result.ok and each.kind == REVIEW and not state.mark(each.name).met]
+    state = judge(state, world, open_, number)
     if not claim.exit:  # else it is asked at the end, if it comes to that
-        state = observed(state, world, claim, number)
-    good = accepted(state, told, claim)
+        state = observe(state, world, claim, number)
+    good = accepted(state, result, claim)
     state = state._replace(done=state.done + good)
-    if told.ok and may_conclude(state, claim, due) and not trial.reshaped and not world.signalled():
+    if result.ok and may_conclude(state, claim, due) and not outcome.reshaped and not world.signalled():
         state = conclude(state, world, claim, number)
-    return state, trial._replace(findings=tuple(found), accepted=good)
+    return state, outcome._replace(findings=tuple(found), accepted=good)
 
 
-def claimed(told: CallResult) -> Claim:
+def claim_of(result: CallResult) -> Claim:
     """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
-    claim = answers.read_block(told.text)
-    return claim if told.ok else claim._replace(exit=False, criteria=())
+    claim = answers.read_block(result.text)
+    return claim if result.ok else claim._replace(exit=False, criteria=())
 
 
-def heard(state: GoalState, claim: Claim) -> GoalState:
+def with_claim(state: GoalState, claim: Claim) -> GoalState:
     """What the agent's last words add to the report."""
     return state._replace(
         claim=claim,
@@ -138,7 +138,7 @@ def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
     """Is a final sweep worth its time? Only if nothing that was just looked at is open, and the end may be near."""
     if needs_cause(state) and not claim.root_cause:
         return False
-    personal = set(unshown(state))
+    personal = set(open_to_user(state))
     if any(not state.mark(each.name).met for each in due if each.name not in personal):
         return False
     if claim.exit or state.brief.exit_signal_source == "verified" or state.done >= len(state.steps):
@@ -146,34 +146,34 @@ def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
     return bool(state.unmet) and all(name in personal and claims(claim, name) for name in state.unmet)
 
 
-def settled(before: GoalState, after: GoalState, trial: Trial, now: str) -> GoalState:
+def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, now: str) -> GoalState:
     """The state that is written after an iteration, whatever became of it."""
-    told, claim = trial.told, trial.claim
+    result, claim = outcome.result, outcome.claim
     after = after._replace(
         iteration=before.iteration + 1,
         stuck=stuck_count(before, after),
         root_cause=after.root_cause or claim.root_cause,
-        elapsed=round(before.elapsed + told.seconds, 3),
+        elapsed=round(before.elapsed + result.seconds, 3),
         updated_at=now,
-        status=FAILED if told.fatal else after.status,
-        reason=told.fatal or after.reason,
-        asks=g2(before, after, trial.accepted),
+        status=FAILED if result.fatal else after.status,
+        reason=result.fatal or after.reason,
+        asks=g2_question(before, after, outcome.accepted),
     )
-    after = repeated(before, after, signature(before, told, trial.findings))
-    return after._replace(feedback=after.feedback or feedback(before, after, told, trial.hurt))
+    after = count_errors(before, after, signature(before, result, outcome.findings))
+    return after._replace(feedback=after.feedback or feedback(before, after, result, outcome.violations))
 
 
-def followed(after: GoalState, trial: Trial) -> GoalState:
+def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
     """After the write: is there a reason to pause, or a question?"""
     if after.status in (COMPLETED, FAILED):
         return after
-    if trial.hurt:
-        return after._replace(pause=Pause.MUST_NOT, reason=f"mustNot: {', '.join(trial.hurt)}")
-    if trial.reshaped:
+    if outcome.violations:
+        return after._replace(pause=Pause.MUST_NOT, reason=f"mustNot: {', '.join(outcome.violations)}")
+    if outcome.reshaped:
         return after._replace(pause=Pause.SHAPE, reason="SHAPE.md changed")
     if after.pause:
         return after
-    if found := breaker(after, trial.told):
+    if found := open_breaker(after, outcome.result):
         return after._replace(pause=found[0], reason=found[1])
     return after._replace(gate="G2" if after.gated and not after.denied else "")
 
@@ -183,7 +183,7 @@ AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
 WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
 
 
-def asked(turns: Turns, state: GoalState, world: World) -> GoalState:
+def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
     """A question that waits. Everything but a yes pauses."""
     if state.gate == "close":
         closed = conclude(state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
@@ -208,11 +208,11 @@ def question(state: GoalState) -> Question:
     return Question("G2", state.asks)
 
 
-def offered(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
+def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
     """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
     if ending.kind not in OFFERED or not world.attended():
         return None
-    further = raised(state, ending.kind)
+    further = raise_limits(state, ending.kind)
     if further is None:
         return None
     state = turns.carry(state._replace(status=PAUSED, pause=ending.kind, reason=ending.note, updated_at=world.now()))
@@ -228,5 +228,5 @@ def offered(turns: Turns, state: GoalState, ending: Ending, world: World) -> Goa
 def reopened(state: GoalState) -> GoalState:
     """A goal that goes on: what waited waits again, the breaker that fired begins anew, everything else stays."""
     gate = WAITING.get(state.pause, state.gate)
-    opened = forgiven(state, state.pause)
+    opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

@@ -1,4 +1,4 @@
-"""How a goal comes to its plan: by a person's file, by the words alone, or by an agent that is asked twice at most."""
+"""The plan of a goal: from the user's file, from the criteria alone, or by an agent, which gets two attempts."""
 
 from functools import partial
 from typing import NamedTuple
@@ -19,15 +19,15 @@ from rooda.run.setup import Budget
 TRIES = 2
 
 
-class Wish(NamedTuple):
-    """What a person asks for, and how."""
+class Request(NamedTuple):
+    """What the user asks for, and how."""
 
     spec: str
-    plan: Plan | None = None  # of --plan
+    plan: Plan | None = None  # from --plan
     scores: Scores | None = None
     shape: str = ""  # Tool | Colleague | ""
     workflow: str = ""
-    evidence: str = ""  # for the workflow's gate
+    evidence: str = ""  # that the workflow's gate asks for
     offline: bool = False
     criteria: tuple[Criterion, ...] = ()
     gates_off: bool = False
@@ -45,7 +45,7 @@ class Wish(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A plan with everything else that speaks about the goal."""
+    """A plan, together with what SHAPE.md, the options and the user's answers say about the goal."""
 
     plan: Plan
     scores: Scores
@@ -59,60 +59,60 @@ class Draft(NamedTuple):
 
 
 class NotReady(Undecided):
-    """The specification is not clear enough to start with; a person must say more."""
+    """The specification is not clear enough to start; the user must say more."""
 
 
-def drafted(world: World, wish: Wish, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
-    """The plan, complete or refused with the list of what is unclear."""
-    workflow = wish.workflow or wording.workflow(wish.spec)
+def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
+    """Make the plan. Raises NotReady with the list of what is unclear."""
+    workflow = request.workflow or wording.workflow(request.spec)
     shape = goal_shape.read_shape(world.shape_file()[0])
-    complete = partial(completed, wish, workflow, shape)
-    if wish.plan is not None:
-        return complete(wish.plan, "file", calls, clarified)
-    if wish.offline:
-        return complete(_offline(wish, shape), "offline", calls, clarified)
+    complete = partial(complete_draft, request, workflow, shape)
+    if request.plan is not None:
+        return complete(request.plan, "file", calls, clarified)
+    if request.offline:
+        return complete(_offline(request, shape), "offline", calls, clarified)
     problems: list[str] = []
     plan = Plan()
     for attempt in range(1, TRIES + 1):
-        prompt = plan_prompt(world, wish, workflow, clarified, problems)
-        told = asked(world, "plan", attempt, prompt)
-        calls = (*calls, told)
-        plan = goal_plan.read_plan(answers.found(told.text))
-        problems = unclear(wish, plan, workflow, shape) + ([plan.scores_fault] if plan.scores_fault else [])
+        prompt = plan_prompt(world, request, workflow, clarified, problems)
+        result = call_agent(world, "plan", attempt, prompt)
+        calls = (*calls, result)
+        plan = goal_plan.read_plan(answers.find_json(result.text))
+        problems = unclear(request, plan, workflow, shape) + ([plan.scores_fault] if plan.scores_fault else [])
         if not problems:
             break
-        how = "" if told.ok else f" (the AI command: {told.how})"
+        how = "" if result.ok else f" (the AI command: {result.how})"
         world.emit(Problem(text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}"))
-    if problems and not told.ok and not (plan.criteria or plan.steps):
-        raise failed(told, "Nothing was started.")
+    if problems and not result.ok and not (plan.criteria or plan.steps):
+        raise plan_failed(result, "Nothing was started.")
     return complete(plan, "plan", calls, clarified)
 
 
-def asked(world: World, kind: str, number: int, prompt: str) -> CallResult:
-    """A call before the loop; waits out a usage limit, and gives up where every call would fail."""
+def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
+    """Call the agent before the loop. Waits while a usage limit lasts; raises if every further call would fail."""
     while True:
-        told = world.ask(kind, number, prompt)
+        result = world.ask(kind, number, prompt)
         if world.signalled():
             raise Interrupted(world.signalled())
-        if told.fatal:
-            raise RoodaError(f"The {kind} call failed: {told.fatal}", "Nothing was started.")
-        if not told.limited:
-            return told
-        world.rest(until_reset(told.reset_at, world.seconds()))
+        if result.fatal:
+            raise RoodaError(f"The {kind} call failed: {result.fatal}", "Nothing was started.")
+        if not result.limited:
+            return result
+        world.rest(until_reset(result.reset_at, world.seconds()))
         if world.signalled():
             raise Interrupted(world.signalled())
 
 
-def failed(told: CallResult, left: str) -> RoodaError:
-    """A command that failed and gave no plan says nothing of the specification."""
-    why = ": ".join(text for text in (told.how, told.error) if text)
+def plan_failed(result: CallResult, left: str) -> RoodaError:
+    """The error for a call that failed without a plan, which is not the fault of the specification."""
+    why = ": ".join(text for text in (result.how, result.error) if text)
     return RoodaError(f"The plan call failed: {why}", f"{left} What the agent printed: rooda logs goal")
 
 
-def plan_prompt(world: World, wish: Wish, workflow: str, clarified: str, problems: list[str]) -> str:
+def plan_prompt(world: World, request: Request, workflow: str, clarified: str, problems: list[str]) -> str:
     again = f"Your last answer could not be used: {'; '.join(problems)}." if problems else ""
     values = {
-        "spec": prompts.quoted(wish.spec),
+        "spec": prompts.quoted(request.spec),
         "clarified": prompts.section("What the person added", prompts.quoted(clarified) if clarified else ""),
         "problems": prompts.section("Once more", again),
         "gate": wording.GATE_OF[workflow],
@@ -121,57 +121,57 @@ def plan_prompt(world: World, wish: Wish, workflow: str, clarified: str, problem
     return prompts.filled(world.template, "plan", values)
 
 
-def _offline(wish: Wish, shape: Shape) -> Plan:
-    """No agent plans: one step for each criterion that a person named."""
-    criteria = goal_plan.merged(shape.criteria, *wish.criteria)
+def _offline(request: Request, shape: Shape) -> Plan:
+    """A plan without an agent: one step for each criterion that the user named."""
+    criteria = goal_plan.merged(shape.criteria, *request.criteria)
     steps = tuple(Step(f"Satisfy: {each.name}", (each.name,)) for each in criteria)
     faults = ("criteria", "steps") if not steps else ()
-    planned = wording.stricter(wording.floor(wish.spec))
-    return Plan(scores=Scores(), reversibility=planned, steps=steps, evidence=wish.evidence, unclear=faults)
+    planned = wording.stricter(wording.floor(request.spec))
+    return Plan(scores=Scores(), reversibility=planned, steps=steps, evidence=request.evidence, unclear=faults)
 
 
-def unclear(wish: Wish, plan: Plan, workflow: str, shape: Shape) -> list[str]:
-    """What of the start checklist is missing or no use."""
-    found = [item for item in plan.unclear if not (item == "score" and (wish.scores or wish.offline))]
+def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[str]:
+    """Items of the start checklist that are missing or unusable."""
+    found = [item for item in plan.unclear if not (item == "score" and (request.scores or request.offline))]
     if not plan.reversibility:
         found.append("reversibility")
-    if not (plan.criteria or shape.criteria or wish.criteria):
+    if not (plan.criteria or shape.criteria or request.criteria):
         found.append("criteria")
-    if _lacks_evidence(wish, plan, workflow):
+    if _lacks_evidence(request, plan, workflow):
         found.append(f"workflow gate ({wording.GATE_ASKS[workflow]})")
     return list(dict.fromkeys(found))
 
 
-def _lacks_evidence(wish: Wish, plan: Plan, workflow: str) -> bool:
-    """True if the gate of the workflow asks for evidence and there is none."""
-    return workflow != "B" and not (plan.evidence or wish.evidence)
+def _lacks_evidence(request: Request, plan: Plan, workflow: str) -> bool:
+    """True if the workflow's gate needs evidence that is missing."""
+    return workflow != "B" and not (plan.evidence or request.evidence)
 
 
-def completed(
-    wish: Wish, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
+def complete_draft(
+    request: Request, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
 ) -> Draft:
-    """Scores decided, criteria put together; NotReady where anything is unclear."""
-    faults = unclear(wish, plan, workflow, shape)
+    """Choose the scores and merge the criteria. Raises NotReady if anything is unclear."""
+    faults = unclear(request, plan, workflow, shape)
     notes: list[str] = []
-    whole = f"{wish.spec}\n{clarified}"
-    if wish.scores:
-        scores, by = wish.scores, "person"
-    elif wish.offline or (plan.scores is None and plan.scores_fault):
-        scores, by = scoring.offline(whole), "offline"
+    whole = f"{request.spec}\n{clarified}"
+    if request.scores:
+        scores, by = request.scores, "person"
+    elif request.offline or (plan.scores is None and plan.scores_fault):
+        scores, by = scoring.score_words(whole), "offline"
         notes += [f"Scored by the offline rubric, since {plan.scores_fault}."] if plan.scores_fault else []
     else:
-        scores = scoring.quoted(plan.scores or Scores(), whole, trusted=by == "file")
+        scores = scoring.checked_quotes(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
-        ways = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(wish, plan, workflow) else ''}"
+        ways = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(request, plan, workflow) else ''}"
         raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {ways}.")
-    plan = plan._replace(evidence=wish.evidence or plan.evidence)
-    criteria = goal_plan.merged(plan.criteria, *shape.criteria, *wish.criteria)
-    notes += remarks(plan, criteria, workflow, shape, wish)
+    plan = plan._replace(evidence=request.evidence or plan.evidence)
+    criteria = goal_plan.merged(plan.criteria, *shape.criteria, *request.criteria)
+    notes += remarks(plan, criteria, workflow, shape, request)
     return Draft(plan, scores, by, workflow, criteria, shape, calls, clarified, tuple(notes))
 
 
-def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: Shape, wish: Wish) -> list[str]:
-    """What a person should know of the plan before it is carried out."""
+def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: Shape, request: Request) -> list[str]:
+    """Remarks on the plan for the user."""
     names = {each.name for each in criteria}
     used = [name for step in plan.steps for name in step.criteria]
     found = [f"A step is tied to {name!r}, which is no criterion." for name in dict.fromkeys(used) if name not in names]
@@ -184,6 +184,6 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     if weak := wording.gate_weakness(workflow, plan.evidence) if plan.evidence else "":
         found.append(weak)
     unchecked = [each for each in (*plan.must_not, *shape.must_not) if not each.violated_if]
-    if unchecked and not wish.must_not_judge:
+    if unchecked and not request.must_not_judge:
         found.append(f"{len(unchecked)} mustNot entries are not machine-checked")
     return found

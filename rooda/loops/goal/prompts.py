@@ -15,7 +15,7 @@ from rooda.run.records import Ending
 from rooda.run.spending import cause_facts
 
 
-def opening(state: GoalState) -> IterationStarted:
+def iteration_started(state: GoalState) -> IterationStarted:
     return IterationStarted(
         iteration=state.iteration,
         max_iterations=state.limit,
@@ -25,7 +25,7 @@ def opening(state: GoalState) -> IterationStarted:
     )
 
 
-def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: CallResult) -> IterationEnded:
+def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result: CallResult) -> IterationEnded:
     """The line of the step and the status block."""
     names = [each.name for each in after.brief.criteria]
     return IterationEnded(
@@ -40,10 +40,10 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, told: C
         stuck=after.stuck,
         next=following(after),
         outcome="success" if accepted else "failure",
-        elapsed=round(told.seconds, 3),
+        elapsed=round(result.seconds, 3),
         cost=cost_text(after.spent, after.blind),
         claimed=after.claim.exit,
-        edits=dict(told.edits),
+        edits=dict(result.edits),
     )
 
 
@@ -58,7 +58,7 @@ def following(state: GoalState) -> str:
     return f"{SATISFY}{state.unmet[0]}" if state.unmet else CONFIRM
 
 
-def g2(before: GoalState, after: GoalState, accepted: bool) -> str:
+def g2_question(before: GoalState, after: GoalState, accepted: bool) -> str:
     if accepted:
         return f"Step {before.step} complete. Continue?"
     open_ = [name for name in tied(before, before.step) if name in after.unmet] or list(after.unmet)
@@ -66,7 +66,7 @@ def g2(before: GoalState, after: GoalState, accepted: bool) -> str:
     return f"Step {before.step} not complete{why}. Continue?"
 
 
-def closing(state: GoalState, ending: Ending) -> RunEnded:
+def run_ended(state: GoalState, ending: Ending) -> RunEnded:
     """How it ended, and what the verdict rests on."""
     brief = state.brief
     return RunEnded(
@@ -96,13 +96,13 @@ def closing(state: GoalState, ending: Ending) -> RunEnded:
     )
 
 
-def feedback(before: GoalState, after: GoalState, told: CallResult, hurt: tuple[str, ...]) -> tuple[str, ...]:
+def feedback(before: GoalState, after: GoalState, result: CallResult, violations: tuple[str, ...]) -> tuple[str, ...]:
     """What the next call has to know of this one; nothing of what is kept from the agent."""
     hidden = {each.name for each in after.brief.criteria if each.holdout}
     open_ = [name for name in after.unmet if name not in hidden]
-    found = [f"This must not be, and has come true: {text}." for text in hurt]
-    if not told.ok:
-        found.append(f"The last call ended badly ({told.how}){f': {told.error}' if told.error else ''}.")
+    found = [f"This must not be, and has come true: {text}." for text in violations]
+    if not result.ok:
+        found.append(f"The last call ended badly ({result.how}){f': {result.error}' if result.error else ''}.")
     if after.claim.fault:
         found.append(f"About the last call: {after.claim.fault}. Without a whole status block nothing is claimed.")
     if after.claim.exit and not after.exit_signal:

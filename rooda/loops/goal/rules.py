@@ -35,30 +35,30 @@ def runnable(criteria: Sequence[Criterion]) -> list[Criterion]:
     return [each for each in criteria if each.kind in RUN]
 
 
-def marked(state: GoalState, findings: Sequence[Finding], iteration: int) -> GoalState:
+def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int) -> GoalState:
     """What rooda's own runs showed."""
     found = {each.name: each for each in findings}
     marks = []
     for criterion, mark in zip(state.brief.criteria, state.marks, strict=True):
         if finding := found.get(criterion.name):
-            mark = turned(mark, criterion, finding.met, iteration)._replace(evidence=finding.evidence)
+            mark = updated_mark(mark, criterion, finding.met, iteration)._replace(evidence=finding.evidence)
         marks.append(mark)
     return state._replace(marks=tuple(marks))
 
 
-def turned(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
+def updated_mark(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
     """The mark with this result; `since` moves only when the result does."""
     since = mark.since if mark.met == met else iteration
     return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
 
 
-def believed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
+def mark_claimed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
     """Criteria for which there is only the agent's word: shown as claimed, which keeps the exit closed."""
     marks = list(state.marks)
     for place, criterion in enumerate(state.brief.criteria):
         if criterion.kind == ASSUMPTION and not claim.fault:
             met = claims(claim, criterion.name)
-            marks[place] = turned(marks[place], criterion, met, iteration, ASSUMPTION)
+            marks[place] = updated_mark(marks[place], criterion, met, iteration, ASSUMPTION)
     return state._replace(marks=tuple(marks))
 
 
@@ -66,9 +66,9 @@ def claims(claim: Claim, name: str) -> bool:
     return claim.exit or name in claim.criteria
 
 
-def accepted(state: GoalState, told: CallResult, claim: Claim) -> bool:
+def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
     """The call succeeded and what is tied to the step holds; what only a person can see counts as claimed."""
-    if not told.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
+    if not result.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
         return False
     kinds = {each.name: each.kind for each in state.brief.criteria}
     return all(
@@ -82,26 +82,26 @@ def needs_cause(state: GoalState) -> bool:
     return state.brief.workflow == "B" and not state.brief.evidence and not state.root_cause
 
 
-def paid(state: GoalState, told: CallResult) -> GoalState:
+def add_cost(state: GoalState, result: CallResult) -> GoalState:
     """Add the cost of a call, however it ended."""
-    if told.ended == "not-started":
+    if result.ended == "not-started":
         return state
-    spent = add(state.spent, told.cost, estimated=told.estimated)
+    spent = add(state.spent, result.cost, estimated=result.estimated)
     return state._replace(spent=spent._replace(cost=round(spent.cost, 6)))
 
 
-def signature(state: GoalState, told: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
+def signature(state: GoalState, result: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
     """What makes this error the same as the last one, and its line; of checks only those of the current step."""
-    if not told.ok:
-        said = f"{told.how}: {told.error}" if told.error else told.how
-        return breakers.normal(said), said
+    if not result.ok:
+        said = f"{result.how}: {result.error}" if result.error else result.how
+        return breakers.normalized(said), said
     own = set(tied(state, state.step))
     failing = [each for each in findings if each.name in own and not each.met and each.error]
     lines = [each.line for each in failing]
-    return "; ".join(breakers.normal(each.error) for each in failing), "; ".join(lines)
+    return "; ".join(breakers.normalized(each.error) for each in failing), "; ".join(lines)
 
 
-def repeated(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
+def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
     """Counts equal errors; progress begins a new count."""
     sign, line = found
     progress = after.done > before.done or bool(set(before.unmet) - set(after.unmet))

@@ -58,7 +58,7 @@ def read_scores(value: Any) -> Scores | str:
     return Scores(*found)
 
 
-def quoted(scores: Scores, spec: str, trusted: bool = False) -> Scores:
+def checked_quotes(scores: Scores, spec: str, trusted: bool = False) -> Scores:
     """Points count only with words that occur in the specification. A person's own bare number is believed."""
     text = plain(spec)
     return Scores(*(_kept(each, text, trusted) for each in scores))
@@ -81,7 +81,7 @@ def plain(text: str) -> str:
 _TYPOGRAPHY = str.maketrans("‘’“”", "''\"\"")
 
 
-def typed(text: str) -> Scores | str:
+def read_option(text: str) -> Scores | str:
     """What --score says: five numbers in the order of the dimensions."""
     words = re.split(r"[,\s]+", text.strip())
     if len(words) != len(DIMENSIONS) or not all(re.fullmatch("[012]", word) for word in words):
@@ -150,7 +150,7 @@ _VAGUE_END = re.compile(
 )
 
 
-def offline(spec: str) -> Scores:
+def score_words(spec: str) -> Scores:
     """Every point with the words that earned it."""
     return Scores(
         _graded(_MEASURE, _DIRECTION, spec),

@@ -1,139 +1,130 @@
-"""One session of a goal: opened, run to its end, and what an end or a pause leaves behind."""
+"""`rooda goal run SPEC`, and what every session of a goal needs: it is opened, run to its end and summarized."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rooda.agents import prices
 from rooda.agents.reader import reader
-from rooda.agents.records import Agent
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.errors import FAILED, ConfigProblem, Interrupted, LimitReached, UsageProblem, code_of_signal
-from rooda.loops import configuration, launch, options
+from rooda.base.text import escape_line
+from rooda.errors import FAILED, Interrupted, LimitReached, RoodaError, StateDamaged, Undecided, code_of_signal
+from rooda.loops import launch
+from rooda.loops.goal import checklist, table
 from rooda.loops.goal import files as goal_files
-from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
+from rooda.loops.goal.arguments import Prepared, prepare, request_of
 from rooda.loops.goal.edit_counts import Watch, ticking
 from rooda.loops.goal.effects import Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import goal
-from rooda.loops.goal.prompts import closing
+from rooda.loops.goal.planning import Request
+from rooda.loops.goal.prompts import run_ended
 from rooda.loops.goal.questions import Asker
 from rooda.loops.goal.state import COMPLETED, GoalState
-from rooda.loops.goal.store import GoalStore, ended, tidied
-from rooda.loops.goal.table import summary
-from rooda.loops.goal.view import GoalScreen, box
+from rooda.loops.goal.store import GoalStore, ended, finish_files, unfinished
+from rooda.loops.goal.view import box
 from rooda.loops.goal.world import World
 from rooda.loops.kernel import Turns
-from rooda.loops.options import RunOptions
+from rooda.loops.remembered import taken_over
 from rooda.processes import lock
 from rooda.processes.signals import Signals
+from rooda.run import questions
+from rooda.run.event_records import Problem
 from rooda.run.owner import Owner
 from rooda.run.records import Ending
 from rooda.run.session import Session
-from rooda.run.setup import Setup
-from rooda.settings import agents
-from rooda.settings.lookup import Lookup
-from rooda.settings.setup import setup
+from rooda.run.spending import cause_facts
 from rooda.settings.where import Where
-from rooda.views.say import warned
-from rooda.views.screen import Look
+from rooda.views.say import say
 
-# Everything of a goal that can be found wrong before anything is asked, written or paid for.
-UNITS = {"iterations": "iterations", "budget": "dollars"}
-ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # the second are the names of the headless mode this loop descends from
+INTERRUPTED = "Interrupted before the goal began: nothing is there to go on with"
+BY_LOOKING = "polling (at least)"
 
 
-class Ready(NamedTuple):
-    """What a goal is run with."""
-
-    setup: Setup
-    look: Lookup
-    agent: Agent
-    screen: GoalScreen
-    asked: RunOptions
-    headless: bool = False  # nobody is to be asked, terminal or not
-
-    def number(self, key: str) -> float:
-        return float(self.look.value(key))
+def run(where: Where, typed: Json) -> int:
+    prepared = prepare(where, typed)
+    request = request_of(prepared, where, typed)
+    if prepared.options.worktree:
+        return launch.inside(
+            where, NAME, NAME, prepared.screen, lambda there: _locked_run(prepared, there, typed, request)
+        )
+    return _locked_run(prepared, where, typed, request)
 
 
-def ready(where: Where, typed: Json) -> Ready:
-    asked = options.run_options(typed)
-    found = warned(configuration.load(where.workspace, where.config))
-    made, look = setup(found, "goal", asked.flags, price_raw=True)
-    if made.agent is None:
-        raise ConfigProblem(agents.no_agent_text(found, "[goal]"))
-    screen = GoalScreen(_look(made, look, asked), bool(typed.get("ascii")))
-    program = launch.checked(made.agent, where.workspace, "")
-    launch.announced(made.agent, program, screen, asked.kept)
-    return Ready(made, look, made.agent, screen, asked, headless(typed))
+def _locked_run(prepared: Prepared, where: Where, typed: Json, request: Request) -> int:
+    place = Place(where.workspace)
+    held = launch.locked(place.lock, "a goal", NAME, prepared.screen)
+    if _resumes(place, typed, prepared):
+        from rooda.loops.goal.resume import require, resume_session
+
+        there, merged = taken_over(where, typed, NAME, NAME, require(place).brief.run)
+        return resume_session(
+            prepare(there, merged) if merged["kept"] else prepared, there, held, {"yes": typed["yes"]}
+        )
+    return _new_goal(prepared, where, held, typed, request)
 
 
-def _look(made: Setup, look: Lookup, asked: RunOptions) -> Look:
-    """Its lines are exact, so the stamps of [loop] do not stand before them; those of [goal] do."""
-    stamps = look.find("log_timestamp_format")
-    own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
-    return launch.look(made, asked)._replace(stamps=own)
+def _new_goal(prepared: Prepared, where: Where, held: lock.Lock | None, typed: Json, request: Request) -> int:
+    def begin(opened: OpenSession, turns: Turns) -> GoalState:
+        place = Place(where.workspace)
+        goal_files.make_ready(place)
+        earlier = goal_files.reports(place)
+        try:
+            state = checklist.start(opened.world, request._replace(edits=opened.edits), opened.session.folder.run)
+        except (Interrupted, RoodaError) as problem:
+            if isinstance(problem, Interrupted):
+                opened.session.emit(Problem(text=INTERRUPTED))
+            opened.session.emit(_ended_unplanned(problem))
+            raise
+        state = checklist.announce(turns, state, opened.world)
+        goal_files.delete_unchanged(earlier)
+        return state
+
+    return run_session(prepared, where, held, "all" if typed["yes"] else "", begin, request.spec)
 
 
-def iterations(ready: Ready, typed: Json) -> int:
-    """Typed, else of the environment, else of the settings; at most 50 unless forced."""
-    number = int(typed.get("iterations") or _environment("MAX_ITERATIONS", int) or ready.number("max_iterations"))
-    within("iterations", number, MOST_ITERATIONS, typed)
-    return number
+def _ended_unplanned(problem: Interrupted | RoodaError) -> RunEnded:
+    """The end of a session in which no goal began."""
+    if isinstance(problem, Interrupted):
+        code = code_of_signal(problem.number)
+        return RunEnded(status="failed", reason="interrupted", note=INTERRUPTED, exit_code=code)
+    reason, cause = ("shared limit", problem.cause) if isinstance(problem, LimitReached) else ("unplanned", None)
+    return RunEnded(status="failed", reason=reason, note=problem.what, exit_code=problem.code, **cause_facts(cause))
 
 
-def budget(ready: Ready, typed: Json) -> float:
-    """Typed, else of the environment, else of the settings; at most 100 dollars unless forced."""
-    dollars = typed.get("budget") or _environment("BUDGET", float) or ready.number("budget")
-    within("budget", dollars, MOST_DOLLARS, typed)
-    return float(dollars)
-
-
-def within(name: str, value: float, most: float, typed: Json) -> None:
-    if value > most and not typed.get("force_limits"):
-        given = typed.get(name) or 0
-        said = f"--{name} {value:g} is" if given == value else f"--{name} {given:g} makes {value:g} in all, which is"
-        said = said if given else f"{value:g} {UNITS[name]} in all are"
-        raise UsageProblem(f"{said} over the limit of {most:g}.", "If you mean it, add --force-limits.")
-
-
-def _environment(name: str, kind: type[int] | type[float]) -> int | float | None:
-    text = variable(name)
-    if not text:
-        return None
+def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
+    """True to resume an unfinished goal, False to start a new one. Asks if both are possible."""
     try:
-        number = kind(text)
-    except ValueError:
-        number = kind(0)
-    if not 0 < number < float("inf"):
-        names = " or ".join(prefix + name for prefix in ENVIRONMENT)
-        raise UsageProblem(f"{names} in the environment must be a number above 0, got {text!r}")
-    return number
+        state = unfinished(place)
+    except StateDamaged as problem:
+        launch.warn(prepared.screen, f"{problem.what}; starting fresh")
+        return False
+    if state is None or typed["fresh"]:
+        return False
+    found = f"An unfinished goal is here: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
+    while questions.at_terminal() and not prepared.headless:
+        answer = questions.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
+        word = (answer or "").strip().lower()[:1]
+        if answer is None:
+            break
+        if word in ("r", "f"):
+            return word == "r"
+        if word == "v":
+            print_status(state)
+    raise Undecided(
+        f"{found} Nothing was started.",
+        "Go on with: rooda goal continue\nend it with: rooda goal cancel\nor start over with: rooda goal run --fresh …",
+    )
 
 
-def variable(name: str) -> str:
-    return next((value for prefix in ENVIRONMENT if (value := os.environ.get(prefix + name, ""))), "")
+def print_status(state: GoalState) -> None:
+    say("\n".join(map(escape_line, table.lines(table.facts(state, False, None)))))
 
 
-def headless(typed: Json) -> bool:
-    return bool(typed.get("headless")) or variable("HEADLESS").lower() in ("1", "true", "yes", "on")
-
-
-def blind(ready: Ready) -> bool:
-    """A raw command tells no price before its first call."""
-    priced = prices.price_of(ready.agent.model, ready.agent.prices)
-    return ready.agent.output == "text" and not ready.number("cost_per_call") and not priced
-
-
-LOOKS = "polling (at least)"
-
-
-class Opened(NamedTuple):
-    """What is open while a goal runs."""
+class OpenSession(NamedTuple):
+    """A session while its goal runs."""
 
     session: Session
     world: World
@@ -142,89 +133,89 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(
-    ready: Ready, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False, spec: str = ""
-) -> Iterator[Opened]:
-    """Signals, session and the watch over the files; closed in any case."""
-    place, screen, setup = Place(where.workspace), ready.screen, ready.setup
-    if held or not lock.is_held(place.lock):  # else it is for a goal that runs while this only asks
+def open_session(
+    prepared: Prepared, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False, spec: str = ""
+) -> Iterator[OpenSession]:
+    """Receive signals, open the run's folder and watch the files, until the block ends."""
+    place, screen, setup = Place(where.workspace), prepared.screen, prepared.setup
+    if held or not lock.is_held(place.lock):  # else the request is for the goal that is running
         files.remove(place.request)
-    seen = Watch(where.workspace)
+    watch = Watch(where.workspace)
     with Signals() as signals:
-        owner = Owner(KIND, NAME, setup, resumed, ready.asked.kept, spec)
-        tick = ticking(seen, screen.tick())
+        owner = Owner(KIND, NAME, setup, resumed, prepared.options.kept, spec)
+        tick = ticking(watch, screen.tick())
         session = Session(where.workspace, owner, signals, screen.show, tick, held)
-        session.hide(ready.agent.env)
+        session.hide(prepared.agent.env)
         context = Context(
             workspace=where.workspace,
             folder=place.folder,
             shape=place.shape,
             request=place.request,
-            agent=ready.agent,
+            agent=prepared.agent,
             setup=setup,
-            verify_timeout=ready.number("verify_timeout"),
-            cost_per_call=ready.number("cost_per_call"),
+            verify_timeout=prepared.number("verify_timeout"),
+            cost_per_call=prepared.number("cost_per_call"),
             yes=yes,
         )
-        world = Effects(session, context, Asker(signals, ready.headless), seen)
-        stream = "the agent's event stream, else " if reader(ready.agent.output).tells_edits else ""
+        world = Effects(session, context, Asker(signals, prepared.headless), watch)
+        stream = "the agent's event stream, else " if reader(prepared.agent.output).tells_edits else ""
         try:
-            yield Opened(session, world, GoalStore(place, session.emit, session.clean), f"{stream}{LOOKS}")
+            yield OpenSession(session, world, GoalStore(place, session.emit, session.clean), f"{stream}{BY_LOOKING}")
         finally:
             screen.close()
             session.close()
 
 
-def carried_out(
-    ready: Ready,
+def run_session(
+    prepared: Prepared,
     where: Where,
     held: lock.Lock | None,
     yes: str,
-    begin: Callable[[Opened, Turns], GoalState],
+    begin: Callable[[OpenSession, Turns], GoalState],
     spec: str,
     resumed: bool = False,
 ) -> int:
-    """The loop from `begin` to its end; gives the exit code."""
+    """Run the loop with the state that `begin` returns; return the exit code."""
     place = Place(where.workspace)
-    with opened(ready, where, held, yes, resumed, spec) as open_:
+    with open_session(prepared, where, held, yes, resumed, spec) as opened:
         try:
-            turns = Turns(open_.store)
-            ending = goal(turns, begin(open_, turns), open_.world)
+            turns = Turns(opened.store)
+            ending = goal(turns, begin(opened, turns), opened.world)
         except Interrupted as cut:
             return code_of_signal(cut.number)
         except OSError as problem:
             note = f"{problem.filename or place.folder}: {problem.strerror or problem}"
-            open_.session.emit(RunEnded(reason="files", note=note, status="in_progress", exit_code=FAILED))
+            opened.session.emit(RunEnded(reason="files", note=note, status="in_progress", exit_code=FAILED))
             raise
-        except LimitReached as limit:  # met while it was planned; the loop itself pauses
+        except LimitReached as limit:  # reached during the planning; the loop itself would pause
             hint = "Nothing was started. Run it again with a higher limit, or later."
             raise LimitReached(limit.what, hint, limit.cause) from None
-    if state := open_.store.last:
-        summarized(place, state)
-        _forgotten(place, state)
+    if state := opened.store.last:
+        write_summary(place, state)
+        _delete_state_files(place, state)
     return ending.code
 
 
-def finished(place: Place) -> GoalState | None:
-    """The goal whose end was cut off before all of it was written; it is written now."""
+def finish(place: Place) -> GoalState | None:
+    """Write what is missing of an ended goal whose process was killed at the end. None: nothing is missing."""
     state = None if lock.is_held(place.lock) else ended(place)
-    if state is None or (tidied(place, state) and os.path.exists(place.summary)):
+    if state is None or (finish_files(place, state) and os.path.exists(place.summary)):
         return None
-    summarized(place, state)
-    _forgotten(place, state)
+    write_summary(place, state)
+    _delete_state_files(place, state)
     return state
 
 
-def _forgotten(place: Place, state: GoalState) -> None:
+def _delete_state_files(place: Place, state: GoalState) -> None:
     if state.status == COMPLETED and state.keep == "delete":
-        goal_files.forget(place)
+        goal_files.delete_state(place)
 
 
-def summarized(place: Place, state: GoalState) -> None:
-    """`summary.md`, at every end and pause."""
-    ended_by = closing(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
+def write_summary(place: Place, state: GoalState) -> None:
+    """Write `summary.md`, at every end and pause."""
+    ended_by = run_ended(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
     try:
-        goal_files.ready(place)
-        files.replace_unsynced(place.summary, summary(state, box(ended_by.facts)).encode("utf-8", "replace"))
+        goal_files.make_ready(place)
+        files.replace_unsynced(place.summary, table.summary(state, box(ended_by.facts)).encode("utf-8", "replace"))
     except OSError:
         pass

@@ -9,8 +9,8 @@ from rooda.base import files
 from rooda.base import json as base_json
 from rooda.base.json import Json
 from rooda.errors import StateDamaged
-from rooda.loops.goal.breakers import unclaimed
-from rooda.loops.goal.files import Place, Seal, ready, tidy
+from rooda.loops.goal.breakers import not_completed
+from rooda.loops.goal.files import Place, Seal, make_ready, tidy
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
 from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
@@ -40,7 +40,7 @@ class GoalStore:
         self._journaled = (str(record["run"].get("run", "")), record["iteration"]) if record else ("", -1)
         self._there = written(self._place)
         try:
-            return Saved(look(self._place))
+            return Saved(load(self._place))
         except StateDamaged:  # whoever opened the goal has said so
             return Saved()
 
@@ -62,7 +62,7 @@ class GoalStore:
                 raise
             why = problem.strerror or str(problem)
             self._emit(StateUnsaved(path=self._place.state, why=why))
-            return unclaimed(state, why)
+            return not_completed(state, why)
         self._written = shown
         self._emit(StateSaved(phase="persist"))
         return state
@@ -73,9 +73,9 @@ class GoalStore:
         return state._replace(brief=brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified)))
 
     def _save(self, state: GoalState) -> None:
-        ready(self._place)
+        make_ready(self._place)
         self._set_foreign_aside()
-        data = dumped(private(state), 2)
+        data = encode(private(state), 2)
         sealed = self._seal.there or not self._there  # what nobody has proved yet is not proved by what follows it
         if sealed:
             self._seal.vouch(data, self._there.values())
@@ -88,7 +88,7 @@ class GoalStore:
             self._journal(state, data)
         if not sealed:
             self._seal.vouch(data, self._there.values())
-        data = dumped(public(state), 2)
+        data = encode(public(state), 2)
         self._bytes, self._unsure = (*self._bytes, data), True
         files.replace(self._place.state, data)
         self._bytes, self._unsure = (data,), False
@@ -113,7 +113,7 @@ class GoalStore:
         if self._journaled[0] == state.brief.run:
             self._append(state)
         else:
-            files.replace(self._place.journal, dumped(record(None, state)))
+            files.replace(self._place.journal, encode(record(None, state)))
         self._journaled = (state.brief.run, state.iteration)
         self._there[self._place.journal] = data
 
@@ -124,7 +124,7 @@ class GoalStore:
             records.insert(0, record(None, self._written))
         descriptor = files.open_append(self._place.journal)
         try:
-            files.append(descriptor, b"".join(dumped(each) for each in records))
+            files.append(descriptor, b"".join(encode(each) for each in records))
             files.sync(descriptor)
         finally:
             os.close(descriptor)
@@ -171,7 +171,7 @@ def private(state: GoalState) -> Json:
     }
 
 
-def understood(data: Any) -> GoalState:
+def decode(data: Any) -> GoalState:
     """The state in run.json's words; Mismatch if it isn't one."""
     if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
         raise base_json.Mismatch("key 'progress' is missing")
@@ -186,13 +186,13 @@ def understood(data: Any) -> GoalState:
     return state
 
 
-def look(place: Place) -> GoalState | None:
+def load(place: Place) -> GoalState | None:
     """The goal as it was left: run.json, or the journal where that is ahead of it or run.json is not ours."""
     seal = Seal(place.seal)
     backup = _backup(place, seal)
     try:
         data = files.read_ours(place.run)
-        state = understood(base_json.parse_object(data))
+        state = decode(base_json.parse_object(data))
         if not seal.proves(data):
             raise base_json.Mismatch("it was changed by somebody else")
     except (OSError, base_json.Mismatch) as problem:
@@ -216,21 +216,21 @@ def unproved(state: GoalState) -> GoalState:
 
 def unfinished(place: Place) -> GoalState | None:
     """The goal, if it can go on."""
-    state = look(place)
+    state = load(place)
     return state if state and state.status in UNFINISHED else None
 
 
 def ended(place: Place) -> GoalState | None:
     """The goal, if it can't go on."""
-    state = look(place)
+    state = load(place)
     return state if state and state.status not in UNFINISHED else None
 
 
-def tidied(place: Place, state: GoalState) -> bool:
+def finish_files(place: Place, state: GoalState) -> bool:
     """Did both files have the end? If not, a kill came between, and they are written now."""
     seal, same = Seal(place.seal), True
     tidy(place)
-    for path, data in ((place.run, dumped(private(state), 2)), (place.state, dumped(public(state), 2))):
+    for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
         if seal.there and not _holds(path, data):
             same = False
             if path == place.run:
@@ -242,7 +242,7 @@ def tidied(place: Place, state: GoalState) -> bool:
 def written(place: Place) -> dict[str, bytes]:
     """What vouching is about: run.json, and how the journal's last line would stand in it."""
     record = last_record(place)
-    found = {place.journal: dumped(record["run"], 2)} if record else {}
+    found = {place.journal: encode(record["run"], 2)} if record else {}
     try:
         return found | {place.run: files.read_ours(place.run)}
     except OSError:
@@ -259,7 +259,7 @@ def _holds(path: str, data: bytes) -> bool:
 def _backup(place: Place, seal: Seal) -> GoalState | None:
     found = last_record(place)
     try:
-        return understood(found["run"]) if found and seal.proves(dumped(found["run"], 2)) else None
+        return decode(found["run"]) if found and seal.proves(encode(found["run"], 2)) else None
     except base_json.Mismatch:
         return None
 
@@ -280,7 +280,7 @@ def last_record(place: Place) -> Json | None:
     return None
 
 
-def dumped(value: Json, indent: int | None = None) -> bytes:
+def encode(value: Json, indent: int | None = None) -> bytes:
     """JSON with its line end; characters stay as they are, bytes that are none are escaped."""
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b"\n"

@@ -337,7 +337,7 @@ CELLS = {
 @pytest.mark.parametrize("dimension", CELLS)
 def test_C_026_C_027_C_028_C_029_C_030_the_rubric_s_cells(dimension: str) -> None:
     """The offline rubric gives all fifteen cells their points."""
-    found = [getattr(scoring.offline(text), dimension).score for text in CELLS[dimension]]
+    found = [getattr(scoring.score_words(text), dimension).score for text in CELLS[dimension]]
     assert found == [0, 1, 2]
 
 

@@ -1,0 +1,207 @@
+"""What the user asks for: options, environment and settings, checked before anything is asked, written or paid for."""
+
+import os
+import sys
+from typing import NamedTuple
+
+from rooda.agents import prices
+from rooda.agents.records import Agent
+from rooda.base import files
+from rooda.base.json import Json, loads
+from rooda.errors import ConfigProblem, UsageProblem
+from rooda.loops import configuration, launch, options
+from rooda.loops.goal import plan as goal_plan
+from rooda.loops.goal import scoring
+from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
+from rooda.loops.goal.criteria import EXECUTION, Criterion
+from rooda.loops.goal.plan import Plan
+from rooda.loops.goal.planning import Request
+from rooda.loops.goal.scoring import COLLEAGUE, TOOL, Scores
+from rooda.loops.goal.view import GoalScreen
+from rooda.loops.options import RunOptions
+from rooda.run.setup import Setup
+from rooda.settings import agents
+from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+from rooda.settings.where import Where
+from rooda.views.say import warned
+from rooda.views.screen import Look
+
+UNITS = {"iterations": "iterations", "budget": "dollars"}
+ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # LOOP_ is the prefix of the loop that this one succeeds
+SHAPES = {"tool": TOOL, "colleague": COLLEAGUE, "auto": "", "": ""}
+
+
+class Prepared(NamedTuple):
+    """Settings, agent and screen of a goal's session."""
+
+    setup: Setup
+    look: Lookup
+    agent: Agent
+    screen: GoalScreen
+    options: RunOptions
+    headless: bool = False  # never ask, even at a terminal
+
+    def number(self, key: str) -> float:
+        return float(self.look.value(key))
+
+
+def prepare(where: Where, typed: Json) -> Prepared:
+    """Load the settings and check the agent."""
+    chosen = options.run_options(typed)
+    settings = warned(configuration.load(where.workspace, where.config))
+    made, look = setup(settings, "goal", chosen.flags, price_raw=True)
+    if made.agent is None:
+        raise ConfigProblem(agents.no_agent_text(settings, "[goal]"))
+    screen = GoalScreen(_screen_look(made, look, chosen), bool(typed.get("ascii")))
+    program = launch.checked(made.agent, where.workspace, "")
+    launch.announced(made.agent, program, screen, chosen.kept)
+    return Prepared(made, look, made.agent, screen, chosen, headless(typed))
+
+
+def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> Look:
+    """Time stamps only if [goal] sets them, not [loop]: the format of a goal's lines is fixed."""
+    stamps = look.find("log_timestamp_format")
+    own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
+    return launch.look(made, chosen)._replace(stamps=own)
+
+
+def request_of(prepared: Prepared, where: Where, typed: Json) -> Request:
+    look = prepared.look
+    if typed["keep_state"] and typed["delete_state"]:
+        raise UsageProblem("--keep-state and --delete-state are mutually exclusive.")
+    return Request(
+        spec=specification(where, typed),
+        plan=plan_option(where, typed["plan"]),
+        scores=scores_option(typed["score"]),
+        shape=shape_option(typed["shape"]),
+        workflow=(typed["workflow"] or "").upper(),
+        evidence=" ".join((typed["evidence"] or "").split()),
+        offline=typed["offline"],
+        criteria=(*criteria_options(typed["criterion"], False), *criteria_options(typed["holdout"], True)),
+        gates_off=typed["no_gates"],
+        headless=prepared.headless,
+        high_stakes=typed["high_stakes"],
+        keep="keep" if typed["keep_state"] else "delete" if typed["delete_state"] else "",
+        iterations=iteration_limit(prepared, typed),
+        budget=dollar_limit(prepared, typed),
+        limits=prepared.setup.budget,
+        blind=is_blind(prepared),
+        exit_signal_source=str(look.value("exit_signal_source")),
+        must_not_judge=bool(look.value("must_not_judge")),
+        observation_evidence=str(look.value("observation_evidence")),
+    )
+
+
+def specification(where: Where, typed: Json) -> str:
+    """The specification, word for word: the argument or the content of --file."""
+    spec, path = typed.get("spec"), typed.get("file")
+    if (spec is None) == (path is None):
+        raise UsageProblem("Say what is to be done: a specification, or --file FILE; not both.")
+    if path is not None:
+        spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
+    if not str(spec).strip():
+        raise UsageProblem("The specification is empty.")
+    return str(spec)
+
+
+def _content(where: Where, path: str) -> str:
+    place = os.path.join(where.workspace, path) if not os.path.exists(path) else path
+    try:
+        return files.text(place)
+    except OSError as problem:
+        raise UsageProblem(f"{path} can't be read: {problem.strerror or problem}.") from None
+
+
+def shape_option(typed: str | None) -> str:
+    word = (typed or environment_value("SHAPE")).lower()
+    if word not in SHAPES:
+        raise UsageProblem(f"The shape in the environment must be auto, tool or colleague, got {word!r}.")
+    return SHAPES[word]
+
+
+def scores_option(typed: str | None) -> Scores | None:
+    found = scoring.read_option(typed) if typed is not None else None
+    if isinstance(found, str):
+        raise UsageProblem(f"{found}.")
+    return found
+
+
+def plan_option(where: Where, path: str | None) -> Plan | None:
+    """Read --plan: JSON, or a list of tasks in Markdown. The planning reports what is unclear in it."""
+    if path is None:
+        return None
+    text = _content(where, path)
+    if goal_plan.is_list(text):
+        return goal_plan.read_tasks(text)
+    try:
+        found = loads(text)
+    except ValueError as problem:
+        raise UsageProblem(f"{path} is neither JSON nor a list of tasks: {problem}.") from None
+    if not isinstance(found, dict):
+        raise UsageProblem(f"{path} must hold one JSON object.")
+    return goal_plan.read_plan(found)
+
+
+def criteria_options(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:
+    found = []
+    for pair in pairs:
+        name, equals, command = pair.partition("=")
+        name = " ".join(name.split())
+        if not equals or not name or not command.strip():
+            option = "--holdout" if holdout else "--criterion"
+            raise UsageProblem(f"{option} {pair!r} is not of the form NAME=COMMAND.")
+        found.append(Criterion(name, EXECUTION, command.strip(), holdout=holdout))
+    return found
+
+
+def iteration_limit(prepared: Prepared, typed: Json) -> int:
+    """From the option, the environment or the settings, in this order; at most 50 without --force-limits."""
+    number = int(
+        typed.get("iterations") or _number_from_environment("MAX_ITERATIONS", int) or prepared.number("max_iterations")
+    )
+    check_limit("iterations", number, MOST_ITERATIONS, typed)
+    return number
+
+
+def dollar_limit(prepared: Prepared, typed: Json) -> float:
+    """From the option, the environment or the settings, in this order; at most $100 without --force-limits."""
+    dollars = typed.get("budget") or _number_from_environment("BUDGET", float) or prepared.number("budget")
+    check_limit("budget", dollars, MOST_DOLLARS, typed)
+    return float(dollars)
+
+
+def check_limit(name: str, value: float, most: float, typed: Json) -> None:
+    if value > most and not typed.get("force_limits"):
+        given = typed.get(name) or 0
+        said = f"--{name} {value:g} is" if given == value else f"--{name} {given:g} makes {value:g} in all, which is"
+        said = said if given else f"{value:g} {UNITS[name]} in all are"
+        raise UsageProblem(f"{said} over the limit of {most:g}.", "If you mean it, add --force-limits.")
+
+
+def _number_from_environment(name: str, kind: type[int] | type[float]) -> int | float | None:
+    text = environment_value(name)
+    if not text:
+        return None
+    try:
+        number = kind(text)
+    except ValueError:
+        number = kind(0)
+    if not 0 < number < float("inf"):
+        names = " or ".join(prefix + name for prefix in ENVIRONMENT)
+        raise UsageProblem(f"{names} in the environment must be a number above 0, got {text!r}")
+    return number
+
+
+def environment_value(name: str) -> str:
+    return next((value for prefix in ENVIRONMENT if (value := os.environ.get(prefix + name, ""))), "")
+
+
+def headless(typed: Json) -> bool:
+    return bool(typed.get("headless")) or environment_value("HEADLESS").lower() in ("1", "true", "yes", "on")
+
+
+def is_blind(prepared: Prepared) -> bool:
+    """True if the cost of calls is unknown before the first one, as with a raw command."""
+    priced = prices.price_of(prepared.agent.model, prepared.agent.prices)
+    return prepared.agent.output == "text" and not prepared.number("cost_per_call") and not priced
