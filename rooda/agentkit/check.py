@@ -1,4 +1,4 @@
-"""Does an installed CLI do what rooda relies on? Whole runs against a scripted model server, without an account."""
+"""Checks that an installed CLI does what rooda relies on, by runs against a scripted model server, without account."""
 
 import json
 import os
@@ -15,37 +15,37 @@ from rooda.processes.signals import Signals
 from rooda.processes.supervise import Done, Periodic, Spec
 from rooda.run import events, folder
 
-PATIENCE = 120.0  # seconds for one run
-READY = 15.0  # seconds for the server
+PATIENCE = 120.0  # seconds per run
+READY = 15.0  # seconds until the server is ready
 MADE = "from the model\n"
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # of our environment; no key, no account
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # variables passed to the run; no keys, no accounts
 
 
 def testable() -> list[str]:
-    """The agents that the model server can stand in for."""
+    """Agents whose service the model server can simulate."""
     return sorted(name for name in PROGRAMS if of_program(name).testable)
 
 
 class Check(NamedTuple):
-    """One thing that must hold."""
+    """Result of one check."""
 
     what: str
-    ok: bool | None  # None: there is nothing to check
+    ok: bool | None  # None: nothing to check
     detail: str = ""
 
 
-class Bench:
-    """One model server and one workspace, with rooda run in it."""
+class Harness:
+    """A model server and a workspace to run rooda in."""
 
     def __init__(self, folder: str, name: str, table: Mapping[str, Any], signals: Signals) -> None:
         self.work, self.home = os.path.join(folder, "work"), os.path.join(folder, "home")
         self._folder, self._name, self._table, self._signals = folder, name, table, signals
-        self.server = 0  # its pid
+        self.server = 0  # PID
         for place in (self.work, os.path.join(self.home, "tmp")):
             files.make_folder(place)
 
     def run(self, turns: list[Json], prompt: str, until: str = "") -> Done:
-        """A whole `rooda check`; TERM for rooda as soon as the file `until` is there."""
+        """Run a procedure; send TERM to rooda as soon as the file `until` exists."""
         told = self._serve({"turns": turns})
         self._settle(told, prompt)
         pids: list[int] = []
@@ -61,13 +61,13 @@ class Bench:
             output=os.path.join(self._folder, "rooda.out"),
             timeout=PATIENCE,
             grace=20.0,
-            keep=True,  # the server; what the run itself leaves is what we look for
+            keep=True,  # keep the server; processes that the run leaves are checked later
             note=pids.append,
         )
         return supervise.run(spec, self._signals, Periodic(0.1, end_it))
 
     def _serve(self, scenario: Json) -> Json:
-        """Start the server; how the CLI is pointed at it."""
+        """Start the server and return how to connect the CLI to it."""
         script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
         files.write(script, json.dumps(scenario).encode())
         argv = [*detach.rooda_command("rooda.agentkit.server"), script, "--for", self._name, "--told", told]
@@ -84,7 +84,7 @@ class Bench:
         return answer
 
     def _settle(self, told: Json, prompt: str) -> None:
-        """The CLI's files in a HOME of its own, and the settings of the run."""
+        """Write the CLI's files into a HOME of its own, and the run's settings."""
         import tomli_w
 
         for name, text in told["files"].items():
@@ -107,7 +107,7 @@ class Bench:
         return {**kept, **folders, "ROODA_CACHE_HOME": os.path.join(self.home, "cache")}
 
     def event(self, name: str) -> Json:
-        """The last event of this name; {} if there is none."""
+        """The last event of this name, {} if there is none."""
         found: Json = {}
         for run in self._runs():
             for line in files.lines(os.path.join(run, events.NAME), 1 << 24, 1 << 20):
@@ -116,12 +116,12 @@ class Bench:
         return found
 
     def prompt(self) -> str:
-        """The prompt as rooda put it together."""
+        """The prompt that rooda assembled."""
         places = [os.path.join(folder, "0001-prompt.md") for folder in self._runs()]
         return files.text(places[0]) if places and os.path.exists(places[0]) else ""
 
     def asked(self) -> list[Json]:
-        """What the server was asked."""
+        """The requests that the server received."""
         log = os.path.join(self._folder, "requests.jsonl")
         return [json.loads(line) for line in files.lines(log, 1 << 28, 1 << 28)] if os.path.exists(log) else []
 
@@ -130,43 +130,43 @@ class Bench:
 
 
 def examine(name: str, table: Mapping[str, Any], folder: str, signals: Signals) -> Iterator[Check]:
-    """Every check, as soon as it is decided. A signal ends them."""
-    first = Bench(os.path.join(folder, "work"), name, table, signals)
+    """Run all checks and yield each result at once. A signal ends them."""
+    first = Harness(os.path.join(folder, "work"), name, table, signals)
     yield from _of_work(first, table)
     if not signals.count:
-        second = Bench(os.path.join(folder, "stop"), name, table, signals)
+        second = Harness(os.path.join(folder, "stop"), name, table, signals)
         yield from _of_stopping(second, (first.server,))
 
 
-def _of_work(bench: Bench, table: Mapping[str, Any]) -> Iterator[Check]:
+def _of_work(harness: Harness, table: Mapping[str, Any]) -> Iterator[Check]:
     numbered = "".join(f"{n}. Nothing is to be done about line {n}, “quotes” and \\n included.\n" for n in range(300))
     turns: list[Json] = [
-        {"write": {"path": os.path.join(bench.work, "made.txt"), "content": MADE}},
+        {"write": {"path": os.path.join(harness.work, "made.txt"), "content": MADE}},
         {"shell": "echo hi > shell.txt"},
         {"text": "All done."},
     ]
-    done = bench.run(turns, numbered)
-    ended = bench.event("agent.ended")
-    prompt, bodies = bench.prompt(), [_words(" ".join(_texts(each.get("body")))) for each in bench.asked()]
+    done = harness.run(turns, numbered)
+    ended = harness.event("agent.ended")
+    prompt, bodies = harness.prompt(), [_words(" ".join(_texts(each.get("body")))) for each in harness.asked()]
     arrived = bool(prompt) and any(_words(prompt) in body for body in bodies)
     yield Check("the prompt arrives whole", arrived, f"{len(files.to_bytes(prompt)):,} bytes")
-    yield Check("a file is written", _content(bench, "made.txt").strip() == MADE.strip())
-    yield Check("a shell command runs", _content(bench, "shell.txt") == "hi\n")
+    yield Check("a file is written", _content(harness, "made.txt").strip() == MADE.strip())
+    yield Check("a shell command runs", _content(harness, "shell.txt") == "hi\n")
     yield Check("its transcript is understood", ended.get("agent_outcome") == "ok", _outcome(ended, done))
     known = table.get("known", ())
     yield _told("tokens are read", ended.get("usage"), "usage" in known, _tokens)
     yield _told("its cost is read", ended.get("cost"), "cost" in known, lambda cost: f"${cost:.4f}")
-    yield Check("rooda's gate turns green", done.code == 0 and bench.event("gates.ended").get("outcome") == "success")
+    yield Check("rooda's gate turns green", done.code == 0 and harness.event("gates.ended").get("outcome") == "success")
 
 
-def _of_stopping(bench: Bench, servers: tuple[int, ...]) -> Iterator[Check]:
+def _of_stopping(harness: Harness, servers: tuple[int, ...]) -> Iterator[Check]:
     began = clock.monotonic()
-    done = bench.run([{"shell": "echo begun > begun; sleep 300"}], "Begin.", until="begun")
+    done = harness.run([{"shell": "echo begun > begun; sleep 300"}], "Begin.", until="begun")
     seconds = f"{clock.monotonic() - began:.1f} s"
-    begun = os.path.exists(os.path.join(bench.work, "begun"))
+    begun = os.path.exists(os.path.join(harness.work, "begun"))
     detail = seconds if begun else "the shell command never began"
     yield Check("TERM ends it in the middle of a command", begun and done.code == 143, detail)
-    left = set(table.descendants(os.getpid())) - {*servers, bench.server}
+    left = set(table.descendants(os.getpid())) - {*servers, harness.server}
     yield Check("TERM leaves nothing running", not left, ", ".join(map(str, sorted(left))))
 
 
@@ -177,9 +177,9 @@ def _outcome(ended: Json, done: Done) -> str:
 
 
 def _told(what: str, value: Any, known: bool, shown: Any) -> Check:
-    """What the CLI is known to tell must be there; of another it is only said that it doesn't."""
+    """Require a value that this CLI is known to report; otherwise say that it reports none."""
     if value is None and not known:
-        return Check(what, None, "this CLI does not tell")
+        return Check(what, None, "not reported by this CLI")
     return Check(what, value is not None, "" if value is None else shown(value))
 
 
@@ -187,9 +187,9 @@ def _tokens(usage: Json) -> str:
     return ", ".join(f"{usage[key]:,} {key}" for key in ("input", "cached", "written", "output"))
 
 
-def _content(bench: Bench, name: str) -> str:
+def _content(harness: Harness, name: str) -> str:
     try:
-        return files.text(os.path.join(bench.work, name))
+        return files.text(os.path.join(harness.work, name))
     except OSError:
         return ""
 

@@ -1,7 +1,7 @@
-"""A scripted stand-in for an AI CLI: no model, no network, no cost. Each call takes one visible step and ends.
+"""A scripted agent for demos: no model, no network, no cost. Each call takes one visible step and ends.
 
-It is a program of its own (`python -m rooda.demo.agent`) and, like any agent, causes its own effects.
-It only ever writes the project below: in the folder made by `rooda init --demo`, else in its own `rooda-demo/`.
+It is a separate program (`python -m rooda.demo.agent`) and, like any agent, changes files itself. It writes only the
+project below: in the folder made by `rooda init --demo`, else in its own `rooda-demo/`.
 """
 
 import os
@@ -13,7 +13,7 @@ MARK = "# The demo project of rooda. Its three mistakes are there on purpose.\n"
 
 
 class Fault(NamedTuple):
-    """A mistake in the demo project: the line as it is, and as it should be."""
+    """A mistake in the demo project: the wrong line and the right one."""
 
     function: str
     about: str
@@ -86,7 +86,7 @@ def promise(word: str) -> None:
 
 
 def read(path: str) -> str:
-    """The file's text, empty without a file."""
+    """Read a file; "" if it does not exist."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -100,12 +100,12 @@ def write(path: str, text: str) -> None:
 
 
 def project() -> str:
-    """The folder of the demo project, seen from here."""
+    """The demo project's folder, relative to the current one."""
     return "" if read("textkit.py").startswith(MARK) else FOLDER
 
 
 def begin(folder: str) -> None:
-    """The first step where there is no demo project yet."""
+    """Make the demo project, as the first step where there is none."""
     os.makedirs(folder, exist_ok=True)
     write(os.path.join(folder, "textkit.py"), PROGRAM)
     write(os.path.join(folder, "test_textkit.py"), TESTS)
@@ -114,7 +114,7 @@ def begin(folder: str) -> None:
 
 
 def fix(path: str, program: str, fault: Fault) -> str:
-    """One step: repair one function, and show how; gives the new program back."""
+    """Repair one function, show the change, and return the new program."""
     program = program.replace(fault.wrong, fault.right)
     write(path, program)
     say(f"Fixed {fault.function}() in {path}: {fault.about}.")
@@ -123,7 +123,7 @@ def fix(path: str, program: str, fault: Fault) -> str:
 
 
 def step() -> None:
-    """Look at the workspace and do the next thing."""
+    """Look at the workspace and do the next step."""
     folder = project()
     path = os.path.join(folder, "textkit.py")
     program = read(path)
@@ -154,7 +154,7 @@ def _put(path: str, text: str) -> None:
 
 
 def answered(prompt: bytes) -> bool:
-    """The phases of other kinds of loops want an answer and nothing else."""
+    """Answer the calls of reflex and goal loops, which expect an answer and nothing else. False for other calls."""
     loop, kind, words = os.environ.get("ROODA_LOOP"), os.environ.get("ROODA_CALL", ""), _text(prompt)
     text = None
     if loop == "reflex":

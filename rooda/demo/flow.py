@@ -1,7 +1,7 @@
-"""A scripted stand-in for the agents of a flow: no model, no network, no cost. Sensors, controllers and an actuator.
+"""Scripted sensors, controllers and an actuator for the flow demo: no model, no network, no cost.
 
-It is a program of its own (`python -m rooda.demo.flow`) and, like any agent, causes its own effects.
-It knows one project, that of `rooda flow setup --demo`: three functions with a mistake each.
+It is a separate program (`python -m rooda.demo.flow`) and, like any agent, changes files itself. It knows only the
+project of `rooda flow setup --demo`: three functions with a mistake each.
 """
 
 import os
@@ -41,7 +41,7 @@ def sensors(prompt: str) -> None:
 
 
 def controller(prompt: str) -> None:
-    """Outer: which function next? Inner: is the one that was asked for right?"""
+    """The outer loop's controller chooses the next function, the inner one's checks the function it was given."""
     outputs = OUTPUT.findall(prompt)
     folder = os.path.dirname(outputs[0])
     task = read(f"{folder}/orchestrator-output.md").partition("# Task (setpoint)")[2]

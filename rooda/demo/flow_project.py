@@ -1,4 +1,4 @@
-"""`rooda flow setup --demo DIR`: a project with a failing test suite and a two-level flow that repairs it."""
+"""Makes the project of `rooda flow setup --demo DIR`: a failing test suite and a two-level flow that repairs it."""
 
 import os
 import shlex
@@ -26,7 +26,7 @@ PLAN = Plan(
 
 
 def scaffold(folder: str) -> int:
-    """Make it in `folder`, which must be absent or empty."""
+    """Make the project in `folder`, which must be missing or empty."""
     if taken(folder):
         raise UsageProblem(f"{folder} is there already and is not an empty folder.", "Name a new one.")
     own = (

@@ -1,6 +1,6 @@
-"""The scripted demo agent's part in a goal: it plans, takes one step a call, and claims completion once too early.
+"""The demo agent's answers in a goal: it plans, takes one step per call, and claims completion once too early.
 
-It only ever writes `hello-goal/`. What it plans fits `SPEC`, which docs/goal.md shows, and nothing else.
+It writes only `hello-goal/`. Its plan fits only `SPEC`, which docs/goal.md shows.
 """
 
 import json
@@ -49,14 +49,14 @@ PLAN = {
 
 
 def act(kind: str, prompt: str, write: Callable[[str, str], None]) -> str | None:
-    """What the agent says; before a step's words it does the step. None for a call that it does not know."""
+    """Return the agent's output, after doing the step; None for an unknown kind of call."""
     if kind == "plan":
         return json.dumps(PLAN)
     return f"{HELLO}\n{step(prompt, write)}" if kind == "step" else None
 
 
 def step(prompt: str, write: Callable[[str, str], None]) -> str:
-    """The first try is wrong and claims to be done: the loop finds out, and the next prompt says what failed."""
+    """Do a step. The first attempt is wrong but claims success; the next prompt then reports what failed."""
     if "\nWrite the notes\n" in prompt:
         write(NOTES, "greeting.sh greets. It needs nothing but a shell.\n")
         return claimed(f"Wrote {NOTES}.", True, "none")

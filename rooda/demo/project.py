@@ -1,4 +1,4 @@
-"""`rooda init --demo FOLDER`: a project to try a first loop on, without an AI and without cost."""
+"""Makes the project of `rooda init --demo FOLDER`, to try a first loop without an AI and without cost."""
 
 import os
 
@@ -40,7 +40,7 @@ SOMEBODY = {"NAME": "demo", "EMAIL": "demo@example.invalid"}
 
 
 def scaffold(folder: str) -> str:
-    """Make the demo project in `folder`, which must be absent or empty; a sentence about its git repository."""
+    """Make the demo project in `folder`, which must be missing or empty; return a sentence about its git repository."""
     try:
         if taken(folder):
             raise UsageProblem(
@@ -59,12 +59,12 @@ def scaffold(folder: str) -> str:
 
 
 def taken(folder: str) -> bool:
-    """Is something there, other than an empty folder?"""
+    """True if the path exists and is not an empty folder."""
     return os.path.lexists(folder) and (not os.path.isdir(folder) or bool(os.listdir(folder)))
 
 
 def commit(folder: str) -> str:
-    """Put the project under git; a sentence that says how that went. The demo runs without git as well."""
+    """Commit the project and return a sentence about that. The demo works without git too."""
     from rooda.git import command
 
     names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in SOMEBODY.items()}

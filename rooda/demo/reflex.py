@@ -1,6 +1,6 @@
-"""The scripted demo agent's answers to the phases of `rooda reflex`: an outline that gets better where rules failed.
+"""The demo agent's answers in `rooda reflex`: an outline that improves where rules failed.
 
-It leaves out one rule's section at first and those of phase B until they are asked for, so that one sees the loop work.
+To show the loop at work, it first leaves out one rule's section, and those of phase B until they are requested.
 """
 
 import json
@@ -10,19 +10,19 @@ _ID = r"\b[ab]\.[a-z0-9_-]+\.[a-z0-9_-]+"
 
 
 def answer(kind: str, prompt: str) -> str | None:
-    """What a phase's agent would say; None for a phase that it does not know."""
+    """The answer for a phase; None for an unknown one."""
     make = _PHASES.get(kind)
     return make(prompt) if make else None
 
 
 def part(prompt: str, heading: str) -> str:
-    """What stands below a heading of the prompt, up to the next heading of the same kind."""
+    """The text below a heading of the prompt, up to the next heading of the same level."""
     found = re.search(rf"^## {re.escape(heading)}\n\n(.*?)\n(?=## |\Z)", prompt, re.MULTILINE | re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def rest(prompt: str, heading: str) -> str:
-    """The artifact: it has headings of its own, and ends where the constraints begin."""
+    """The artifact in the prompt. It has headings of its own and ends where the constraints begin."""
     return prompt.partition(f"\n## {heading}\n\n")[2].rpartition("\n## Constraints\n")[0].strip("\n")
 
 
@@ -41,7 +41,7 @@ def _plan(prompt: str) -> str:
 
 
 def _produce(prompt: str) -> str:
-    """The previous artifact as it is; at first an outline of the planned rules but the last that begins with a."""
+    """Return the previous artifact, or at first an outline of the planned rules without one that begins with a."""
     if "\n## Previous artifact\n" in prompt:
         return rest(prompt, "Previous artifact")
     wanted = [name for name in _ids(part(prompt, "Plan")) if name.startswith("a.")]

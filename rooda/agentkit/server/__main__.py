@@ -1,4 +1,4 @@
-"""Serves a scenario until it is ended: python -m rooda.agentkit.server SCENARIO.json [--for CLI --told FILE]"""
+"""Serve a scenario until stopped: python -m rooda.agentkit.server SCENARIO.json [--for CLI --told FILE]"""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from rooda.agentkit.server.server import ModelServer
 
 
 def main() -> None:
-    """Prints its address; with --for it also tells how that CLI is pointed at it."""
+    """Print the server's address; with --for also write how to connect that CLI."""
     given = _arguments()
     text = given.named or given.scenario
     if not text.lstrip().startswith("{"):
@@ -31,23 +31,23 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="A scripted stand-in for the model APIs.")
+    parser = argparse.ArgumentParser(description="Simulate the model APIs with scripted answers.")
     parser.add_argument("named", nargs="?", default="", metavar="SCENARIO", help="a JSON file, or JSON text")
-    parser.add_argument("--scenario", default="{}", help="the same")
+    parser.add_argument("--scenario", default="{}", help="like SCENARIO")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", help="write the port number here when ready")
     parser.add_argument("--log", default="", help="append one JSON line per request")
     parser.add_argument("--no-bodies", action="store_true", help="leave request bodies out of the log")
     parser.add_argument("--for", dest="cli", choices=sorted(clis.BY_NAME), help="an agent CLI, for --told")
-    parser.add_argument("--told", help="write here, as JSON, how the CLI is pointed at this server")
+    parser.add_argument("--told", help="write here, as JSON, how to connect the CLI to this server")
     given = parser.parse_args()
     if bool(given.cli) != bool(given.told):
-        parser.error("--for and --told go together")
+        parser.error("--for and --told require each other")
     return given
 
 
 def _write(path: str, text: str) -> None:
-    """Whoever waits for the file finds it whole."""
+    """Write atomically, for a reader that waits for the file."""
     with open(f"{path}.tmp", "w", encoding="utf-8") as file:
         file.write(text)
     os.rename(f"{path}.tmp", path)

@@ -17,12 +17,12 @@ def offered(body: Json) -> list[Tool]:
 
 
 def wanted(body: Json) -> Json | None:
-    """The schema that the answer has to fit."""
+    """Schema required of the answer."""
     return ((body.get("output_config") or {}).get("format") or body.get("output_format") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The whole answer as one object."""
+    """The answer as one object."""
     usage = reply.usage
     return {
         "id": new_id("msg_"),
@@ -43,7 +43,7 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer as events; the start carries an output count of 1, as the real one does."""
+    """The answer as events; the first one reports one output token, as the real API does."""
     for data in _events(reply):
         yield Event(data, data["type"])
 
@@ -82,7 +82,7 @@ def _events(reply: Reply) -> Iterator[Json]:
 
 
 def _pieces(block: Json) -> tuple[Json, list[Json]]:
-    """A block as it opens, and what is added to it."""
+    """Return a block's start event and its content."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
     if block["type"] == "tool_use":

@@ -21,12 +21,12 @@ def offered(body: Json) -> list[Tool]:
 
 
 def wanted(body: Json) -> Json | None:
-    """The schema that the answer has to fit."""
+    """Schema required of the answer."""
     return ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The whole answer as one object."""
+    """The answer as one object."""
     choice = {"index": 0, "message": _message(reply), "finish_reason": _finish(reply), "logprobs": None}
     return {**_base(reply), "object": "chat.completion", "usage": _usage(reply), "choices": [choice]}
 

@@ -1,25 +1,25 @@
-"""How each real agent CLI is pointed at the model server: keys, base URL and settings files in a HOME of its own.
+"""How each agent CLI connects to the model server: keys, base URL and settings files in a HOME of its own.
 
-The command line is rooda's own, from config/rooda.toml; what has to be said beyond it goes into files and variables.
+The command line comes from config/rooda.toml; everything else goes into files and variables.
 """
 
 import json
 from typing import NamedTuple
 
-# The model to name, where the CLI's own default would not go to the model server.
+# The model to request, if the CLI's default would not use the model server.
 MODELS = {"opencode": "anthropic/claude-sonnet-4-5", "droid": "custom:m-0", "pi": "stub/m", "aider": "openai/gpt-4o"}
 KEY = "no-real-key"
 
 
 class Setup(NamedTuple):
-    """What a CLI needs: variables, and files relative to HOME."""
+    """Variables and files, relative to HOME, that a CLI needs."""
 
     env: dict[str, str]
     files: dict[str, str]
 
 
 def setup(name: str, url: str, key: str = KEY) -> Setup:
-    """Point a CLI at the server; `key` "" leaves it without credentials. Where it can be told to retry less, it is."""
+    """Connect a CLI to the server, with few retries if possible. An empty `key` leaves it without credentials."""
     env, files = BY_NAME[name](url, key)
     return Setup({variable: value for variable, value in env.items() if value}, files)
 
@@ -28,7 +28,7 @@ def _claude(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
     env = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": key,
-        "IS_SANDBOX": "1",  # else it refuses to skip permissions as root
+        "IS_SANDBOX": "1",  # otherwise it refuses to skip permissions as root
         "CLAUDE_CODE_MAX_RETRIES": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
@@ -51,7 +51,7 @@ stream_max_retries = 1
 
 
 def _gemini(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
-    if not key:  # its settings would name a way to log in
+    if not key:  # settings would select a login method
         return {}, {}
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -68,7 +68,7 @@ def _opencode(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _copilot(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
-    if not key:  # a provider of one's own needs no login
+    if not key:  # a custom provider needs no login
         return {"COPILOT_AUTO_UPDATE": "false"}, {}
     env = {
         "COPILOT_PROVIDER_BASE_URL": url,
@@ -111,7 +111,7 @@ def _pi(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _aider(url: str, key: str) -> tuple[dict[str, str], dict[str, str]]:
-    """It offers no tools: its scenarios need "consume": "all"."""
+    """aider sends no tools: its scenarios need "consume": "all"."""
     env = {"OPENAI_API_KEY": key, "OPENAI_API_BASE": f"{url}/v1", "AIDER_ANALYTICS": "false"}
     return {**env, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}, {}
 

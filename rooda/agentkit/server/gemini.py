@@ -21,13 +21,13 @@ def offered(body: Json) -> list[Tool]:
 
 
 def wanted(body: Json) -> Json | None:
-    """The schema that the answer has to fit."""
+    """Schema required of the answer."""
     settings = body.get("generationConfig") or {}
     return settings.get("responseJsonSchema") or settings.get("responseSchema")
 
 
 def plain(reply: Reply) -> Json:
-    """The whole answer as one object."""
+    """The answer as one object."""
     return {
         "candidates": [_candidate(reply, _parts(reply), ended=True)],
         "usageMetadata": _usage(reply),
@@ -37,7 +37,7 @@ def plain(reply: Reply) -> Json:
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """The answer as two pieces: what is said, then the end with the token numbers."""
+    """The answer in two pieces: the text, then the end with the token numbers."""
     if reply.stream_error:
         yield Event({"candidates": [_candidate(reply, [{"text": "The first"}])], "modelVersion": reply.model})
         yield Event({"error": reply.stream_error})

@@ -1,4 +1,4 @@
-"""What the model server was asked: a record per request, in memory and as JSON lines in a file."""
+"""Log of the model server's requests, in memory and as JSON lines in a file."""
 
 import json
 import threading
@@ -11,20 +11,20 @@ SECRET = ("authorization", "x-api-key", "x-goog-api-key")
 
 
 class Log:
-    """The requests in the order in which they came; the file has them in the order of their answers."""
+    """The requests, in the order of arrival in memory and in the order of completion in the file."""
 
     def __init__(self, path: str = "", bodies: bool = True) -> None:
         self.requests: list[Json] = []
         self._path, self._bodies, self._lock = path, bodies, threading.Lock()
 
     def arrived(self, record: Json) -> Json:
-        """Keep a record from now on; gives it back to be added to."""
+        """Add a record and return it, to be completed later."""
         with self._lock:
             self.requests.append(record)
         return record
 
     def answered(self, record: Json) -> None:
-        """The record is complete."""
+        """Complete a record and write it to the file."""
         record["seconds"] = round(time.time() - record["at"], 3)
         if not self._path:
             return
@@ -34,6 +34,6 @@ class Log:
 
 
 def shown(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers with keys cut short: enough to tell which one was sent."""
+    """The headers with shortened keys: enough to recognize which one was sent."""
     lowered = ((key.lower(), value) for key, value in headers)
     return {key: value[:14] + "..." if key in SECRET and len(value) > 14 else value for key, value in lowered}

@@ -13,7 +13,7 @@ TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permis
 
 
 def offered(body: Json) -> list[Tool]:
-    """The tools of a request; codex gives newer models theirs in an input item, grouped in namespaces."""
+    """Tools of a request; codex sends those of newer models in an input item, grouped in namespaces."""
     tools = [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]
     for item in body["input"] if isinstance(body.get("input"), list) else []:
         if item.get("type") == "additional_tools":
@@ -25,17 +25,17 @@ def offered(body: Json) -> list[Tool]:
 def _tool(tool: Json) -> Tool:
     kind = tool.get("type", "function")
     if kind == "custom" and "await tools." in (tool.get("description") or ""):
-        kind = "js"  # codex "code mode": one tool runs JavaScript, the others are called from it
+        kind = "js"  # codex "code mode": one tool runs JavaScript, which calls the others
     return from_schema(tool.get("name") or kind, tool.get("parameters"), kind)
 
 
 def wanted(body: Json) -> Json | None:
-    """The schema that the answer has to fit."""
+    """Schema required of the answer."""
     return ((body.get("text") or {}).get("format") or {}).get("schema")
 
 
 def plain(reply: Reply) -> Json:
-    """The whole answer as one object."""
+    """The answer as one object."""
     usage = reply.usage
     return {
         "id": new_id("resp_"),

@@ -1,4 +1,4 @@
-"""What the model server is told to answer: turns, in order, and the records that pass between its modules.
+"""Scenarios of the model server: its answers, in order, and the records that its modules share.
 
 A scenario is a JSON object:
   {"turns": [TURN, ...],        answered in order, one per model request that carries tools
@@ -14,7 +14,7 @@ A TURN has one of:
   "tool": "Name", "input": {...}                   a call of exactly this tool (a str is free-form input)
   "error": 429, "type", "code", "message", "headers", "body"
 and may have:
-  "say": text before a tool call     "thinking": text       "times": n (repeat; -1 for ever)
+  "say": text before a tool call     "thinking": text       "times": n (repeat; -1 forever)
   "delay": s before the status line  "stall": s after the first event
   "drop": true                       cut the connection after the first event, or in place of an answer in one piece
   "stream_error": {"type": "overloaded_error", "message": "..."}   an error inside a 200 stream
@@ -36,7 +36,7 @@ KEYS = {*KINDS, "input", "type", "code", "message", "headers", "body", "say", "t
 
 
 class Usage(NamedTuple):
-    """Token numbers of one answer; `input` is what no cache held."""
+    """Token numbers of one answer; `input` excludes cached tokens."""
 
     input: int = 1000
     output: int = 50
@@ -46,19 +46,19 @@ class Usage(NamedTuple):
 
     @property
     def prompt(self) -> int:
-        """All tokens that went in, cached ones included: what OpenAI and Gemini call input."""
+        """All input tokens, including cached ones, as OpenAI and Gemini count them."""
         return self.input + self.cache_read + self.cache_write
 
 
 class Call(NamedTuple):
-    """A tool call; `input` is a str for a tool that takes free-form text."""
+    """A tool call; `input` is a string for tools with free-form input."""
 
     name: str
     input: Any
 
 
 class Reply(NamedTuple):
-    """What the model says in one turn, before an API gives it a shape."""
+    """One answer of the model, before an API formats it."""
 
     model: str
     text: str = ""
@@ -77,14 +77,14 @@ class Event(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A turn and its number; 0 for the answer to a request that uses none."""
+    """A turn and its number; 0 for a request that uses no turn."""
 
     number: int
     turn: Json
 
 
 class Script:
-    """A scenario and how far it has come."""
+    """A scenario and the current position in it."""
 
     def __init__(self, scenario: Json) -> None:
         turns = scenario.get("turns", [])
@@ -98,11 +98,11 @@ class Script:
 
     @property
     def takes_all(self) -> bool:
-        """Do requests without tools use up turns as well?"""
+        """True if requests without tools use up turns too."""
         return self.scenario.get("consume") == "all"
 
     def take(self) -> Taken:
-        """The next turn."""
+        """Return the next turn."""
         with self._lock:
             while self._left and self._left[0][1] == 0:
                 self._left.pop(0)
@@ -120,20 +120,20 @@ class Script:
         return after if isinstance(after, dict) else {"text": "done"}
 
     def usage(self, turn: Json) -> Usage:
-        """The turn's numbers, else the scenario's, else the usual ones."""
+        """Token numbers of the turn, else of the scenario, else the defaults."""
         return Usage(**{**self.scenario.get("usage", {}), **turn.get("usage", {})})
 
 
 def kind(turn: Json) -> str:
-    """What the turn answers with: error, tool, write, shell or text."""
+    """Kind of a turn: error, tool, write, shell or text."""
     return next((name for name in KINDS if name in turn), "text")
 
 
 def new_id(prefix: str) -> str:
-    """An identifier as the APIs make them."""
+    """Make an ID in the format of the APIs."""
     return prefix + uuid.uuid4().hex[:24]
 
 
 def message(turn: Mapping[str, Any]) -> str:
-    """What an error turn says."""
+    """The message of an error turn."""
     return str(turn.get("message", f"scripted error {turn['error']}"))

@@ -1,4 +1,4 @@
-"""A scripted stand-in for the model APIs that agent CLIs talk to, on one loopback port.
+"""A scripted simulation of the model APIs that agent CLIs use, on one loopback port.
 
   Anthropic  POST /v1/messages, /v1/messages/count_tokens
   OpenAI     POST /v1/responses, /v1/chat/completions     (with or without /v1)
@@ -9,7 +9,7 @@ In a test:     with ModelServer({"turns": [{"text": "hi"}]}) as server: run(cli,
 As a command:  python -m rooda.agentkit.server SCENARIO.json --log requests.jsonl [--port 0] [--port-file p]
 While it runs: POST /_server/scenario starts another scenario; GET /_server/requests
 
-What a scenario is made of stands in scenario.py.
+scenario.py describes scenarios.
 """
 
 import gzip
@@ -38,7 +38,7 @@ NOTHING_FITS = "No tool on offer fits this turn."
 
 
 class ModelServer:
-    """The server, from `with` to its end; `requests` is what it was asked."""
+    """A running server, inside a with-block; `requests` are the requests received."""
 
     def __init__(self, scenario: Json | None = None, port: int = 0, log: str = "", bodies: bool = True) -> None:
         self.script, self.log, self.closing = Script(scenario or {}), Log(log, bodies), threading.Event()
@@ -49,11 +49,11 @@ class ModelServer:
 
     @property
     def requests(self) -> list[Json]:
-        """The requests so far; one that is still being answered has no `seconds` yet."""
+        """The requests so far; those still being answered have no `seconds` yet."""
         return self.log.requests
 
     def play(self, scenario: Json) -> None:
-        """Go on with another scenario, from its first turn."""
+        """Switch to another scenario, at its first turn."""
         self.script = Script(scenario)
 
     def __enter__(self) -> "ModelServer":
@@ -71,12 +71,12 @@ class _Http(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):  # a client that has gone is normal here
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):  # clients may disconnect at any time
             super().handle_error(request, client_address)
 
 
-class Cut(Exception):
-    """The connection was cut because the turn says so."""
+class ConnectionCut(Exception):
+    """Raised when a turn cuts the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -87,7 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server_of: ModelServer
 
     def log_message(self, *arguments: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
     def setup(self) -> None:
         super().setup()
@@ -137,7 +137,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self._say(APIS[api], reply, taken.turn, stream)
         except ConnectionError:
             record["client_gone"] = self.close_connection = True
-        except Cut:
+        except ConnectionCut:
             record["cut"] = True
         self.server_of.log.answered(record)
 
@@ -181,7 +181,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if turn.get("drop"):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
-            raise Cut
+            raise ConnectionCut
 
     def _wait(self, seconds: float) -> None:
         if seconds and self.server_of.closing.wait(seconds):
@@ -236,7 +236,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def route(path: str) -> tuple[str, str, str]:
-    """API (empty: none of ours), what is asked of it (answer, stream, count), and the model if the path names it."""
+    """Return the API ("" if unknown), the kind of request (answer, stream, count), and the model in the path."""
     verbs = {"generateContent": "answer", "streamGenerateContent": "stream", "countTokens": "count"}
     model, _, verb = path.rpartition("/")[2].partition(":")
     if verb in verbs:

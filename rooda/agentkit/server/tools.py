@@ -1,4 +1,4 @@
-"""Which tools a request offers, and a fitting call: each CLI names its file and shell tools differently."""
+"""Finds the tools that a request offers, and a call that fits: each CLI names its file and shell tools differently."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.agentkit.server.scenario import Call, Json
 
-# Parameter names by which a write or shell tool is known, the likeliest first.
+# Parameter names that identify a write or shell tool, the most likely first.
 PATH = ("file_path", "filePath", "path", "file", "filename", "absolute_path", "target_file")
 BODY = ("content", "contents", "file_text", "text", "file_content")
 COMMAND = ("command", "cmd", "script", "commandLine", "command_line")
@@ -25,13 +25,13 @@ class Tool(NamedTuple):
 
 
 def from_schema(name: str, schema: Json | None, kind: str = "function") -> Tool:
-    """A tool whose parameters are described by a JSON schema."""
+    """A tool whose parameters a JSON schema describes."""
     schema = schema or {}
     return Tool(name, kind, schema.get("properties") or {}, tuple(schema.get("required") or ()))
 
 
 def choose(turn: Json, tools: list[Tool]) -> Call | None:
-    """The call that does what the turn says; None when no tool on offer can."""
+    """The call that does what the turn requires; None if no offered tool can."""
     if "tool" in turn:
         return Call(turn["tool"], turn.get("input", {}))
     if "write" in turn:
@@ -78,13 +78,13 @@ def _first(names: tuple[str, ...], tool: Tool) -> str:
 
 
 def _filled(tool: Tool, known: Json) -> Json:
-    """The arguments we know, and the least value for every other required one."""
+    """Complete the arguments with the smallest valid value for each other required parameter."""
     missing = [key for key in tool.required if key not in known]
     return {**known, **{key: least(tool.properties.get(key) or {"type": "string"}) for key in missing}}
 
 
 def least(schema: Any) -> Any:
-    """The least value that fits a JSON schema: also the answer to a side request that wants JSON."""
+    """The smallest value that is valid for a JSON schema; it also answers side requests that require JSON."""
     if not isinstance(schema, dict):
         return "text"
     if schema.get("enum"):
