@@ -1,4 +1,4 @@
-"""`rooda agents`: which agent CLIs are here, and what is known of them; `rooda agents test NAME` tries one."""
+"""`rooda agents` lists agent CLIs with what rooda knows about them; `rooda agents test NAME` tests one."""
 
 import os
 from typing import Any
@@ -25,7 +25,7 @@ _WORD = {True: "ok  ", False: "FAIL", None: "--  "}
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> int:
-    """The agents of the settings: installed or not, version, how the prompt goes in, what their output tells."""
+    """List the agents of the settings: version, how they take the prompt, what their output reports."""
     if ctx.invoked_subcommand:
         return OK
     here = where(ctx)
@@ -74,11 +74,11 @@ def _facts(name: str, agent: Agent, table: Json, workspace: str) -> Json:
 def _line(row: Json) -> str:
     if not row["installed"]:
         return f"{'not installed':<14}{row['install']}"
-    tells = ", ".join(row["known"]) or "nothing but text and exit code"
+    reported = ", ".join(row["known"]) or "nothing but text and exit code"
     limit = f" up to {row['size_limit']:,} bytes" if row["size_limit"] else ""
     limit = f" up to {row['character_limit']:,} characters" if row["character_limit"] else limit
-    untried = "; described from its maker's documents" if row["documented_only"] else ""
-    return f"{row['version'] or 'installed':<14}prompt by {row['prompt']}{limit}; tells {tells}{untried}"
+    untried = "; not tested, described from the vendor's documentation" if row["documented_only"] else ""
+    return f"{row['version'] or 'installed':<14}prompt by {row['prompt']}{limit}; reports {reported}{untried}"
 
 
 @agents.command("test", short_help="Try an installed agent CLI without an account.")
@@ -87,7 +87,7 @@ def _line(row: Json) -> str:
 def test(ctx: click.Context, name: str) -> int:
     """Run the installed CLI of NAME against a scripted model server: no account, no network, no cost.
 
-    One line for each thing that rooda relies on; exit 1 if one of them does not hold.
+    Prints a line for each check of what rooda relies on; exit code 1 if one of them fails.
     """
     here = where(ctx)
     found = configuration.load(here.workspace, here.config)
@@ -101,12 +101,12 @@ def test(ctx: click.Context, name: str) -> int:
 
     if name not in (testable := check.testable()):
         able = ", ".join(testable)
-        raise UsageProblem(f"The model server can't stand in for the service of {name!r}.", f"It can for: {able}.")
+        raise UsageProblem(f"There is no scripted model server for {name!r}.", f"There is one for: {able}.")
     preflight.find_program(agent, here.workspace)
-    return _tried(name, _table(found, name))
+    return _examine(name, _table(found, name))
 
 
-def _tried(name: str, table: dict[str, Any]) -> int:
+def _examine(name: str, table: dict[str, Any]) -> int:
     import tempfile
 
     from rooda.agentkit import check as agentkit_check
@@ -129,7 +129,7 @@ def _tried(name: str, table: dict[str, Any]) -> int:
         if signals.count:
             return code_of_signal(signals.first)
     if failed:
-        click.echo(f"What it did is in {folder}", err=True)
+        click.echo(f"Output of the agent: {folder}", err=True)
         return FAILED
     capture.capture(["rm", "-rf", folder])
     return OK

@@ -1,4 +1,4 @@
-"""The click group: command words by table, every other word a procedure."""
+"""The `rooda` command as a click group. A word that is not in the table of commands names a procedure."""
 
 import importlib
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 _CONFIG = "Use FILE, not the rooda.toml found."
-PLACELESS = ("tokens", "completion", "version")  # these do not care where they are
+PLACELESS = ("tokens", "completion", "version")  # commands that need no workspace
 
 
 class App(click.Group):
-    """Loads a verb's module when it is called, and builds a command for any procedure."""
+    """Loads a command's module when it is called, and creates a command for each procedure."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name, _ in self._rows(ctx)]
@@ -33,7 +33,11 @@ class App(click.Group):
             module, _, attribute = WORDS[name].target.partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            return command if name == "completion" else _careful(command if name in PLACELESS else _with_place(command))
+            return (
+                command
+                if name == "completion"
+                else _refusing_reserved(command if name in PLACELESS else _with_place(command))
+            )
         return _procedure(name, _where(ctx), ("-C",))
 
     def resolve_command(
@@ -44,11 +48,11 @@ class App(click.Group):
         return name, self.get_command(ctx, name) if name in WORDS else _procedure(name, _where(ctx), args), args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
-        """From the tables: TAB loads no verb and builds no command."""
+        """Complete from the table, without loading the commands' modules."""
         return items(self._rows(ctx), incomplete) + click.Command.shell_complete(self, ctx, incomplete)
 
     def _rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """Every word that may come first, and what it does."""
+        """Return commands and procedures, each with its summary."""
         from rooda.errors import RoodaError
         from rooda.loops import configuration
         from rooda.settings import procedures
@@ -71,14 +75,13 @@ def _procedure(name: str, where: Where, words: Sequence[str]) -> click.Command:
 
 
 def _where(ctx: click.Context) -> Where:
-    """Also before any command has been found."""
     if isinstance(ctx.obj, Where):
         return ctx.obj
     return located(ctx.params.get("directory"), ctx.params.get("config"))
 
 
 def _with_place(command: click.Command) -> click.Command:
-    """-C and --config may stand behind any word, not only in front of it."""
+    """Add -C and --config to a command, so that they may also follow its name."""
     if not any("-C" in parameter.opts for parameter in command.params):
         folder = click.Path(exists=True, file_okay=False)
         how: dict[str, Any] = {"expose_value": False, "callback": _move}
@@ -91,21 +94,21 @@ def _with_place(command: click.Command) -> click.Command:
     return command
 
 
-def _careful(command: click.Command) -> click.Command:
-    """Refuses to work where a procedure bears the name of a command. A shell's start-up is spared (completion)."""
+def _refusing_reserved(command: click.Command) -> click.Command:
+    """Make a command fail if a procedure has the name of a command. Completion is exempt: shells run it at start-up."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
-            _careful(inner)
+            _refusing_reserved(inner)
     elif work := command.callback:
 
         @wraps(work)
-        def careful(*words: Any, **options: Any) -> Any:
+        def checked(*words: Any, **options: Any) -> Any:
             from rooda.loops.configuration import refuse_reserved
 
             refuse_reserved(*_where(click.get_current_context()))
             return work(*words, **options)
 
-        command.callback = careful
+        command.callback = checked
     return command
 
 
@@ -133,14 +136,11 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option("--config", metavar="FILE", type=click.Path())
 @click.option("--version", is_flag=True, callback=_version, expose_value=False, is_eager=True)
 def app(directory: str | None, config: str | None) -> None:
-    """Where the command works is decided when its word is found."""
+    """The group itself does nothing: workspace and settings are resolved with the subcommand."""
 
 
-# `rooda version`: what is installed.
-
-
-@click.command(short_help="The version of rooda and of what it stands on.")
+@click.command(short_help="The versions of rooda, Python and the system.")
 def version() -> int:
-    """The version of rooda, of Python and of the system, for a report of a problem."""
+    """Print the versions of rooda, Python and the system, for bug reports."""
     click.echo(version_text() + f"Python {platform.python_version()}\n{platform.system()} {platform.release()}")
     return OK

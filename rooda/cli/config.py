@@ -1,4 +1,4 @@
-"""`rooda config`: the settings in force, where each comes from, and which files are read."""
+"""`rooda config`: the settings in force, where each comes from, and which files rooda reads."""
 
 import click
 
@@ -24,14 +24,14 @@ def config(ctx: click.Context, origin: bool, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 @click.pass_context
 def show(ctx: click.Context, key: str, origin: bool, origin_too: bool, as_json: bool) -> int:
-    """All settings, or those whose name begins with KEY (loop, agents.claude)."""
+    """Show all settings, or those whose names begin with KEY (loop, agents.claude)."""
     return _show(ctx, key, origin or origin_too, as_json)
 
 
 @config.command()
 @click.pass_context
 def path(ctx: click.Context) -> int:
-    """The files that are read, strongest first."""
+    """List the files that rooda reads, highest precedence first."""
     import os
 
     from rooda.settings import layers

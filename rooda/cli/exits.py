@@ -1,4 +1,4 @@
-"""The one gate from exceptions to exit codes and sentences."""
+"""Turns exceptions into messages and exit codes."""
 
 import errno
 import os
@@ -9,11 +9,11 @@ import click
 
 from rooda.errors import FAILED, INTERRUPTED, Interrupted, RoodaError, Undecided, code_of_signal
 
-ERROR, WARNING = "Error: ", "WARNING: "  # before the one sentence that says why nothing was done
+ERROR, WARNING = "Error: ", "WARNING: "  # the first word of the message that says why nothing was done
 
 
 def guarded(words: Sequence[str]) -> int:
-    """Run the command line. A person's mistake ends in a sentence, never in a traceback."""
+    """Run the command line and return the exit code. Errors of the user end in a message, not in a traceback."""
     from rooda.cli.app import app
 
     try:
@@ -23,7 +23,7 @@ def guarded(words: Sequence[str]) -> int:
         click.echo(problem.ctx.get_help() if problem.ctx else "", err=True)
         return problem.exit_code
     except click.ClickException as problem:
-        _tried(problem.show)
+        _write_stderr(problem.show)
         if advice := _advice(problem):
             _say(advice)
         return problem.exit_code
@@ -39,20 +39,20 @@ def guarded(words: Sequence[str]) -> int:
     except RoodaError as problem:
         _say(f"{ERROR}{problem}")
         return problem.code
-    except (BrokenPipeError, SystemExit):  # click turns the one into the other
+    except (BrokenPipeError, SystemExit):  # click turns BrokenPipeError into SystemExit
         return _reader_gone()
     except OSError as problem:
         if problem.errno == errno.ENOSPC:
             from rooda.views.screen import silence
 
-            silence(sys.stdout)  # what it still holds can't be written at the end either
+            silence(sys.stdout)  # Python's flush at exit would fail, too
         place = f"{problem.filename}: " if problem.filename else ""
         _say(f"{ERROR}{place}{problem.strerror or problem}")
         return FAILED
 
 
 def _advice(problem: click.ClickException) -> str:
-    """For mistakes of people who know what they want, and not where it stands."""
+    """Return advice for options and arguments in the wrong place."""
     ctx = problem.ctx if isinstance(problem, click.UsageError) else None
     if ctx is None:
         return ""
@@ -60,23 +60,23 @@ def _advice(problem: click.ClickException) -> str:
         from rooda.loops import options
 
         known = any(problem.option_name in parameter.opts for parameter in options.for_start())
-        return f"Options of a run stand behind its name: rooda build {problem.option_name} …" if known else ""
+        return f"Options of a run follow its name: rooda build {problem.option_name} …" if known else ""
     if "unexpected extra argument" in problem.format_message():
         takes = {parameter.name for parameter in ctx.command.params}
         if "context" in takes:
-            return 'What is to be done is told with --context "TEXT".'
-        return "A specification stands in quotes, or in a file: --file FILE." if "spec" in takes else ""
+            return 'Describe the task with --context "TEXT".'
+        return "Put the specification in quotes, or in a file: --file FILE." if "spec" in takes else ""
     return ""
 
 
 def _say(text: str) -> None:
     from rooda.base.text import escape_text
 
-    _tried(lambda: click.echo(escape_text(text), err=True))
+    _write_stderr(lambda: click.echo(escape_text(text), err=True))
 
 
-def _tried(say: Callable[[], object]) -> None:
-    """Where stderr takes nothing, neither now nor at Python's own end."""
+def _write_stderr(say: Callable[[], object]) -> None:
+    """Write to stderr. If that fails, keep Python's flush at exit from failing, too."""
     try:
         say()
     except OSError:
@@ -86,7 +86,7 @@ def _tried(say: Callable[[], object]) -> None:
 
 
 def _reader_gone() -> int:
-    """`rooda list | head -1`: not worth a word."""
+    """End quietly when the reader of the output has ended, as in `rooda list | head -1`."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return 0

@@ -1,4 +1,4 @@
-"""`rooda init`: a commented rooda.toml for the project at hand."""
+"""`rooda init`: write a commented rooda.toml for a project."""
 
 import os
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def _write(workspace: str, show: bool) -> int:
         return 0
     path = os.path.join(workspace, "rooda.toml")
     _create(path, content)
-    _tell(workspace, path, found.agents, found.gates)
+    _report(workspace, path, found.agents, found.gates)
     return 0
 
 
@@ -64,7 +64,7 @@ def _defaults() -> dict[str, Any]:
     return defaults
 
 
-def _tell(workspace: str, path: str, agents: list[str], gates: list[str]) -> None:
+def _report(workspace: str, path: str, agents: list[str], gates: list[str]) -> None:
     from rooda.settings.detect import missing
 
     click.echo(f"Wrote {path}")
@@ -80,7 +80,7 @@ def _tell(workspace: str, path: str, agents: list[str], gates: list[str]) -> Non
 
 
 def _show_demo(folder: str, git: str) -> None:
-    """Say what was made and what to type next."""
+    """Print the files of the demo and the next command."""
     import shlex
 
     from rooda.demo.project import MADE
@@ -93,7 +93,7 @@ def _show_demo(folder: str, git: str) -> None:
     click.echo("Next: rooda build" if here else f"Next: cd {shlex.quote(folder)} && rooda build")
 
 
-# The rooda.toml that `rooda init` writes: what was found, and every other setting as a comment.
+# The rooda.toml that `rooda init` writes
 _HEAD = """\
 # How rooda runs its loops in this project. Every line may be left out; then the value behind it holds.
 # What is in force, and from where: rooda config show --origin
@@ -118,7 +118,7 @@ _LEFT_OUT = ("agent", "ai_cmd", "ai_cmd_alias", "quality_gates", "model", "safet
 
 
 class Findings(NamedTuple):
-    """What the folder and the machine have."""
+    """Agents on this machine, and gates found in the project."""
 
     agents: list[str]
     gates: list[str]
@@ -159,7 +159,7 @@ def _comment(key: str) -> str:
 
 
 def _others(defaults: dict[str, Any]) -> str:
-    """One line for each: switched on by taking the first two characters away."""
+    """Return a line for each other setting, as a comment."""
     lines = [
         (f"# {key} = {toml_value(defaults.get(key, True))}", row) for key, row in LOOP.items() if key not in _LEFT_OUT
     ]

@@ -1,4 +1,4 @@
-"""`rooda logs [NAME]`: what the latest run did."""
+"""`rooda logs [NAME]` and `rooda events [NAME]`: the events of runs as lines for people and as JSON lines."""
 
 import json
 import os
@@ -37,7 +37,7 @@ from rooda.views.why import CUT_OFF
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
 @click.pass_context
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
-    """The latest run here, or the latest of NAME: its lines with their times, and where its transcripts lie."""
+    """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts."""
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
@@ -69,7 +69,7 @@ def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: 
 
 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
-    """The newest session of the run that made this iteration; `alone`: only this one. UsageProblem if none did."""
+    """Return the newest session with this iteration; `alone`: consider only this one. UsageProblem if none has it."""
     name = run_folder.loop_of(os.path.basename(folder))
     newest = history.SessionLog(os.path.join(folder, run_events.NAME)).look()
     last = 0
@@ -82,7 +82,7 @@ def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> st
 
 
 def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> int:
-    """Ctrl+C ends the watching, not the loop."""
+    """Follow the log. Ctrl+C ends this command, not the loop."""
     if iteration is not None:
         raise UsageProblem("--follow and --iteration are mutually exclusive.")
     try:
@@ -97,7 +97,7 @@ def _follow(workspace: str, folder: str, as_json: bool, agent: bool, iteration: 
 
 
 def is_live(workspace: str, folder: str) -> bool:
-    """Is somebody there who may add to this run?"""
+    """True if a process is running that may add events to this run."""
     run = os.path.basename(folder)
     return any(
         lock.is_held(loop.lock) and lock.owner(loop.lock).get("run") == run for loop in registry.known(workspace)
@@ -105,7 +105,7 @@ def is_live(workspace: str, folder: str) -> bool:
 
 
 def _show_agent(records: list[Json]) -> None:
-    """The transcripts in readable form, one after the other."""
+    """Print the transcripts in readable form."""
     for record in records:
         if record["event"] == "agent.started":
             click.echo(f"--- Iteration {record['display']} ---")
@@ -114,10 +114,10 @@ def _show_agent(records: list[Json]) -> None:
 
 
 def transcript(output: str, path: str) -> Iterator[str]:
-    """One transcript in readable lines: as it is for a raw command, words and tools for a CLI that prints records."""
+    """Yield a transcript in readable lines, without secrets. Records of a CLI become text and names of tools."""
     hidden, rest = keys(), ""
     for line in _transcript(output, path):
-        rest = secrets.hide(f"{rest}{line}\n", hidden)  # a key may go on in the next line
+        rest = secrets.hide(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
         whole = rest.rfind("\n", 0, len(rest) - secrets.length_to_hold_back(rest, hidden)) + 1
         yield from rest[:whole].split("\n")[:-1]
         rest = rest[whole:]
@@ -140,11 +140,8 @@ def _transcript(output: str, path: str) -> Iterator[str]:
 
 
 def recorded(folder: str) -> list[Json]:
-    """The events; a torn last line is left out."""
+    """Return the events of a run. An incomplete last line is skipped."""
     return list(history.records(os.path.join(folder, run_events.NAME)))
-
-
-# `rooda events [NAME]`: what happened in runs, as the lines of events.jsonl; and the schema that these follow.
 
 
 @click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")
@@ -155,7 +152,7 @@ def recorded(folder: str) -> list[Json]:
 @click.option("--schema", is_flag=True, help="The JSON schema of an event.")
 @click.pass_context
 def events(ctx: click.Context, /, name: str | None, since: str | None, schema: bool, **how: Any) -> int:
-    """The latest run's events, or those of NAME's latest; docs/events.md describes each of them."""
+    """Print the events of the latest run, or of NAME's latest run. docs/events.md describes each event."""
     if schema:
         click.echo(files.text(shipped("config", "events.schema.json")), nl=False)
         return OK
@@ -169,7 +166,6 @@ def events(ctx: click.Context, /, name: str | None, since: str | None, schema: b
 
 
 def _from(moment: str, workspace: str, name: str | None, iteration: int | None) -> None:
-    """Run by run, oldest first."""
     for folder in run_folder.all_of(workspace, name):
         for record in _told(folder):
             if record["ts"][:19] >= moment[:19] and iteration in (None, record.get("display")):
@@ -183,11 +179,8 @@ def _told(folder: str) -> list[Json]:
         return []
 
 
-# Watching a run from outside: its lines as they come, and what its agent says.
-
-
 def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> None:
-    """Until the run has ended, or nobody is left who could end it."""
+    """Print lines and agent output of a run until it has ended or its process is gone."""
     tail = Tail(lambda text: click.echo(text, nl=False)) if agent else None
     if tail:
         tail.hidden = keys()
@@ -199,7 +192,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 
 
 def say_cut_off(folder: str) -> None:
-    """Of a run whose log has no end, and that nobody can go on with but a resume."""
+    """Say that the log of a run has no end, and how to resume the run."""
     name = run_folder.loop_of(os.path.basename(folder))
     click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
 
@@ -208,14 +201,14 @@ def show(record: Json, least: int) -> None:
     try:
         found = lines(record, registry.view(record.get("loop")).LINES)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
-        return  # somebody changed the file
+        return  # the log was edited
     for line in found:
         if LEVELS[line.level] >= least:
             click.echo(f"[{record['ts']}] {escape_text(line.text)}")
 
 
 def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
-    """The events that are there and those to come; says at the end that the run was cut off if its log has no end."""
+    """Yield present and future events of a run; finally say that it was cut off if its log has no end."""
     last: Json = {}
     for last in following(os.path.join(folder, NAME), alive, meanwhile):
         yield last

@@ -1,4 +1,4 @@
-"""`rooda tokens`: how many tokens files have, counted as the budget counts them."""
+"""`rooda tokens`: count the tokens of files as the token budget counts them."""
 
 import sys
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from rooda.run.vocabulary import ENCODINGS
 
 
 class Counted(NamedTuple):
-    """One file's answer."""
+    """The count of a file."""
 
     file: str
     tokens: int
@@ -19,7 +19,7 @@ class Counted(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A file that could not be counted, and why."""
+    """A file that could not be read."""
 
     file: str
     error: str

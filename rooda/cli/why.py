@@ -1,4 +1,4 @@
-"""`rooda why [NAME]`: the rule and the evidence behind everything that a run decided."""
+"""`rooda why [NAME]`: the rule and the evidence behind each decision of a run."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from rooda.settings.where import where
 from rooda.views.why import Reason, reasons
 
 SHOWN = 200  # characters of a line of evidence
-LONGEST = 1_048_576  # bytes of one that are read
+LONGEST = 1_048_576  # bytes of a line that are read
 
 
 @click.command(short_help="Why a run went on, failed, paused or stopped, with the evidence.")
@@ -28,7 +28,7 @@ LONGEST = 1_048_576  # bytes of one that are read
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bool) -> int:
-    """Every decision of the latest run here, or of NAME's latest: the rule, and the line of the file that shows it."""
+    """Explain each decision of the latest run, or of NAME's latest run: the rule, and the line of evidence."""
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
@@ -51,14 +51,14 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
 
 
 class _Log:
-    """The events of a run, and their lines as they are on disk."""
+    """The event log of a run, with its lines as they are on disk."""
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, NAME)
         self.lines: list[bytes] = []
 
     def records(self) -> Iterator[Json]:
-        """Each with the number of its line."""
+        """Yield the events, each with its line number as `line`."""
         for _, line in history.lines(self.path):
             self.lines.append(line[:SHOWN])
             if record := history.parsed(line):
@@ -66,7 +66,7 @@ class _Log:
 
 
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
-    """With the place that shows it: a line of its evidence, else the event itself."""
+    """Return the reason with a line of its evidence, else with the event itself."""
     facts = reason._asdict()
     at, path = facts.pop("at"), os.path.join(workspace, reason.evidence)
     number, line = _line(path, reason.words) if reason.evidence else (0, b"")
@@ -86,7 +86,7 @@ def _rows(row: Json) -> list[str]:
 
 
 def _line(path: str, words: str) -> tuple[int, bytes]:
-    """The first line that holds the words, else the last one that is not empty; 0 if there is none."""
+    """Return number and text of the first line with the words, else of the last line with text; 0 if there is none."""
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:

@@ -43,7 +43,7 @@ WORDS = {
     "doctor": Word("rooda.cli.doctor:doctor", "Can a loop run here, who pays for it, what to put right."),
     "service": Word("rooda.cli.service:service", "Let loops that were cut off go on after a reboot."),
     "completion": Word("rooda.cli.completion:completion", "Shell completion for bash, zsh or fish."),
-    "version": Word("rooda.cli.app:version", "The version of rooda and of what it stands on."),
+    "version": Word("rooda.cli.app:version", "The versions of rooda, Python and the system."),
 }
 
 USAGE = "Usage: rooda [OPTIONS] PROCEDURE [ARGS]...\n       rooda [OPTIONS] COMMAND [ARGS]...\n"

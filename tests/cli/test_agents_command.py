@@ -49,9 +49,9 @@ def test_what_is_installed(bare: Workspace) -> None:
     ran = bare.rooda("agents")
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in ran.lines}
     assert ran.code == 0 and set(lines) >= {*pointed.BY_NAME, "demo", "amp", "kiro-cli", "cursor-agent"}
-    assert lines["codex"] == "1.2.3 prompt by stdin up to 1,048,576 characters; tells usage, limits"
+    assert lines["codex"] == "1.2.3 prompt by stdin up to 1,048,576 characters; reports usage, limits"
     assert lines["gemini"] == "not installed npm install -g @google/gemini-cli"
-    assert lines["demo"] == "installed prompt by stdin; tells nothing but text and exit code"
+    assert lines["demo"] == "installed prompt by stdin; reports nothing but text and exit code"
 
 
 def test_no_name_of_a_stranger_is_proposed(bare: Workspace) -> None:
@@ -78,7 +78,7 @@ def test_an_untried_agent_is_marked(bare: Workspace) -> None:
     """What is only known from documents is said to be so."""
     install(bare, "amp")
     (line,) = (line for line in bare.rooda("agents").lines if line.startswith("amp "))
-    assert line.endswith("; described from its maker's documents")
+    assert line.endswith("; not tested, described from the vendor's documentation")
 
 
 def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:

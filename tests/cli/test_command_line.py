@@ -90,9 +90,9 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("build", "fix the parser"), 'What is to be done is told with --context "TEXT".'),
-        (("resume", "build", "go on"), 'What is to be done is told with --context "TEXT".'),
-        (("goal", "run", "fix", "the", "parser"), "A specification stands in quotes, or in a file: --file FILE."),
+        (("build", "fix the parser"), 'Describe the task with --context "TEXT".'),
+        (("resume", "build", "go on"), 'Describe the task with --context "TEXT".'),
+        (("goal", "run", "fix", "the", "parser"), "Put the specification in quotes, or in a file: --file FILE."),
         (("status", "build", "more"), "Error: Got unexpected extra argument (more)"),
     ],
 )

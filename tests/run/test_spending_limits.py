@@ -137,7 +137,7 @@ def test_since(ws: Workspace) -> None:
     assert usage(ws, "--since", "1h")["total"]["calls"] == 1  # type: ignore[index]
     assert usage(ws, "--since", "2199-01-01")["total"]["calls"] == 0  # type: ignore[index]
     ran = ws.rooda("usage", "--since", "yesterday")
-    assert ran.code == 2 and "--since 'yesterday' is no time." in ran.err
+    assert ran.code == 2 and "--since 'yesterday' is not a time." in ran.err
 
 
 def test_books_with_holes(ws: Workspace) -> None:
