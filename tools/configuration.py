@@ -1,6 +1,6 @@
-"""Makes docs/configuration.md from rooda/settings/schema.py. Run it by hand: python tools/configuration.py
+"""Generates docs/configuration.md from rooda/settings/schema.py. Run: python tools/configuration.py
 
-With --print it writes the page to standard output instead; a test compares that with the file.
+With --print it prints the page instead; a test compares the output with the file.
 """
 
 import os
@@ -17,54 +17,54 @@ from rooda.settings.types import FRAGMENT, GATE, Key
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "configuration.md")
-GROUPS = ("agent", "budget", "call", "way", "screen")  # in the order of the sentence about shared keys
+GROUPS = ("agent", "budget", "call", "way", "screen")  # in the order in which the page lists shared keys
 
 HEAD = """\
-<!-- Made from rooda/settings/schema.py. To make it again: python tools/configuration.py -->
+<!-- Generated from rooda/settings/schema.py by: python tools/configuration.py -->
 
 # Settings
 
 Settings are TOML. `rooda init` writes a commented `rooda.toml`, `rooda config path` lists the files that are read, and
-`rooda config show --origin` prints every setting in force and where it comes from.
+`rooda config show --origin` prints every setting in force with its origin.
 
 ## Where they come from
 
 Strongest first:
 
-1. what is typed: `--max-iterations 3`
+1. options of the command line: `--max-iterations 3`
 2. the environment: `ROODA_LOOP_<KEY>` sets a key of `[loop]`
-3. the workspace: the nearest `rooda.toml`, from the workspace up to its repository's root; `--config FILE` replaces it
-4. the user: `rooda.toml` in `$ROODA_CONFIG_HOME`, else in `$XDG_CONFIG_HOME/rooda`, else in `~/.config/rooda`
-5. what ships with rooda: `config/rooda.toml` and `config/procedures.toml`
+3. the workspace's file: the nearest `rooda.toml` from the workspace up to the repository's root, or `--config FILE`
+4. the user's file: `rooda.toml` in `$ROODA_CONFIG_HOME`, else in `$XDG_CONFIG_HOME/rooda`, else in `~/.config/rooda`
+5. the defaults of rooda: `config/rooda.toml` and `config/procedures.toml`
 
-Tables are merged key by key, every other value is replaced: two lines about `[procedures.build]` change two things,
-and the rest stays. For one procedure the order is: typed, your `[procedures.NAME]`, your `[loop]`, the shipped
-`[procedures.NAME]`, the shipped `[loop]`. What you wrote beats what ships, and within that the nearer table beats the
-general one. The environment counts as your `[loop]`, and is the strongest of them.
+Tables are merged key by key; every other value is replaced. Two lines in `[procedures.build]` change two settings and
+keep the others. For one procedure the order is: options, your `[procedures.NAME]`, your `[loop]`, the default
+`[procedures.NAME]`, the default `[loop]`. Your settings beat the defaults, and a specific table beats the general one.
+The environment counts as the strongest of your `[loop]` tables.
 
-A wrong value is told with file, line, key and what was expected, and nothing is started (exit 2). An unknown key is a
-warning. A path in a file is relative to that file, a typed one to the workspace. The program of an agent's
-command is such a path if it has a `/`; one that does not lie beside the file is looked for in the workspace.
+For an invalid value rooda reports file, line, key and the expected value, and starts nothing (exit 2). An unknown key
+is a warning. A path in a file is relative to that file, a path in an option to the workspace. The program of an agent's
+command is such a path if it contains a `/`; if it does not exist beside the file, rooda looks in the workspace.
 
 ## `[loop]`: every procedure
 
-The same keys under `[procedures.NAME]` hold for that procedure alone. The environment has `ROODA_LOOP_` and the key
-in capitals: `{variable}`. Several quality gates are one command per line there.
+Under `[procedures.NAME]` the same keys apply to that procedure only. The environment variable of a key is
+`ROODA_LOOP_` and the key in capitals: `{variable}`. It has several quality gates as one command per line.
 
 """
 
 PROCEDURES = """
 ## `[procedures.NAME]`: a procedure
 
-NAME consists of letters, digits, `.`, `_` and `-`, and begins with a letter or a digit. All keys of `[loop]` may stand
-here too. [procedures.md](procedures.md) describes the built-in ones and shows how to change them.
+NAME consists of letters, digits, `.`, `_` and `-`, and begins with a letter or a digit. All keys of `[loop]` are
+valid here too. [procedures.md](procedures.md) describes the built-in procedures and how to change them.
 
 """
 
 FRAGMENTS = """
-A phase is a text, the name of a file, `builtin:NAME` for a shipped fragment, a table as below, or an array of these;
-the parts are joined by one empty line. `{{name}}` in a part is replaced where parameters are set, a missing one is an
-error, and `\\{{` stands for `{{`. Exactly one of `content` and `path` is given.
+A phase is a text, the name of a file, `builtin:NAME` for a built-in fragment, a table as below, or an array of these.
+The parts are joined by one empty line. `{{name}}` in a part is replaced by the parameter of that name; a missing
+parameter is an error, and `\\{{` means a literal `{{`. A table has exactly one of `content` and `path`.
 
 """
 
@@ -81,48 +81,48 @@ GATES_MORE = """
 quality_gates = ["ruff check .", { name = "tests", command = "pytest -q", timeout = 600 }]
 ```
 
-Where no file sets the key, the bullets ``- name: `command` `` below `## Quality Gates` in the workspace's AGENTS.md
-are the gates. `quality_gates = []` and `--no-gates` mean: none.
+If no file sets the key, the gates are the bullets ``- name: `command` `` below `## Quality Gates` in the workspace's
+AGENTS.md. `quality_gates = []` and `--no-gates` mean no gates.
 
 """
 
 AGENTS = """
 ## `[agents.NAME]`: an agent
 
-Chosen with `--agent NAME`, `agent = "NAME"` or `ROODA_LOOP_AGENT`; [agents.md](agents.md) has the details.
+Select it with `--agent NAME`, `agent = "NAME"` or `ROODA_LOOP_AGENT`; [agents.md](agents.md) has the details.
 
 """
 
 PRICES = """
 ## `[prices."MODEL"]`: what a model costs
 
-Dollars per million tokens, for agents that report tokens and no cost; [agents.md](agents.md) has the details.
+Dollars per million tokens, for agents that report tokens but no cost; [agents.md](agents.md) has the details.
 
 """
 
 REST = """
 ## `[reflex]`, `[flow]`, `[goal]`
 
-Each has the keys of `[loop]` that its agent calls are made with ({shared}), which beat those of `[loop]`, and its own:
+Each has the keys of `[loop]` that agent calls need ({shared}), which beat those of `[loop]`, and its own keys:
 
 {kinds}
 ## Other tables
 
 | table | what it holds |
 |---|---|
-| `[models]` | `word = "name"`: what the agent is told when a model is called by this word; other words pass unchanged |
-| `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]` with nothing but a command |
+| `[models]` | `word = "name"`: the name that the agent gets for this word; other words pass unchanged |
+| `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]`, with only a command |
 
 ## `[hooks]`
 
-A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, 10 when left out). It gets the
-event ([events.md](events.md)) with the field `moment` added, on stdin or as the body of a POST. A hook that fails is
-said, and changes nothing.
+A hook is a shell command, or a table with `command` or `url`, and `timeout` (seconds, default 10). It gets the event
+([events.md](events.md)) with the additional field `moment`, on stdin or as the body of a POST. rooda reports a hook
+that fails, and continues.
 
 {hooks}
-Older names are accepted with a notice: {older}.
+Old names are accepted with a notice: {older}.
 
-These names are commands or are kept for commands, and can't be procedures:
+These names are commands or reserved for commands, and can't be procedures:
 {reserved}.
 """
 
@@ -191,7 +191,7 @@ def _default(row: Key) -> str:
 
 
 def _flag(row: Key, key: str) -> str:
-    """The option's words, where it has an option that people are told of."""
+    """The names of the key's option, if it has a visible one."""
     if row.flag is None or row.flag.hidden:
         return ""
     words = [word.partition("/")[0] for word in row.flag.named(key) if word.startswith("-")]

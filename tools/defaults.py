@@ -1,7 +1,7 @@
-"""Writes the defaults of the settings' rows into config/rooda.toml. Run it by hand: python tools/defaults.py
+"""Writes the defaults of the settings' rows into config/rooda.toml. Run: python tools/defaults.py
 
-It changes the values of [loop], [reflex], [flow] and [goal]; order and comments stay, and a new key goes last in its
-table. With --print it writes the file to standard output instead; a test compares that with the file.
+It changes the values of [loop], [reflex], [flow] and [goal], keeps order and comments, and appends a new key to its
+table. With --print it prints the file instead; a test compares the output with the file.
 """
 
 import os
@@ -26,7 +26,7 @@ def text(before: str) -> str:
 
 
 def _lines(part: str) -> Iterator[str]:
-    """The lines of one table, the first being `name]`, with its defaults."""
+    """The lines of one table with its defaults. The first line is `name]`."""
     head, *lines = part.split("\n")
     rows = TABLES.get(head.removesuffix("]"))
     yield head

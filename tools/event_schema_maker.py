@@ -1,4 +1,4 @@
-"""The JSON schema of events, made from their records: types are types, comments and docstrings are descriptions."""
+"""Generates the JSON schema of events from their records; comments and docstrings become descriptions."""
 
 import ast
 import importlib
@@ -25,7 +25,7 @@ RECORDS = {  # by kind of loop
     "reflex": "rooda.loops.reflex.events",
     "flow": "rooda.loops.flow.events",
 }
-ORDER = (  # of the events that the page describes first; those that are not named come behind
+ORDER = (  # of the events that the page describes first; all others follow
     *("run.started", "run.resumed", "iteration.started", "prompt.assembled", "budget.exceeded"),
     *("agent.started", "agent.ended", "output.truncated", "resting", "rested"),
     *("gate.started", "gate.ended", "gates.ended", "state.saved", "state.unsaved"),
@@ -41,7 +41,7 @@ HEAD = r"""{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "$id": "urn:rooda:events:1",
   "title": "An event of a rooda loop, version 1",
-  "description": "One line of events.jsonl and of --json. Readers pass over events and fields that they do not know: new ones may come at any time.",
+  "description": "One line of events.jsonl and of --json. Readers should ignore unknown events and fields: new ones may be added at any time.",
   "type": "object",
   "required": ["v", "ts", "run", "loop", "seq", "event"],
   "properties": {
@@ -49,12 +49,12 @@ HEAD = r"""{
     "ts": {
       "type": "string",
       "pattern": "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$",
-      "description": "when, UTC with milliseconds: `2026-02-06T10:00:45.213Z`"
+      "description": "time, UTC with milliseconds: `2026-02-06T10:00:45.213Z`"
     },
     "run": {"type": "string", "description": "the id of the session, also the name of its folder"},
-    "loop": {"enum": ["ooda", "reflex", "flow", "goal"], "description": "the kind of loop; `ooda` is that of procedures"},
+    "loop": {"enum": ["ooda", "reflex", "flow", "goal"], "description": "the kind of loop; `ooda` for procedures"},
     "procedure": {"type": "string", "description": "the procedure's name, if `loop` is `ooda`"},
-    "name": {"type": "string", "description": "the loop's name in all other kinds: alias, id of the flow's run, `goal`"},
+    "name": {"type": "string", "description": "the loop's name for all other kinds: alias, id of the flow's run, `goal`"},
     "seq": {"type": "integer", "minimum": 1, "description": "1, 2, 3, … within the session"},
     "event": {"type": "string", "description": "the name of the event"}
   },
@@ -68,8 +68,8 @@ TURN = """\
       "type": "object",
       "required": ["iteration", "display"],
       "properties": {
-        "iteration": {"type": "integer", "minimum": -1, "description": "iterations closed before this one: counts from 0; -1 where a flow enters a node"},
-        "display": {"type": "integer", "minimum": 0, "description": "the same as the screen shows it: counts from 1; 0 where a flow enters a node"}
+        "iteration": {"type": "integer", "minimum": -1, "description": "iterations closed before this one, from 0; -1 if a flow enters a node"},
+        "display": {"type": "integer", "minimum": 0, "description": "the iteration as the screen shows it, from 1; 0 if a flow enters a node"}
       }
     },
 """  # noqa: E501
@@ -82,7 +82,7 @@ def schema() -> Json:
 
 @cache
 def text() -> str:
-    """The file, in the order and with the line ends that make a change easy to see."""
+    """The file, with order and line breaks that make changes easy to see in a diff."""
     found = {"end": definition(SessionEnd)} | {key: definition(record) for key, record in records()}
     rules = ",\n".join("    " + json.dumps(rule(key)) for key in list(found)[1:])
     definitions = ",\n".join(f"    {json.dumps(key)}: {written(each, 4, len(key) + 8)}" for key, each in found.items())
@@ -90,7 +90,7 @@ def text() -> str:
 
 
 def records() -> Iterator[tuple[str, type[Event]]]:
-    """Each event with its key: `any:problem`, `goal:run.ended`."""
+    """Each event with its key, such as `any:problem`, `goal:run.ended`."""
     found = {
         ("ooda" if record.NAME in ONLY_OF_PROCEDURES else kind, record.NAME): record
         for kind, module in RECORDS.items()
@@ -140,7 +140,7 @@ def of_type(hint: Any) -> Json:
 
 
 def comments(record: type[Event]) -> dict[str, str]:
-    """The fields of an event and of those that it extends, each with the comment beside it or above it."""
+    """The fields of an event and its base classes, each with the comment beside or above it."""
     found: dict[str, str] = {}
     for each in reversed(record.__mro__):
         if issubclass(each, Event) and each is not Event:
@@ -164,7 +164,7 @@ def own_comments(record: type[Event]) -> dict[str, str]:
 
 
 def written(value: Any, indent: int, used: int) -> str:
-    """JSON on one line if it fits; the description of a field is on one line in any case."""
+    """JSON on one line if it fits. The description of a field is always on one line."""
     whole = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or used + len(whole) <= WIDTH or indent > 6:
         return whole

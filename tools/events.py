@@ -1,6 +1,6 @@
-"""Makes config/events.schema.json and docs/events.md from the records of events. Run it by hand: python tools/events.py
+"""Generates config/events.schema.json and docs/events.md from the event records. Run: python tools/events.py
 
-With --print it writes the page to standard output instead, with --schema the schema; tests compare both with the files.
+With --print it prints the page instead, with --schema the schema; tests compare both with the files.
 """
 
 import os
@@ -12,37 +12,36 @@ PAGE = os.path.join(ROOT, "docs", "events.md")
 Json = dict[str, Any]
 
 HEAD = """\
-<!-- Made from the records of events in the code. To make it again: python tools/events.py -->
+<!-- Generated from the event records in the code by: python tools/events.py -->
 
 # Events
 
-Everything that happens in a run is one JSON object on one line, in `.rooda/runs/<run-id>/events.jsonl`. The same
-lines, as they happen: `rooda build --json`, and `--json` of `rooda reflex new`, `rooda flow run`, `rooda goal run`
-and of what resumes them. Later: `rooda events`, and `rooda events -f` to go on with what comes; `rooda events
---since 2h` has all runs of the last two hours. The lines on the screen are made from events; most say nothing
-there.
+Each event of a run is one JSON object on one line of `.rooda/runs/<run-id>/events.jsonl`. `rooda build --json` prints
+the same lines as they happen; so does `--json` of `rooda reflex new`, `rooda flow run`, `rooda goal run` and of the
+commands that resume them. `rooda events` prints them later, `rooda events -f` follows a running loop, and `rooda events
+--since 2h` covers all runs of the last two hours. The lines on the screen come from events; most events print none.
 
-`rooda events --schema` prints the format as a JSON schema (draft 2020-12). This page is made from it.
+`rooda events --schema` prints the format as a JSON schema (draft 2020-12). This page is generated from it.
 
-A reader should pass over events and fields that it does not know: new ones may come at any time. `v` changes only
-if a field that exists gets another meaning. The last line of a run that was killed may be torn; the next writer
-begins a new line. A run without `run.ended` was cut off; behind it stands at most a `problem`, of a hook that failed.
+Readers should ignore unknown events and fields: new ones may be added at any time. `v` changes only if an existing
+field changes its meaning. The last line of a killed run may be incomplete; the next writer begins a new line. A run
+without `run.ended` was cut off. After `run.ended` only a `problem` of a failed hook may follow.
 
-Seconds are numbers, sizes are bytes, and paths are absolute. Values of variables that look like keys are `***`; see
-[secrets](background.md#secrets).
+Seconds are numbers, sizes are bytes, and paths are absolute. Secrets in environment variables are replaced by `***`;
+see [secrets](background.md#secrets).
 
 ## Every event
 
 {always}
-All events but `run.started`, `run.resumed` and `run.ended` also have:
+All events except `run.started`, `run.resumed` and `run.ended` also have:
 
 {turn}
 `run.ended` of every kind of loop also has:
 
 {end}
-Where it applies, `phase` names the part of the iteration (`assemble`, `budget`, `execute`, `gates`, `persist`),
-`elapsed` how long it took, and `outcome` is `success`, `failure` or `interrupted`. A field whose meaning begins
-with "only" may be missing, all others are there.
+`phase` names the part of the iteration (`assemble`, `budget`, `execute`, `gates`, `persist`), `elapsed` is its duration
+in seconds, and `outcome` is `success`, `failure` or `interrupted`. A field whose meaning begins with "only" may be
+missing; all others are present.
 
 ## Order
 
@@ -64,15 +63,15 @@ state.saved
 run.ended
 ```
 
-`state.unsaved` stands in the place of `state.saved` where the file can't be written. `problem` may come anywhere.
+`state.unsaved` takes the place of `state.saved` if the file can't be written. `problem` may come at any time.
 """
 
 OWN = {
     "goal": """\
 # Events of a goal
 
-`rooda goal run` and `rooda goal continue` tell the events above and those below. `loop` is `goal`, and `name`
-stands in the place of `procedure`. What is described here again has other fields than a procedure's.
+`rooda goal run` and `rooda goal continue` emit the events above and those below. `loop` is `goal`, and `name` takes the
+place of `procedure`. Events that are described again here have other fields than those of a procedure.
 
 ```
 goal.scored                     once more after each round of the intent dialogue
@@ -97,18 +96,18 @@ run.ended
     "reflex": """\
 # Events of a reflex loop
 
-`rooda reflex new` and `rooda reflex resume` tell the events above and those below. `loop` is `reflex`, and `name`,
-the alias, stands in the place of `procedure`. What is described here again has other fields than a procedure's.
-What the loop itself keeps is in its `history.jsonl`; see [the reflex loop](reflex.md).
+`rooda reflex new` and `rooda reflex resume` emit the events above and those below. `loop` is `reflex`, and `name`, the
+alias, takes the place of `procedure`. Events that are described again here have other fields than those of a procedure.
+The loop's own history is its `history.jsonl`; see [the reflex loop](reflex.md).
 
 ```
 run.started | run.resumed
   reflex.phase                    PLAN
   prompt.assembled, agent.started, agent.ended
-  reflex.breach                   if the answer broke its contract; the phase is asked once more
+  reflex.breach                   if the answer violated its contract; the phase is repeated once
   reflex.phase                    PRODUCE ‖ PREPARE, and so on
   …
-  question.asked, question.answered   if a person is asked whether commands may be run
+  question.asked, question.answered   if rooda asks the user whether commands may be run
   reflex.checks                   if there are commands
   reflex.block
   reflex.boundary
@@ -119,13 +118,13 @@ run.ended
     "flow": """\
 # Events of a flow
 
-`rooda flow run` and `rooda flow resume` tell the events above and those below. `loop` is `flow`, and `name`, the
-run's id, stands in the place of `procedure`; `run` is the id of the session's own folder. What is described here
-again has other fields than a procedure's. The flow's own history is its commits; see [the flow loop](flow.md).
+`rooda flow run` and `rooda flow resume` emit the events above and those below. `loop` is `flow`, and `name`, the run's
+id, takes the place of `procedure`; `run` is the id of the session's own folder. Events that are described again here
+have other fields than those of a procedure. The flow's own history is its commits; see [the flow loop](flow.md).
 
 ```
 run.started | run.resumed
-  node.entered                    a node begins; inside another one for each of its entries
+  node.entered                    a node begins; a child node once for each entry
   prompt.assembled, agent.started, agent.ended
   node.answered
   node.boundary                   a commit has been made
@@ -164,7 +163,7 @@ def _table(event: Json) -> str:
 
 
 def _value(field: Json) -> str:
-    """What a reader may expect there."""
+    """The values of a field."""
     if "const" in field or "enum" in field:
         return ", ".join(_word(word) for word in field.get("enum", [field.get("const")]))
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]

@@ -1,6 +1,6 @@
-"""Print the figures of the house: modules, rooms of a kind, what `rooda status` loads, hops from main to an agent.
+"""Prints figures of the architecture: modules, rooms per kind, modules that `rooda status` loads, hops to an agent.
 
-python tools/house.py
+Run: python tools/house.py
 """
 
 import ast
@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
 KINDS = ("procedure", "reflex", "flow", "goal")
 
-# Prints the modules on the stack when the agent is started, main first. Audit events name the start of a process.
+# Prints the modules on the stack when the agent starts, main first. Audit events report the start of a process.
 HOPS = """
 import sys
 agent, words = sys.argv[1], sys.argv[2:]
-def hear(event, details):
+def audit(event, details):
     if event in ("subprocess.Popen", "os.posix_spawn") and agent in repr(details):
         frame, stack = sys._getframe(1), []
         while frame:
@@ -30,7 +30,7 @@ def hear(event, details):
                 stack.append(name)
             frame = frame.f_back
         print("HOPS", *reversed(stack), file=sys.stderr)
-sys.addaudithook(hear)
+sys.addaudithook(audit)
 from rooda.startup import main
 sys.exit(main(words))
 """
@@ -45,7 +45,7 @@ finally:
 
 
 def python(code: str, *words: str, folder: str) -> str:
-    """Standard error of the program, run in this folder with a HOME of its own."""
+    """Run a program in this folder, with the folder as HOME, and return its standard error."""
     environment = {**os.environ, "HOME": folder, "PYTHONPATH": str(ROOT), "ROODA_CACHE_HOME": f"{folder}/cache"}
     command = [sys.executable, "-c", code, *words]
     ran = subprocess.run(command, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -82,7 +82,7 @@ def hops(*words: str) -> list[str]:
 
 
 def loaded_by_status() -> dict[str, int]:
-    """Modules of rooda that `rooda status` loads, by what is in the workspace."""
+    """Modules of rooda that `rooda status` loads, by the state of the workspace."""
     counts = {}
     states = {
         "nothing": (),

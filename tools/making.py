@@ -1,4 +1,4 @@
-"""What the makers of pages share: write the page, or with --print show it instead."""
+"""Shared by the generators: write the page, or print it with --print."""
 
 import sys
 

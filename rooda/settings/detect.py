@@ -1,4 +1,4 @@
-"""What kind of project a folder holds, and which commands check it."""
+"""Detects the kind of a project, the commands that check it, and the installed agent CLIs."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from rooda.settings.toml import parse
 
 
 class Gates(NamedTuple):
-    """The commands found for one kind of project, and what gave them away."""
+    """The commands found for one kind of project, and the evidence for that kind."""
 
     because: str
     commands: tuple[str, ...]
@@ -27,18 +27,17 @@ def agents_here() -> list[str]:
 
 
 def gates(folder: str) -> list[Gates]:
-    """Proposals for quality gates; a Makefile or justfile speaks only where nothing else does."""
+    """Propose quality gates; those of a Makefile or justfile only if nothing else is found."""
     found = [gate for look in (_python, _node, _by_marker) for gate in look(folder) if gate.commands]
     return found or [gate for gate in _recipes(folder) if gate.commands]
 
 
 def program(command: str) -> str:
-    """The program a gate needs."""
     return command.split(maxsplit=1)[0]
 
 
 def missing(folder: str, command: str) -> bool:
-    """Is the gate's program not to be found from the folder?"""
+    """True if the gate's program is not found from the folder."""
     import shutil
 
     name = program(command)
@@ -52,7 +51,7 @@ def _text(folder: str, name: str) -> str:
         return ""
 
 
-def _there(folder: str, *names: str) -> bool:
+def _exists(folder: str, *names: str) -> bool:
     return any(os.path.exists(os.path.join(folder, name)) for name in names)
 
 
@@ -64,7 +63,7 @@ def _toml(folder: str, name: str) -> dict[str, Any]:
 
 
 def _python(folder: str) -> Iterator[Gates]:
-    if not _there(folder, "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "pytest.ini"):
+    if not _exists(folder, "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "pytest.ini"):
         return
     tools = _toml(folder, "pyproject.toml").get("tool", {})
     tools = tools if isinstance(tools, dict) else {}
@@ -75,14 +74,14 @@ def _python(folder: str) -> Iterator[Gates]:
 
 
 def _python_tests(folder: str, tools: dict[str, Any]) -> str:
-    if "pytest" in tools or _there(folder, "pytest.ini", "conftest.py", "tests/conftest.py"):
+    if "pytest" in tools or _exists(folder, "pytest.ini", "conftest.py", "tests/conftest.py"):
         return "pytest -q"
     config = "".join(_text(folder, name) for name in ("pyproject.toml", "setup.cfg", "requirements-dev.txt"))
     if "pytest" in config:
         return "pytest -q"
-    if _there(folder, "noxfile.py"):
+    if _exists(folder, "noxfile.py"):
         return "nox"
-    if "tox" in tools or _there(folder, "tox.ini"):
+    if "tox" in tools or _exists(folder, "tox.ini"):
         return "tox"
     return _unittest(folder)
 
@@ -98,23 +97,23 @@ def _unittest(folder: str) -> str:
 
 
 def _ruff(folder: str, tools: dict[str, Any]) -> str:
-    return "ruff check ." if "ruff" in tools or _there(folder, "ruff.toml", ".ruff.toml") else ""
+    return "ruff check ." if "ruff" in tools or _exists(folder, "ruff.toml", ".ruff.toml") else ""
 
 
 def _mypy(folder: str, tools: dict[str, Any]) -> str:
-    if "mypy" not in tools and not _there(folder, "mypy.ini", ".mypy.ini"):
+    if "mypy" not in tools and not _exists(folder, "mypy.ini", ".mypy.ini"):
         return ""
     named = isinstance(tools.get("mypy"), dict) and {"files", "packages", "modules"} & set(tools["mypy"])
     return "mypy" if named else "mypy ."
 
 
 def _python_runner(folder: str, command: str) -> str:
-    """Through the project's own environment where it has one."""
-    if _there(folder, "uv.lock"):
+    """Run the command in the project's own environment if it has one."""
+    if _exists(folder, "uv.lock"):
         return f"uv run {command}"
-    if _there(folder, "poetry.lock"):
+    if _exists(folder, "poetry.lock"):
         return f"poetry run {command}"
-    if _there(folder, os.path.join(".venv", "bin", program(command))):
+    if _exists(folder, os.path.join(".venv", "bin", program(command))):
         return f".venv/bin/{command}"
     return command
 
@@ -129,7 +128,7 @@ def _node(folder: str) -> Iterator[Gates]:
     if not isinstance(scripts, dict):
         return
     locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
-    manager = next((name for lock, name in locks.items() if _there(folder, lock)), "npm")
+    manager = next((name for lock, name in locks.items() if _exists(folder, lock)), "npm")
     known = [name for name in ("test", "lint", "typecheck") if name in scripts]
     yield Gates(
         "package.json",
@@ -154,7 +153,7 @@ _MARKERS = {
 
 def _by_marker(folder: str) -> Iterator[Gates]:
     for name, commands in _MARKERS.items():
-        if _there(folder, name) and not (name == "pom.xml" and _there(folder, "mvnw")):
+        if _exists(folder, name) and not (name == "pom.xml" and _exists(folder, "mvnw")):
             yield Gates(name, commands)
 
 
@@ -162,7 +161,7 @@ def _recipes(folder: str) -> Iterator[Gates]:
     import re
 
     for tool, names in (("make", ("GNUmakefile", "makefile", "Makefile")), ("just", ("justfile", "Justfile"))):
-        name = next((name for name in names if _there(folder, name)), "")
+        name = next((name for name in names if _exists(folder, name)), "")
         rules = set(re.findall(r"^([\w-]+)(?: [^:=\n]*)?:(?!=)", _text(folder, name), re.MULTILINE)) if name else set()
         if rules:
             wanted = ("test", "lint") if "test" in rules else ("check",)

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
-from rooda.settings.check import OwnKeys, dotted, faults_of, modernised
+from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
-from rooda.settings.types import Fault, Kind, called, meant, shown
+from rooda.settings.types import Fault, Kind, key_with_alias, meant, shown
 
 # ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
 
 
 def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:
-    """The tree that the variables make, what is wrong with them, and warnings. An empty variable is not set."""
+    """The settings of the variables as a tree, the errors, and the warnings. An empty variable counts as unset."""
     loop: Tree = {}
     problems: list[str] = []
     warnings: list[str] = []
@@ -35,7 +35,7 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
 
 
 def _known(variable: str, key: str) -> str:
-    if other := called(key, LOOP):
+    if other := key_with_alias(key, LOOP):
         return f"; did you mean {variable_of(other)!r}?"
     return meant(variable, [variable_of(name) for name in LOOP])
 
@@ -63,7 +63,7 @@ class Source(NamedTuple):
 
 
 def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list[Source]:
-    """Every file that is read or would be, were it there."""
+    """Every file that is read, and those that would be read if they existed."""
     near = Source(WORKSPACE, os.path.abspath(config) if config else workspace_file(workspace))
     if config and not near.exists:
         raise ConfigProblem(f"--config {config}: there is no such file")
@@ -73,13 +73,13 @@ def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list
 
 
 def workspace_file(workspace: str) -> str:
-    """The nearest rooda.toml from the workspace up to its repository's root; else where it would be."""
+    """The nearest rooda.toml from the workspace up to the repository's root; without one, the path in the workspace."""
     candidates = [os.path.join(folder, FILE) for folder in upward(workspace)]
     return next((path for path in candidates if os.path.lexists(path)), candidates[0])
 
 
 def upward(workspace: str) -> list[str]:
-    """The folders from the workspace up to its repository's root; the workspace alone where there is none."""
+    """The folders from the workspace up to the repository's root; outside a repository only the workspace."""
     folder = os.path.abspath(workspace)
     folders = [folder]
     while not os.path.lexists(os.path.join(folder, ".git")):
@@ -100,7 +100,7 @@ def user_file(environ: Mapping[str, str]) -> str:
 
 
 class Layer(NamedTuple):
-    """What one file, the environment or the command line says."""
+    """The settings of one file, the environment or the command line."""
 
     tier: str
     path: str
@@ -108,19 +108,19 @@ class Layer(NamedTuple):
     lines: Mapping[Path, int] = {}
 
     def origin(self, path: Path) -> str:
-        """The tier, and the place in it."""
-        return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.place(path)})"
+        """The tier, and the location in it."""
+        return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.location(path)})"
 
-    def place(self, path: Path) -> str:
-        """The variable, the flag, or FILE:LINE; "" for what ships."""
+    def location(self, path: Path) -> str:
+        """The variable, the flag, or FILE:LINE; "" for a built-in value."""
         if self.tier == ENVIRONMENT:
             return variable_of(str(path[1]))
         if self.tier == FLAG:
             return flag_of(str(path[-1]))
-        return "" if self.tier == BUILT_IN else self.at(path)
+        return "" if self.tier == BUILT_IN else self.file_line(path)
 
-    def at(self, path: Path) -> str:
-        """FILE:LINE, or FILE where the line is unknown."""
+    def file_line(self, path: Path) -> str:
+        """FILE:LINE, or FILE if the line is unknown."""
         line = line_of(self.lines, path)
         return f"{self.path}:{line}" if line else self.path
 
@@ -133,7 +133,7 @@ class Layer(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All layers, strongest first; nothing is merged before someone asks."""
+    """All layers, strongest first; merged only on request."""
 
     workspace: str
     layers: tuple[Layer, ...]
@@ -142,7 +142,7 @@ class Settings(NamedTuple):
 
     @property
     def written(self) -> tuple[Layer, ...]:
-        """The layers a person wrote."""
+        """The layers that the user wrote."""
         return tuple(layer for layer in self.layers if layer.tier != BUILT_IN)
 
     @property
@@ -157,21 +157,21 @@ class Settings(NamedTuple):
         return merged
 
     def origin(self, path: Path) -> str:
-        """Where the value at `path` comes from; "" when it is nowhere."""
+        """Where the value at `path` comes from; "" if it is not set."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
 
-    def place(self, path: Path) -> str:
-        """The variable, flag or FILE:LINE that has the value at `path`; "" when it ships or is nowhere."""
-        return next((layer.place(path) for layer in self.layers if _has(layer.tree, path)), "")
+    def location(self, path: Path) -> str:
+        """The variable, flag or FILE:LINE of the value at `path`; "" if it is built in or not set."""
+        return next((layer.location(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def folder(self, path: Path) -> str:
-        """Where the file lies that a person wrote and that has the value at `path`; "" when none has it."""
+        """The folder of the user's file that has the value at `path`; "" if none has it."""
         found = next((layer for layer in self.layers if _has(layer.tree, path)), None)
         return os.path.dirname(found.path) if found and found.tier != BUILT_IN else ""
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key, everything else is replaced."""
+    """Merge two tables key by key; other values of the stronger one replace those of the weaker."""
     merged = dict(weaker)
     for key, value in stronger.items():
         old = merged.get(key)
@@ -204,7 +204,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 
 
 def has_reserved(workspace: str, config: str | None) -> bool:
-    """True if a procedure in a file of the user's has the name of a command."""
+    """True if a procedure in one of the user's files has the name of a command."""
     found = find(os.path.abspath(workspace), config, os.environ)
     return any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN)
 
@@ -220,7 +220,7 @@ def _has_reserved(path: str) -> bool:
 
 
 def _read(source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
-    """One file's layer, its faults and its warnings."""
+    """Read one file: its layer, its errors and its warnings."""
     try:
         data = files.read(source.path)
     except OSError as problem:
@@ -238,7 +238,7 @@ def _read(source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], l
         from rooda.settings import toml
 
         return None, [f"{source.path}{toml.sentence(problem, data)}"], []
-    notices, faults = modernised(tree, lines), faults_of(tree, own_keys)
+    notices, faults = rename_old_keys(tree, lines), faults_of(tree, own_keys)
     for fault in faults:
         if fault.warning:
             _drop(tree, fault.path)
@@ -251,7 +251,7 @@ def _read(source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], l
 
 
 def _drop(tree: Any, path: Path) -> None:
-    """Take an unknown key out: nobody reads it, and `config show` shall not say that it holds."""
+    """Remove an unknown key, so that `config show` does not list it."""
     for part in path[:-1]:
         tree = tree[part]
     del tree[path[-1]]
@@ -272,6 +272,6 @@ def _sentence(path: str, lines: Lines, fault: Fault) -> str:
 
 
 def flag_layer(flags: Mapping[str, Any]) -> Layer:
-    """What was typed, as the strongest layer."""
+    """The options of the command line as the strongest layer."""
     tree: Tree = {key: value for key, value in flags.items() if value is not None}
     return Layer(FLAG, "", tree)

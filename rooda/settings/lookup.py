@@ -1,4 +1,4 @@
-"""One procedure's settings by precedence: what a person wrote beats what ships, the closer beats the general."""
+"""The settings of one loop by precedence: the user's beat the built-in ones, specific tables beat general ones."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,8 +9,8 @@ from rooda.settings.schema import LOOP
 from rooda.settings.toml import Path
 
 
-class Place(NamedTuple):
-    """A table that may hold a procedure's setting."""
+class SearchedTable(NamedTuple):
+    """A table that may hold a setting of the loop."""
 
     table: Mapping[str, Any]
     layer: Layer
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A value and who said it."""
+    """A value and the layer that has it."""
 
     value: Any
     layer: Layer
@@ -30,64 +30,64 @@ class Found(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The beginning of a sentence about it: FILE:LINE: KEY, or the flag or variable."""
+        """The beginning of a message about the value: FILE:LINE: KEY, or the flag or variable."""
         if self.layer.path:
-            return f"{self.layer.at(self.path)}: {dotted(self.path)}"
-        return self.layer.place(self.path)
+            return f"{self.layer.file_line(self.path)}: {dotted(self.path)}"
+        return self.layer.location(self.path)
 
 
 class Lookup(NamedTuple):
-    """Everything that can be asked about one procedure."""
+    """Finds the settings of one loop."""
 
     settings: Settings
     name: str
-    places: tuple[Place, ...]  # strongest first
+    tables: tuple[SearchedTable, ...]  # strongest first
 
     def find(self, *keys: str) -> Found | None:
-        """The first place that has one of the keys; within a place the first key."""
-        for table, layer, path in self.places:
+        """The value in the first table that has one of the keys; within a table the first key counts."""
+        for table, layer, path in self.tables:
             for key in keys:
                 if key in table:
                     return Found(table[key], layer, (*path, key))
         return None
 
     def value(self, key: str, default: Any = None) -> Any:
-        """A key whose row has a default needs none here: config/rooda.toml has it."""
+        """The value of a key. A key whose row has a default needs none here: config/rooda.toml has it."""
         found = self.find(key)
         return default if found is None else found.value
 
     def merged(self, key: str) -> dict[str, Any]:
-        """A table setting such as parameters, merged over all places."""
+        """A table setting such as `parameters`, merged over all tables."""
         merged: dict[str, Any] = {}
-        for table, _, _ in reversed(self.places):
+        for table, _, _ in reversed(self.tables):
             merged = merge(merged, table.get(key, {}))
         return merged
 
 
 def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
-    """flag > a person's [procedures.NAME] > a person's [loop] > shipped [procedures.NAME] > shipped [loop]."""
+    """Search flags, the user's [procedures.NAME], the user's [loop], built-in [procedures.NAME], built-in [loop]."""
     return _lookup(settings, name, ("procedures", name), flags)
 
 
 def lookup_kind(settings: Settings, kind: str, flags: Mapping[str, Any]) -> Lookup:
-    """The same for a kind of loop: [reflex], [flow] and [goal] beat [loop]."""
+    """Search the table of a kind of loop before [loop]."""
     return _lookup(settings, kind, (kind,), flags)
 
 
 def _lookup(settings: Settings, name: str, own: tuple[str, ...], flags: Mapping[str, Any]) -> Lookup:
     flag = flag_layer(flags)
-    places = [Place(flag.tree, flag, ())]
+    searched = [SearchedTable(flag.tree, flag, ())]
     for layers in (settings.written, settings.shipped):
         for path in (own, ("loop",)):
-            places += [Place(layer.table(*path), layer, path) for layer in layers]
-    return Lookup(settings, name, tuple(place for place in places if place.table))
+            searched += [SearchedTable(layer.table(*path), layer, path) for layer in layers]
+    return Lookup(settings, name, tuple(each for each in searched if each.table))
 
 
-# Every setting with its value and where it came from, for people.
+# Every setting with its value and origin, for `rooda config show` and `rooda info`.
 
 
 def origins(settings: Settings) -> list[tuple[str, Any, str]]:
-    """(dotted key, value, origin) of all that is set, table by table."""
+    """(dotted key, value, origin) of every setting, table by table."""
     rows = []
     for name in tables(settings.own_keys):
         for path, value in _leaves((name,), settings.table(name)):
@@ -96,7 +96,7 @@ def origins(settings: Settings) -> list[tuple[str, Any, str]]:
 
 
 def decided(settings: Settings, name: str, flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
-    """(key, value, origin) of the settings one run of a procedure goes by."""
+    """(key, value, origin) of the settings that a run of the procedure would have."""
     look = lookup(settings, name, flags)
     return [(key, found.value, found.origin) for key in LOOP if (found := look.find(key))]
 

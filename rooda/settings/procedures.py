@@ -8,12 +8,12 @@ from rooda.settings.types import nearest
 
 
 def names(settings: Settings) -> list[str]:
-    """Every procedure, sorted."""
+    """The names of all procedures, sorted."""
     return sorted({name for layer in settings.layers for name in layer.table("procedures")})
 
 
 def own(settings: Settings, name: str) -> dict[str, Any]:
-    """What [procedures.NAME] says, merged over all files."""
+    """The table [procedures.NAME], merged over all files."""
     return settings.table("procedures", name)
 
 
@@ -31,7 +31,7 @@ def require(settings: Settings, name: str) -> None:
 
 
 def unknown(name: str, near: str) -> UsageProblem:
-    """`near` is what a person may have meant, as it is typed; "" where nothing is near."""
+    """The error for an unknown procedure. `near`: a similar name as the user would type it, or ""."""
     what = f"Unknown procedure '{name}'. Run 'rooda list' to see available procedures."
     return UsageProblem(what, f"Did you mean '{near}'?" if near else "")
 

@@ -1,7 +1,7 @@
 """Every setting of [loop], procedures and agents, one row each.
 
-Derived from the rows: what is valid, options, environment variables, what a resume keeps, what a run is set up with,
-the defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
+From the rows come validation, options, environment variables, what a resume keeps, the records of a run, the defaults
+in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
 """
 
 from rooda.agents.reader import OUTPUTS
@@ -50,7 +50,7 @@ LOOP = {
     ),
     "agent": Key(
         TEXT,
-        "which agent of [agents] does the work",
+        "the agent of [agents] that does the work",
         flag=Option("An agent of the settings: claude, codex, demo, …", metavar="NAME"),
         kept=True,
         group="agent",
@@ -72,25 +72,28 @@ LOOP = {
     ),
     "model": Key(
         TEXT,
-        "the model the agent is told to use; [models] translates",
+        "the model that the agent uses; [models] translates the name",
         flag=Option("Model, as [models] of the settings maps it.", metavar="NAME"),
         kept=True,
         group="agent",
     ),
     "read_only": Key(
         FLAG,
-        "the agent may read and not change anything; an agent that can't be told so is refused",
+        "the agent may read but not change files; an agent without an option for that is refused",
         default=False,
         kinds=PROCEDURES,
         group="agent",
     ),
     "allowed_tools": Key(
-        NAMES, "the only tools the agent has, by its own names for them; [] = all", default=[], group="agent"
+        NAMES,
+        "the only tools that the agent may use, by the names its CLI has for them; [] = all",
+        default=[],
+        group="agent",
     ),
-    "denied_tools": Key(NAMES, "tools that the agent does not get", default=[], group="agent"),
+    "denied_tools": Key(NAMES, "tools that the agent may not use", default=[], group="agent"),
     "max_cost": Key(
         AMOUNT,
-        "dollars a run may cost, resumes counted; 0 = no limit",
+        "dollars that a run may cost, over all its resumes; 0 = no limit",
         default=0,
         flag=Option("Start no further agent after N dollars, resumes counted."),
         into="budget.cost",
@@ -98,7 +101,7 @@ LOOP = {
     ),
     "max_tokens": Key(
         whole(0),
-        "tokens its agents may use, read and written; 0 = no limit",
+        "tokens that its agents may read and write; 0 = no limit",
         default=0,
         flag=Option("… after N tokens."),
         into="budget.tokens",
@@ -106,7 +109,7 @@ LOOP = {
     ),
     "max_duration": Key(
         DURATION,
-        "how long it may run, in seconds or as 2h30m; 0 = no limit",
+        "how long a run may take, in seconds or as 2h30m; 0 = no limit",
         default=0,
         flag=Option("… after N seconds, or a time such as 2h30m."),
         into="budget.seconds",
@@ -130,7 +133,7 @@ LOOP = {
     ),
     "gates_from_commands": Key(
         FLAG,
-        "AGENTS.md's `## Build/Test/Lint Commands` are gates too, if it names no others",
+        "use `## Build/Test/Lint Commands` of AGENTS.md as gates if it has no others",
         default=False,
         kinds=PROCEDURES,
         into="procedure.gates_from_commands",
@@ -138,7 +141,7 @@ LOOP = {
     ),
     "token_budget": Key(
         whole(0),
-        "tokens in a prompt above which a warning is printed; 0 = no check",
+        "tokens of a prompt above which rooda warns; 0 = no check",
         default=100000,
         flag=Option("Warn of a prompt above N tokens; 0 = never."),
         kept=True,
@@ -147,14 +150,14 @@ LOOP = {
     ),
     "token_encoding": Key(
         word("o200k_base", "cl100k_base"),
-        "the vocabulary tokens are counted with",
+        "the vocabulary for counting tokens",
         default="o200k_base",
         into="setup.token_encoding",
         group="call",
     ),
     "iteration_timeout": Key(
         SECONDS,
-        "seconds one agent call may take; 0 = no limit",
+        "seconds that one agent call may take; 0 = no limit",
         ("timeout",),
         default=0,
         flag=Option("End an agent call after N seconds; 0 = never."),
@@ -164,7 +167,7 @@ LOOP = {
     ),
     "idle_timeout": Key(
         SECONDS,
-        "seconds an agent may be silent; 0 = no limit",
+        "seconds that an agent may be silent; 0 = no limit",
         default=0,
         flag=Option("End it after N seconds without output."),
         kept=True,
@@ -173,14 +176,14 @@ LOOP = {
     ),
     "kill_grace": Key(
         SECONDS,
-        "seconds between asking an agent to stop and killing it",
+        "seconds between the signal that asks an agent to stop and SIGKILL",
         default=5,
         into="bounds.kill_grace",
         group="call",
     ),
     "retry_wait": Key(
         SECONDS,
-        "seconds before the next call after a passing fault of the service; doubles each time",
+        "seconds before a retry after a transient error of the service; doubles each time",
         default=5,
         into="setup.retry_wait",
         group="call",
@@ -193,13 +196,13 @@ LOOP = {
     ),
     "fallback": Key(
         NAMES,
-        "agents to switch to, in order, while the account of the first may not be used",
+        "agents to use instead, in this order, while the account of the first is at its limit",
         default=[],
         group="budget",
     ),
     "max_output_buffer": Key(
         whole(1024),
-        "bytes of an agent's output that are searched for signals",
+        "bytes at the end of an agent's output that are searched for signals",
         default=10485760,
         into="bounds.max_output_buffer",
         group="call",
@@ -214,7 +217,7 @@ LOOP = {
     ),
     "safety": Key(
         word("snapshot", "off"),
-        "snapshot: git keeps the work tree before and after each iteration",
+        "snapshot: save the work tree in git before and after each iteration",
         default="off",
         flag=Option("Save the work tree or not."),
         kept=True,
@@ -223,16 +226,16 @@ LOOP = {
     ),
     "promise_signals": Key(
         FLAG,
-        "an agent may end a loop with <promise>SUCCESS</promise>; unset: built-in ones only",
+        "an agent may end the loop with <promise>SUCCESS</promise>; unset: built-in procedures only",
         unset="on for the built-in procedures, off for yours",
         kinds=PROCEDURES,
         group="way",
     ),
     "preamble": Key(
         FLAG,
-        "prompts begin with the agent's role and the iteration",
+        "begin each prompt with the agent's role and the iteration",
         default=False,
-        flag=Option("Say before the prompt what rooda is.", ("--preamble/--no-preamble",)),
+        flag=Option("Begin the prompt with the agent's role.", ("--preamble/--no-preamble",)),
         kinds=PROCEDURES,
         kept=True,
         into="procedure.preamble",
@@ -245,14 +248,14 @@ LOOP = {
         word("debug", "info", "warn", "error"),
         "how much is printed",
         default="info",
-        flag=Option("How much is said."),
+        flag=Option("How much is printed."),
         kept=True,
         into="setup.log_level",
         group="screen",
     ),
     "log_timestamp_format": Key(
         word("time", "time-ms", "relative", "iso", "none"),
-        "how lines begin",
+        "the timestamp at the beginning of each line",
         default="time",
         into="setup.log_timestamp_format",
         group="screen",
@@ -296,37 +299,44 @@ PROCEDURE = {
 
 AGENT = {
     "command": Key(COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in"),
-    "prompt": Key(word("stdin", "argument", "file"), "how the prompt goes in"),
+    "prompt": Key(word("stdin", "argument", "file"), "how the agent gets the prompt"),
     "output": Key(
         word("text", *OUTPUTS),
-        "how the output is read",
+        "how rooda reads the output",
     ),
-    "stop": Key(word("TERM", "INT"), "the first signal when a call must end"),
-    "keep_background": Key(FLAG, "what a call leaves running lives until the run ends, not only until the call's end"),
-    "exit_grace": Key(SECONDS, "seconds it may go on after its final message; 0 = no limit"),
+    "stop": Key(word("TERM", "INT"), "the first signal to end a call"),
+    "keep_background": Key(
+        FLAG, "processes that a call leaves running live until the end of the run, not only of the call"
+    ),
+    "exit_grace": Key(SECONDS, "seconds that it may run after its final message; 0 = no limit"),
     "env": Key(AGENT_ENV, "variables added to its environment"),
-    "model": Key(TEXT, "its model when nothing else names one"),
-    "env_deny": Key(NAMES, "variables that it does not get from rooda's environment; * stands for anything"),
-    "size_limit": Key(whole(0), "bytes that a prompt may have at most; 0 = no limit"),
-    "character_limit": Key(whole(0), "characters that a prompt may have at most; 0 = no limit"),
-    "read_only": Key(COMMAND, "the command line, in place of command, with which it changes nothing"),
-    "allow": Key(OPTION, "option that leaves it these tools only: {tools} all with commas, {tool} once for each"),
-    "deny": Key(OPTION, "option that takes tools from it: {tools} or {tool}"),
-    "budget": Key(OPTION, "option for the dollars after which it ends by itself: {budget}"),
-    "billing": Key(AGENT_ENV, "variables that decide who pays, and who that is; the first that is set counts"),
-    "account": Key(TEXT, "who pays when none of them is set"),
-    "version": Key(ANY_TEXT, "option that makes it tell its version; empty: it is not asked"),
-    "known": Key(NAMES, "what its output tells: usage, cost, limits"),
+    "model": Key(TEXT, "its model if no other setting names one"),
+    "env_deny": Key(NAMES, "variables of rooda's environment that it does not get; * matches anything"),
+    "size_limit": Key(whole(0), "maximum bytes of a prompt; 0 = no limit"),
+    "character_limit": Key(whole(0), "maximum characters of a prompt; 0 = no limit"),
+    "read_only": Key(COMMAND, "the command line, in place of command, for read_only"),
+    "allow": Key(
+        OPTION,
+        "option that allows only these tools: {tools} is replaced by all, with commas; {tool} repeats the option",
+    ),
+    "deny": Key(OPTION, "option that denies tools: {tools} or {tool}"),
+    "budget": Key(OPTION, "option for the dollars after which the CLI ends the call by itself: {budget}"),
+    "billing": Key(
+        AGENT_ENV, "variables that decide which account pays, and its description; the first that is set counts"
+    ),
+    "account": Key(TEXT, "the account that pays if none of them is set"),
+    "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask"),
+    "known": Key(NAMES, "what its output reports: usage, cost, limits"),
     "install": Key(TEXT, "how to install it"),
     "summary": Key(TEXT, "one line about it"),
-    "documented_only": Key(FLAG, "described as its maker documents it, never run by rooda's tests"),
+    "documented_only": Key(FLAG, "configured from its maker's documentation, never run by rooda's tests"),
 }
 
 PRICE = {
-    "input": Key(AMOUNT, "tokens that are read afresh"),
-    "output": Key(AMOUNT, "tokens that are written, reasoning included"),
-    "cached": Key(AMOUNT, "tokens that are read from a cache; the price of input when left out"),
-    "written": Key(AMOUNT, "tokens that are written into a cache; the price of input when left out"),
+    "input": Key(AMOUNT, "input tokens that are not cached"),
+    "output": Key(AMOUNT, "output tokens, including reasoning"),
+    "cached": Key(AMOUNT, "input tokens read from a cache; default: the price of input"),
+    "written": Key(AMOUNT, "input tokens written to a cache; default: the price of input"),
 }
 
 OLDER = {"default_max_iterations": "default_iterations"}
@@ -340,7 +350,7 @@ RESERVED = frozenset({*COMMANDS, "help", "demo"})
 
 
 def flag_of(key: str) -> str:
-    """The command line's word for a setting."""
+    """The command-line option of a setting."""
     row = PROCEDURE.get(key)
     return ((row and row.flag) or Option("")).flag(key)
 
@@ -349,5 +359,5 @@ VARIABLES = "ROODA_LOOP_"
 
 
 def variable_of(key: str) -> str:
-    """The environment's word for a setting of [loop]."""
+    """The environment variable of a setting of [loop]."""
     return VARIABLES + key.upper()

@@ -1,4 +1,4 @@
-"""From settings to what a loop of any kind is run with."""
+"""Turns settings into the `Setup` of a loop of any kind, its hooks and its prices."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -33,14 +33,14 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bo
 
 
 def setup_of(settings: Settings, look: Lookup) -> Setup:
-    """What all kinds of loops share, without prices."""
+    """The settings that all kinds of loops share, without prices."""
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
     return filled(made, look)._replace(further=further)
 
 
 def filled(record: R, look: Lookup) -> R:
-    """The record with the fields that rows of the schema name with `into`, as far as they are set."""
+    """Fill the fields of a record that rows of the schema name with `into`, if they are set."""
     fields = {}
     for key, row in LOOP.items():
         name, _, field = row.into.partition(".")
@@ -50,12 +50,12 @@ def filled(record: R, look: Lookup) -> R:
     return made
 
 
-# [hooks]: what is done when a run comes to a certain point.
+# [hooks]: commands and addresses that get events.
 _URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith("http"))
 HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
-    "url": Key(_URL, "an address that the event is posted to"),
-    "timeout": Key(SECONDS, "seconds after which it is ended; 10 when left out"),
+    "url": Key(_URL, "a web address that the event is posted to"),
+    "timeout": Key(SECONDS, "seconds after which rooda ends it; 10 by default"),
 }
 
 
@@ -73,13 +73,13 @@ def _faults(value: Any) -> list[Fault]:
 _KIND = Kind("must be a command, or a table with command or url", _faults)
 HOOKS = {
     "done": Key(_KIND, "the run ended as asked"),
-    "failed": Key(_KIND, "the run ended with a failure: too many in a row, or one that would only repeat"),
-    "paused": Key(_KIND, "the run ended short of its goal and can go on (exit 4)"),
+    "failed": Key(_KIND, "the run ended with a failure: too many in a row, or one that a retry would repeat"),
+    "paused": Key(_KIND, "the run ended before its goal and can be resumed (exit 4)"),
     "stopped": Key(_KIND, "a signal ended the run"),
     "stuck": Key(_KIND, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
     "limit": Key(_KIND, "the run waits for the usage limit of an account, or ended at one"),
     "budget": Key(_KIND, "the run ended at a limit of money, tokens or time"),
-    "needs_person": Key(_KIND, "a question waits on the terminal, or the run ended and only a person can go on"),
+    "needs_person": Key(_KIND, "a question waits at the terminal, or the run ended and needs the user to continue"),
 }
 
 
@@ -92,11 +92,11 @@ def _hook(value: Any) -> Hook:
     return Hook(table.get("command", ""), table.get("url", ""), float(table.get("timeout", 10)))
 
 
-# The prices in force: those that ship, and what a person says of them.
+# The prices in force: the built-in ones and the user's.
 
 
 def prices_of(settings: Settings) -> Prices:
-    """Read when a run needs it: nothing else waits for this file. A person's name beats every shipped one it fits."""
+    """Read the price file, only when needed. A name of the user's replaces every built-in name that it matches."""
     written = settings.table("prices")
     table = {
         name: price
@@ -116,7 +116,7 @@ def _shipped() -> dict[str, Any]:
 def _price(settings: Settings, name: str, table: dict[str, Any]) -> Price:
     for key in ("input", "output"):
         if key not in table:
-            where = settings.place(("prices", name))
+            where = settings.location(("prices", name))
             hint = f"The keys of a price are {', '.join(PRICE)}, in dollars per million tokens."
             raise ConfigProblem(f"{where}: {dotted(('prices', name))}: the key {key!r} is missing", hint)
     fresh = float(table["input"])

@@ -1,4 +1,4 @@
-"""TOML with line numbers: tomllib's own parser, run on copied functions that note where each key stands."""
+"""TOML with line numbers: a copy of tomllib's parser whose functions record the line of each key."""
 
 import re
 import sys
@@ -17,11 +17,11 @@ _RULES = (
 
 
 class TooDeep(ValueError):
-    """Tables or arrays are nested beyond all reason."""
+    """Tables or arrays are nested too deeply."""
 
 
 def parse(text: str) -> tuple[Tree, Lines]:
-    """The document and the line of every key; without lines when this Python's tomllib is built differently."""
+    """Parse the document and record the line of every key; no lines if this Python's tomllib has other internals."""
     import tomllib
 
     try:
@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[Tree, Lines]:
 
 
 class _Notes:
-    """Where keys and tables stand, by the identity of the table that holds them (all live as long as the tree)."""
+    """Lines of keys and tables, by the id of the table that holds them, which lives as long as the tree."""
 
     def __init__(self) -> None:
         self.keys: dict[int, dict[str, int]] = {}
@@ -50,7 +50,7 @@ class _Notes:
         self.position = 0
         self.line = 1
 
-    def at(self, source: str, position: int) -> int:
+    def line_at(self, source: str, position: int) -> int:
         if position < self.position:
             return source.count("\n", 0, position) + 1
         self.line += source.count("\n", self.position, position)
@@ -66,7 +66,7 @@ class _Notes:
 
 
 def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
-    """A private copy of `tomllib.loads`; tomllib itself stays as it is."""
+    """A private copy of `tomllib.loads`; tomllib itself is unchanged."""
     home = vars(sys.modules["tomllib._parser"])
     room = dict(home)
     for name, function in home.items():
@@ -81,7 +81,7 @@ def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
 
 
 def _parse_key(notes: _Notes, original: Any) -> Any:
-    """Refuses a key of very many parts before tomllib reads it: that takes the square of their number."""
+    """Refuse a key of very many parts before tomllib reads it, which takes quadratic time."""
     import re
 
     long = re.compile(rf"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""", re.ASCII)
@@ -96,7 +96,7 @@ def _parse_key(notes: _Notes, original: Any) -> Any:
 
 def _parse_key_value_pair(notes: _Notes, original: Any) -> Any:
     def pair(source: str, position: int, *rest: Any) -> Any:
-        line = notes.at(source, position)
+        line = notes.line_at(source, position)
         end, key, value = original(source, position, *rest)
         notes.pending[-1].append((key, line))
         return end, key, value
@@ -106,7 +106,7 @@ def _parse_key_value_pair(notes: _Notes, original: Any) -> Any:
 
 def _parse_inline_table(notes: _Notes, original: Any) -> Any:
     def inline_table(source: str, position: int, *rest: Any) -> Any:
-        line = notes.at(source, position)
+        line = notes.line_at(source, position)
         notes.pending.append([])
         end, table = original(source, position, *rest)
         notes.tables[id(table)] = line
@@ -130,7 +130,7 @@ def _key_value_rule(notes: _Notes, original: Any) -> Any:
 def _create_dict_rule(notes: _Notes, original: Any) -> Any:
     def table_header(source: str, position: int, out: Any) -> Any:
         end, key = original(source, position, out)
-        notes.key(out.data.dict, key, notes.at(source, position))
+        notes.key(out.data.dict, key, notes.line_at(source, position))
         return end, key
 
     return table_header
@@ -138,7 +138,7 @@ def _create_dict_rule(notes: _Notes, original: Any) -> Any:
 
 def _create_list_rule(notes: _Notes, original: Any) -> Any:
     def item_header(source: str, position: int, out: Any) -> Any:
-        line = notes.at(source, position)
+        line = notes.line_at(source, position)
         end, key = original(source, position, out)
         notes.key(out.data.dict, key, line)
         notes.tables[id(out.data.get_or_create_nest(key))] = line
@@ -166,7 +166,7 @@ def _walk(value: Any, path: Path, notes: _Notes, lines: Lines) -> None:
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int:
-    """The line of the key, or of the nearest table around it; 0 when unknown."""
+    """The line of the key, or of the nearest table around it; 0 if unknown."""
     while path:
         if path in lines:
             return lines[path]
@@ -174,7 +174,7 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int:
     return 0
 
 
-# What TOML's parser says of a mistake, and what a person most likely has to change.
+# Error messages of tomllib, and the likely fix.
 _MEANT = {
     "Invalid value": "a text stands in quotes",
     "Illegal character '\\n'": "the text before it has no closing quote",
@@ -192,7 +192,7 @@ _MEANT = {
 
 
 def sentence(problem: ValueError, data: bytes) -> str:
-    """`:LINE:COLUMN: what is wrong; what to do`, from the words of tomllib."""
+    """`:LINE:COLUMN: what is wrong; what to do`, from an error of tomllib."""
     text = str(problem)
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", text)
     if not found:
@@ -207,7 +207,7 @@ def _meant(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A table's name as it is written, not as Python would."""
+    """tomllib's message with table names in TOML's form, not in Python's."""
     parts = re.findall(r"'([^']*)'", text)
     return f"Cannot declare [{'.'.join(parts)}] twice" if text.startswith("Cannot declare (") and parts else text
 

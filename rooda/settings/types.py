@@ -1,17 +1,16 @@
-"""Kinds of values with an inner shape: tables, gates, phases, parameters."""
+"""The kinds of values that settings have, and the rows `Key` and `Option` that describe a setting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.settings.toml import Path
 
-# What a value may be: each kind says what it expects, what is wrong with a value, and how to read it from a text.
 LARGEST = 10**12
 LONGEST_COMMAND = 65_536
 
 
 class Fault(NamedTuple):
-    """Something wrong at `path`, as the rest of a sentence that begins with the key's name."""
+    """An error or warning at `path`, as the rest of a sentence that begins with the key."""
 
     path: Path
     text: str
@@ -22,16 +21,19 @@ class Fault(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of value. `read` turns an environment variable's text into one (ValueError: it can't)."""
+    """A kind of value: what it expects, how to validate a value, and how to read one from a text.
+
+    `read` raises ValueError for a text that it can't read.
+    """
 
     expected: str
     faults: Callable[[Any], list[Fault]]
     read: Callable[[str], Any] = str
-    choices: tuple[str, ...] = ()  # the only words it may be
+    choices: tuple[str, ...] = ()  # the valid words, if limited
 
 
 def shown(value: object) -> str:
-    """The value for a sentence: short, on one line, in TOML's words."""
+    """The value in a message: short, on one line, in TOML's terms."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -44,7 +46,7 @@ def shown(value: object) -> str:
 
 
 def meant(word: str, known: tuple[str, ...] | list[str]) -> str:
-    """`; did you mean 'X'?` when one of the known words is near, else nothing."""
+    """`; did you mean 'X'?` if one of the known words is similar, else ""."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
@@ -125,7 +127,7 @@ def _command_faults(value: Any) -> list[Fault]:
 
 
 def _is_scalar(value: Any) -> bool:
-    """No whole number that is too large for TOML's own rules."""
+    """True unless the value is a whole number beyond the range of TOML."""
     return isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**63)
 
 
@@ -175,58 +177,58 @@ ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop]
 
 
 class Option(NamedTuple):
-    """The command-line option that sets a key. The command line makes its parameters from this."""
+    """The command-line option that sets a key. click parameters are made from it."""
 
     help: str
     words: tuple[str, ...] = ()  # --the-key if empty; a last one without dashes is the parameter's name
     metavar: str = ""  # N if empty
     sets: str = ""  # the key it sets, if that is another one
-    switch: bool = False  # takes no value, whatever the key's kind
+    switch: bool = False  # takes no value, regardless of the key's kind
     many: bool = False  # may be repeated
     hidden: bool = False
 
     @property
     def both(self) -> bool:
-        """True if there is a word for no as well as one for yes."""
+        """True if the option has a form for no, as in `--x/--no-x`."""
         return any("/" in word for word in self.words)
 
     def named(self, key: str) -> tuple[str, ...]:
         return self.words or (f"--{key.replace('_', '-')}",)
 
     def flag(self, key: str) -> str:
-        """The word that people know it by: the longest, and of --yes/--no the first."""
+        """The option's main name: the longest, and of --x/--no-x the first."""
         return max((word for word in self.named(key) if word.startswith("-")), key=len).partition("/")[0]
 
     def parameter(self, key: str) -> str:
-        """The name of its value among all that was typed."""
+        """The name of its click parameter."""
         name = self.named(key)[-1]
         return self.flag(key).lstrip("-").replace("-", "_") if name.startswith("-") else name
 
 
 class Key(NamedTuple):
-    """One setting: all that is to be known of it, but for the code that goes by it."""
+    """One setting: everything about it except the code that uses it."""
 
     kind: Kind
-    what: str
-    also: tuple[str, ...] = ()  # other words that people try
+    what: str  # its meaning, for the documentation
+    also: tuple[str, ...] = ()  # aliases that users may try
     default: Any = None  # in config/rooda.toml; None: not set there
-    unset: str = "none"  # what holds then, for the documentation
+    unset: str = "none"  # the effect of no default, for the documentation
     flag: Option | None = None  # None: no option of its own
     kinds: str = ALL
-    kept: bool = False  # a resume goes on with what was typed at the start
-    into: str = ""  # record.field that it fills, or setup for Setup.further; empty: its consumer looks it up
+    kept: bool = False  # a resume reuses the option of the start
+    into: str = ""  # the record.field that it fills, or setup for Setup.further; empty: its consumer looks it up
     group: str = ""  # the part of --help that has its option
 
     def converted(self, value: Any) -> Any:
-        """A valid value as the code wants it: a duration written as a text becomes seconds."""
+        """A valid value as the code needs it: a duration given as text becomes seconds."""
         return self.kind.read(value) if isinstance(value, str) else value
 
 
-FEW = 8  # keys that a sentence can list
+FEW = 8  # keys that a message can list
 
 
 def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] = ()) -> list[Fault]:
-    """What is wrong with a table of known keys; an unknown key is a warning."""
+    """The errors in a table of known keys; an unknown key is a warning."""
     if not isinstance(value, dict):
         return [Fault((), f"must be a table, got {shown(value)}")]
     faults = [Fault((), f"the key {key!r} is missing") for key in required if key not in value]
@@ -238,20 +240,20 @@ def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] 
     return faults
 
 
-def called(word: str, keys: Mapping[str, Key]) -> str:
-    """The key that people also look for under this word; "" if there is none."""
+def key_with_alias(word: str, keys: Mapping[str, Key]) -> str:
+    """The key that has this word as an alias; "" if there is none."""
     return next((key for key, row in keys.items() if word in row.also), "")
 
 
 def _known(word: str, keys: Mapping[str, Key]) -> str:
-    """The key that was meant; where none is near and there are few, all of them."""
-    if key := called(word, keys):
+    """A hint at the key that was meant; if none is similar and there are few, all of them."""
+    if key := key_with_alias(word, keys):
         return f"; did you mean {key!r}?"
     return meant(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
 def named(kind: Kind, what: str) -> Kind:
-    """A table whose keys are free names and whose values are all of one kind."""
+    """The kind of a table with arbitrary keys and values of one kind."""
 
     def faults(value: Any) -> list[Fault]:
         if not isinstance(value, dict):
@@ -262,7 +264,7 @@ def named(kind: Kind, what: str) -> Kind:
 
 
 GATE = {
-    "name": Key(TEXT, "what the gate is called; its command when left out"),
+    "name": Key(TEXT, "name of the gate; default: its command"),
     "command": Key(TEXT, "a shell command that must exit 0"),
     "timeout": Key(SECONDS, "seconds, 0 = none"),
 }

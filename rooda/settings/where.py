@@ -1,4 +1,4 @@
-"""Where a command works: what -C and --config said."""
+"""The workspace and settings file of a command, from -C and --config."""
 
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ def where(ctx: "click.Context") -> Where:
 
 
 def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
-    """-C and --config may stand after the command word as well."""
+    """Apply -C and --config that were typed after the command."""
     directory, config = typed.get("directory"), typed.get("config")
     return Where(
         os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
@@ -29,7 +29,7 @@ def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
 
 
 def a_name(word: str) -> str:
-    """A procedure's name as typed; UsageProblem for what can't be one, since it will be part of a path."""
+    """Validate a procedure's name, since it becomes part of a path."""
     import re
 
     from rooda.errors import UsageProblem
@@ -40,7 +40,7 @@ def a_name(word: str) -> str:
 
 
 def above(workspace: str) -> str:
-    """What to do for who stands inside the workspace that is meant; "" if loops have run here, or none above."""
+    """A hint for a user in a subfolder of the workspace; "" if loops have run here, or in no folder above."""
     import shlex
 
     from rooda.run import folder as run_folder

@@ -4,8 +4,8 @@ from rooda.settings.types import FLAG, SECONDS, Key, word
 
 OWN = {
     "sensors": Key(
-        word("agent", "native"), "who runs the sensors' commands: an agent, or rooda itself", default="agent"
+        word("agent", "native"), "what runs the sensors' commands: an agent, or rooda itself", default="agent"
     ),
-    "sensor_timeout": Key(SECONDS, "seconds one sensor command may take; 0 = no limit", default=0),
-    "no_verify": Key(FLAG, "commits pass over git's pre-commit and commit-msg hooks", default=False),
+    "sensor_timeout": Key(SECONDS, "seconds that one sensor command may take; 0 = no limit", default=0),
+    "no_verify": Key(FLAG, "commits skip git's pre-commit and commit-msg hooks", default=False),
 }

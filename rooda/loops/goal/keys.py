@@ -1,4 +1,4 @@
-"""The settings that only goals have, or have another default for."""
+"""The settings that only goals have, and shared ones with another default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import AMOUNT, FLAG, SECONDS, Key, Option, whole, word
@@ -22,16 +22,16 @@ OWN = {
         flag=Option(f"Dollars after which it pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
         group="limit",
     ),
-    "verify_timeout": Key(SECONDS, "seconds one verification command may take; 0 = no limit", default=300),
+    "verify_timeout": Key(SECONDS, "seconds that one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(
-        word("agent", "verified"), "who says that it is done: the agent too, or checks alone", default="agent"
+        word("agent", "verified"), "what decides that it is done: the agent too, or verification alone", default="agent"
     ),
-    "cost_per_call": Key(AMOUNT, "dollars of a call of which nothing is known; 0 = unknown", default=0),
+    "cost_per_call": Key(AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0),
     "must_not_judge": Key(
-        FLAG, "mustNot entries without a command are judged by a call after each iteration", default=False
+        FLAG, "judge mustNot entries without a command in a call after each iteration", default=False
     ),
     "observation_evidence": Key(
-        word("person", "file"), "what an observation needs: a person's yes, or a fresh file", default="person"
+        word("person", "file"), "the evidence for an observation: the user's yes, or a fresh file", default="person"
     ),
     "log_timestamp_format": LOOP["log_timestamp_format"]._replace(default="none"),
 }

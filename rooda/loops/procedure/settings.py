@@ -48,7 +48,7 @@ def shipped_whole(look: Lookup) -> bool:
 def context_of(look: Lookup) -> tuple[Context, ...]:
     """The procedure's own context, then what was typed."""
     found: list[Found] = []
-    for table, layer, path in look.places:
+    for table, layer, path in look.tables:
         if "context" in table:
             found.insert(0, Found(table["context"], layer, (*path, "context")))
             if layer.tier != FLAG:
@@ -63,7 +63,7 @@ def written(value: object) -> str:
 
 def _parameters(look: Lookup) -> _Parameters:
     typed: Mapping[str, Any] = next(
-        (place.table.get("parameters", {}) for place in look.places if place.layer.tier == FLAG), {}
+        (each.table.get("parameters", {}) for each in look.tables if each.layer.tier == FLAG), {}
     )
     return _Parameters(_texts(look.merged("parameters")), _texts(typed))
 
@@ -78,7 +78,7 @@ def _missing(look: Lookup, missing: list[str]) -> RoodaError:
     plural = len(missing) > 1
     names = ", ".join(repr(name) for name in missing)
     return ConfigProblem(
-        f"{layer.at(path)}: procedures.{look.name}: the phase{'s' if plural else ''} {names}"
+        f"{layer.file_line(path)}: procedures.{look.name}: the phase{'s' if plural else ''} {names}"
         f" {'are' if plural else 'is'} missing",
         f"Add {', '.join(missing)}: each a text, a file, builtin:NAME, or an array of them.",
     )

@@ -1,4 +1,4 @@
-"""The settings that only reflex loops have, or have another default for."""
+"""The settings that only reflex loops have, and shared ones with another default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import FLAG, SECONDS, WORDS, Key, Option, whole, word
@@ -14,14 +14,14 @@ OWN = {
     "exec_checks": Key(
         word("run", "ask", "skip"),
         "what happens to shell commands that an agent wrote as checks",
-        unset="asks on a terminal, else skip",
+        unset="ask at a terminal, else skip",
         flag=Option("What happens to shell commands that the agent writes as checks."),
         kept=True,
         group="checks",
     ),
     "check_timeout": Key(
         SECONDS,
-        "seconds one check may take; 0 = no limit",
+        "seconds that one check may take; 0 = no limit",
         default=30,
         flag=Option("Seconds a check may take."),
         kept=True,
@@ -29,14 +29,14 @@ OWN = {
     ),
     "sequential": Key(
         FLAG,
-        "one agent at a time",
+        "run one agent and one check at a time",
         default=False,
         flag=Option("One agent and one check at a time."),
         kept=True,
         group="steps",
     ),
-    "extraction": Key(word("strict", "lenient"), "whether an answer may have words around its JSON", default="strict"),
+    "extraction": Key(word("strict", "lenient"), "whether an answer may have text around its JSON", default="strict"),
     "phase_models": Key(WORDS, "models of single phases: plan, produce, prepare, evaluate, critique, refine"),
-    "read_only": LOOP["read_only"]._replace(default=None, unset="on for the agents that can be told so"),
+    "read_only": LOOP["read_only"]._replace(default=None, unset="on for agents with an option for it"),
     "log_timestamp_format": LOOP["log_timestamp_format"]._replace(default="none"),
 }
