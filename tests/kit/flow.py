@@ -4,17 +4,31 @@ import json
 import os
 import re
 import shlex
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import yaml
 
-from .workspace import Ran, Workspace
+from .workspace import FAKE_AI, Call, Ran, Workspace, waiting
 
-FAKE = str(Path(__file__).with_name("agent_flow.py"))
-AGENT = f"{sys.executable} -I -S {FAKE} --model {{model}}"
+AGENT = f"{FAKE_AI} --model {{model}}"
 AGENTS = ".claude/agents"
+
+
+def edit(rest: str) -> str:
+    path, _, text = rest.partition(" ")
+    folder = f"mkdir -p {shlex.quote(os.path.dirname(path))}; " if "/" in path else ""
+    return f"{folder}printf '%s\\n' {shlex.quote(text)} >{shlex.quote(path)}\n"
+
+
+# The agent's directives as shell text.
+DIRECTIVES: dict[str, Callable[[str], str]] = {
+    "!edit": edit,
+    "!sh": lambda rest: f"sh -c {shlex.quote(rest)} >/dev/null 2>&1\n",
+    "!wait": waiting,
+    "!nowrite": lambda rest: "to=/dev/null\n",
+    "!stdout": lambda rest: "to=\n",
+}
 
 
 class Level(NamedTuple):
@@ -73,11 +87,14 @@ class Flow:
 
     def __init__(self, ws: Workspace, levels: tuple[Level, ...] = FL1, git: bool = True) -> None:
         self.ws, self.levels = ws, levels
+        self.scripts: dict[str, str] = {}  # what was said as which answer
+        ws.env["FAKE_KEYS"] = "roles"
         ws.config(f"[loop]\nai_cmd = {json.dumps(AGENT)}\nretry_wait = 0\n")
         self.put(levels)
         ws.write("src.txt", "zero\n")
         if git:
             ws.git("init", "-q", "-b", "main")
+            os.makedirs(ws.file(".git/hooks"), exist_ok=True)  # the template of the tests is empty
             self.commit("the beginning")
 
     # given
@@ -105,14 +122,36 @@ class Flow:
         self.ws.git("commit", "-q", "--allow-empty", "-m", message)
 
     def say(self, key: str, *texts: str) -> None:
-        """The answers of `role-name`, one after the other."""
+        """The answers of `role-name`, one after the other; the last one repeats."""
         for number, text in enumerate(texts, 1):
-            Path(self.ws.fake, f"{key}.{number}").write_text(text, encoding="utf-8")
+            self.script(f"{key}.{number}", text)
+
+    def script(self, name: str, text: str) -> None:
+        """What the agent does as answer `role-name.number`: the text is written to the file that it was asked for.
+
+        Lines that begin with `!` come before: `!edit PATH TEXT`, `!sh COMMAND`, `!wait FILE`, `!exit N`, `!nowrite`,
+        and `!stdout`, which prints the text instead.
+        """
+        self.scripts[name] = text
+        shell, code, said = "", 0, []
+        for line in text.splitlines(keepends=True):
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "!exit":
+                code = int(rest)
+            elif word in DIRECTIVES:
+                shell += DIRECTIVES[word](rest)
+            else:
+                said.append(line)
+        self.ws.answers(name, "".join(said), shell, code)
+
+    def forget(self, name: str) -> None:
+        """Take an answer away."""
+        self.scripts.pop(name, None)
+        self.ws.forget_answer(name)
 
     def also(self, call: str, line: str) -> None:
         """What `role-name.number` does before it says what it was given to say."""
-        script = Path(self.ws.fake, call)
-        script.write_text(f"{line}\n{script.read_text()}")
+        self.script(call, f"{line}\n{self.scripts[call]}")
 
     def sensor(self, name: str, *states: str, more: str = "") -> None:
         head = f"---\nsensor: {name}\nstatus: %s\n---\n# Sensor Output: {name}\n"
@@ -229,9 +268,29 @@ class Flow:
     @property
     def calls(self) -> list[dict[str, Any]]:
         """The agent's calls, in order."""
-        path = Path(self.ws.fake, "flow-calls.jsonl")
-        rows = [json.loads(row) for row in path.read_bytes().splitlines()] if path.exists() else []
-        return [row for row in rows if row["event"] == "begin"]
+        return [self._facts(call) for call in self.ws.calls if call.names or self.ws.recorded(call.n, "runs").exists()]
+
+    def _facts(self, call: Call) -> dict[str, Any]:
+        served = [name.split("-", 1) for name in call.names]
+        copy = self.ws.recorded(call.n, "runs")
+        found = {str(path.relative_to(copy)): path for path in copy.rglob("*")}
+        return {
+            "n": call.n,
+            "role": served[0][0] if served else "",
+            "served": served,
+            "argv": call.argv,
+            "pid": call.pid,
+            "prompt": call.text,
+            "env": call.env,
+            "texts": {f".ai-loop/runs/{name}": path.read_text() for name, path in found.items() if path.is_file()},
+            "folders": [f".ai-loop/runs/{name}" for name, path in found.items() if path.is_dir()],
+        }
+
+    def forget_ended(self, *names: str) -> None:
+        """The agent no longer counts the calls of these names (`actuator-impl`; all, if none is given)."""
+        for call in self.ws.calls:
+            if not names or {*call.names} & {*names}:
+                self.ws.recorded(call.n, "end").unlink(missing_ok=True)
 
     def roles(self) -> list[str]:
         """`sensor full+cover haiku`, `controller main opus`, …"""

@@ -1,7 +1,6 @@
 """Hold or kill a flow at a chosen answer of its agents, and compare what is left."""
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -15,21 +14,17 @@ def outcome(flow: Flow) -> tuple[list[str], str, str]:
     return log, flow.ws.git("ls-tree", "-r", "HEAD"), flow.ws.git("status", "--porcelain")
 
 
-def held(flow: Flow, key: str, after: bool = False) -> None:
-    """Make this answer reach its gate and wait there; `after`: when its file has been written."""
-    script = Path(flow.ws.fake, key)
-    if not script.exists():
-        shutil.copy(script.with_suffix(".1"), script)
-    wait = f"!sh touch {flow.ws.fake}/reached\n!wait {flow.ws.fake}/gate\n"
-    script.write_text(wait + script.read_text())
+def held(flow: Flow, name: str) -> None:
+    """Make this answer reach its gate and wait there."""
+    text = flow.scripts.get(name, flow.scripts[f"{name.rpartition('.')[0]}.1"])
+    flow.script(name, f"!sh touch {flow.ws.fake}/reached\n!wait {flow.ws.fake}/gate\n{text}")
 
 
 def kill_at(
     flow: Flow, key: str, number: int = signal.SIGKILL, whole: bool = False, words: tuple[str, ...] = ("do it",)
 ) -> int:
     """Start, and kill the loop while the agent with this answer works; then the answer is as it was."""
-    script = Path(flow.ws.fake, key)
-    before = script.read_text() if script.exists() else None
+    before = flow.scripts.get(key)
     held(flow, key)
     running = flow.ws.start("flow", "run", *words)
     until(lambda: Path(flow.ws.fake, "reached").exists(), 30, f"{key} to be reached")
@@ -39,7 +34,7 @@ def kill_at(
         running.signal(number)
     code = running.finish()
     os.remove(f"{flow.ws.fake}/reached")
-    script.write_text(before) if before is not None else script.unlink()
+    flow.script(key, before) if before is not None else flow.forget(key)
     if not whole:  # else the next start ends them
         until(lambda: not flow.ws.leftovers(), 15, "its agents to be gone")
     return code

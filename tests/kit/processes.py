@@ -96,7 +96,24 @@ def switches(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
-class Running:
+class Output:
+    """What a command has printed, on either stream."""
+
+    out: str
+    err: str
+
+    @property
+    def both(self) -> str:
+        """stdout, then stderr."""
+        return self.out + self.err
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stdout."""
+        return self.out.splitlines()
+
+
+class Running(Output):
     """A process in a session of its own; its output goes to files, so that nothing can hold it up."""
 
     def __init__(self, argv: list[str], env: dict[str, str], cwd: str, outputs: str, stdin: bytes | int | None) -> None:
@@ -119,23 +136,11 @@ class Running:
 
     @property
     def out(self) -> str:
-        """stdout so far."""
         return Path(self._out).read_bytes().decode("utf-8", "replace")
 
     @property
     def err(self) -> str:
-        """stderr so far."""
         return Path(self._err).read_bytes().decode("utf-8", "replace")
-
-    @property
-    def both(self) -> str:
-        """stdout, then stderr, so far."""
-        return self.out + self.err
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of stdout so far."""
-        return self.out.splitlines()
 
     def wait_line(self, text: str, seconds: float = 10) -> str:
         """The first complete line of either output that holds `text`, as soon as there is one."""

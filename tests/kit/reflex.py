@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
-from .workspace import Ran, Running, Workspace, until
+from .workspace import FAKE_AI, Call, Ran, Running, Workspace, until, waiting
 
-FAKE = str(Path(__file__).with_name("agent_reflex"))
+FAKE = FAKE_AI
 ALIAS = "write-the-courses-api"
 TASK = "Write the courses API"
 Json = dict[str, Any]
@@ -78,10 +80,7 @@ class Kit:
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
-        self.answers = os.path.join(ws.root, "answers")
-        os.makedirs(self.answers)
-        self.log = os.path.join(ws.root, "fake.log")
-        ws.env |= {"FAKE_DIR": self.answers, "FAKE_LOG": self.log}
+        ws.env["FAKE_KEYS"] = "phases"
         self.rules = RS1
         self.config()
         self.answer("PLAN.1", PLAN)
@@ -98,13 +97,34 @@ class Kit:
         self.ws.config(f'[loop]\nai_cmd = {agent}\n[reflex]\nexec_checks = "run"\n{table}\n{more}')
 
     def answer(self, name: str, text: str, *directives: str) -> None:
-        """What the agent says: `name` is PHASE.k, PHASE.<level>.k or PHASE.i<iteration>.k."""
-        with open(os.path.join(self.answers, name), "w", encoding="utf-8", newline="") as file:
-            file.write("".join(f"!{each}\n" for each in directives) + text)
+        """What the agent says: `name` is PHASE.k, PHASE.<level>.k, PHASE.i<iteration>.k or PHASE.bad.k.
+
+        Before, it does what the directives say: `exit N`, `sleep S`, `stderr TEXT`, `write PATH` (instead of stdout),
+        `touch FILE`, `wait FILE`.
+        """
+        shell, code = "", 0
+        for word, _, rest in (each.partition(" ") for each in directives):
+            code = int(rest) if word == "exit" else code
+            shell += {
+                "sleep": f"sleep {rest}\n",
+                "stderr": f"echo {shlex.quote(rest)} >&2\n",
+                "write": f"to={shlex.quote(rest)}\n",
+                "touch": f": >{shlex.quote(rest)}\n",
+                "wait": waiting(rest),
+            }.get(word, "")
+        self.ws.answers(name, text, shell, code)
+
+    def said(self, name: str) -> str:
+        """The text of an answer."""
+        return Path(self.ws.fake, f"{name}.out").read_bytes().decode()
+
+    def answers(self) -> list[str]:
+        """The names of all answers."""
+        return sorted(path.name.removesuffix(".out") for path in Path(self.ws.fake).glob("*.out"))
 
     def forget(self, *names: str) -> None:
         for name in names:
-            os.unlink(os.path.join(self.answers, name))
+            self.ws.forget_answer(name)
 
     def give_rules(self, rules: list[Json], **more: Any) -> None:
         """The rules file, and checks for all of them."""
@@ -146,7 +166,7 @@ class Kit:
 
     def again(self) -> None:
         """The agent counts its calls from 1 again."""
-        os.unlink(self.log)
+        self.ws.forget_calls()
 
     # then
 
@@ -179,10 +199,16 @@ class Kit:
         return self.path("artifact.md").read_text()
 
     def log_lines(self) -> list[Json]:
-        if not os.path.exists(self.log):
-            return []
-        with open(self.log, encoding="utf-8", errors="surrogateescape") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        """The calls of phases: one record when a call began, one when it ended, in this order."""
+        found = []
+        for call in self.ws.calls:
+            if call.names:
+                facts = facts_of(call) | {"t_start": self.ws.recorded(call.n, "meta").stat().st_mtime}
+                found.append({"kind": "start", **facts})
+                end = self.ws.recorded(call.n, "end")
+                if end.exists():
+                    found.append({"kind": "end", **facts, "t_end": end.stat().st_mtime})
+        return sorted(found, key=lambda line: float(line.get("t_end", line["t_start"])))
 
     def started(self, phase: str) -> list[Json]:
         return [line for line in self.log_lines() if line["kind"] == "start" and phase in (line["phase"], "*")]
@@ -205,6 +231,15 @@ class Kit:
 
     def checksums(self) -> dict[str, str]:
         return {name: hashlib.sha256((self.home / name).read_bytes()).hexdigest() for name in self.files()}
+
+
+def facts_of(call: Call) -> Json:
+    """A call, and what the first line of its prompt says."""
+    found = re.match(r"You are executing phase (\w+) for run (\S+), iteration (\d+), phase level (\w)\.\n", call.text)
+    phase, run, iteration, level = found.groups() if found else ("DRAFT", "", "0", "A")
+    facts: Json = {"phase": phase, "level": level, "iteration": int(iteration), "run_id": run, "pid": call.pid}
+    facts |= {"cwd": call.cwd, "argv": call.argv, "stdin": call.text, "env": call.env}
+    return facts | {"stdin_sha256": hashlib.sha256(call.prompt).hexdigest()}
 
 
 def sha(text: str) -> str:

@@ -4,16 +4,30 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import event_schema
-from .processes import Running, Terminal, alive, marked, until
+from .processes import Output, Running, Terminal, alive, marked, until
 
-__all__ = ["FAKE_AI", "SAMPLE", "Call", "Ran", "Running", "Terminal", "Workspace", "alive", "masked", "until"]
+__all__ = [
+    "FAKE_AI",
+    "SAMPLE",
+    "Call",
+    "Ran",
+    "Running",
+    "Terminal",
+    "Workspace",
+    "alive",
+    "masked",
+    "until",
+    "waiting",
+]
 
 FAKE_AI = str(Path(__file__).with_name("agent"))
 PHASES = {"observe": "OBS", "orient": "ORI", "decide": "DEC", "act": "ACT"}
@@ -30,28 +44,24 @@ SAMPLE: dict[str, Any] = {  # the state file printed in the specification
 }
 
 
+def waiting(path: str) -> str:
+    """Shell text that waits until this file exists."""
+    return f"until [ -e {shlex.quote(path)} ]; do sleep 0.01; done\n"
+
+
 def masked(lines: list[str]) -> list[str]:
     """The lines with `[HH:MM:SS]` as `[T]` and every duration as `D`."""
     stamped = (re.sub(r"^\[\d\d:\d\d:\d\d\]", "[T]", line) for line in lines)
     return [re.sub(r"\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?s\b", "D", line) for line in stamped]
 
 
-class Ran(NamedTuple):
+@dataclass(frozen=True)
+class Ran(Output):
     """A `rooda` command that has ended."""
 
     code: int
     out: str
     err: str
-
-    @property
-    def both(self) -> str:
-        """stdout, then stderr."""
-        return self.out + self.err
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of stdout."""
-        return self.out.splitlines()
 
 
 class Call(NamedTuple):
@@ -64,6 +74,12 @@ class Call(NamedTuple):
     argv: list[str]
     prompt: bytes
     env: dict[str, str]
+    names: list[str]  # the phase, or what a flow's prompt asks for: `sensor-unit`
+
+    @property
+    def text(self) -> str:
+        """The prompt; bytes that are no UTF-8 as surrogates."""
+        return self.prompt.decode("utf-8", "surrogateescape")
 
     @property
     def kind(self) -> str:
@@ -184,6 +200,19 @@ class Workspace:
         """What call `key` prints on stderr."""
         self._script(key, "err", text)
 
+    def answers(self, key: str, text: str, shell: str = "", code: int = 0) -> None:
+        """A whole answer: the text, what is done before it, and the exit code."""
+        for suffix, content in {"out": text, "sh": shell, "exit": f"{code}\n" if code else ""}.items():
+            path = Path(self.fake, f"{key}.{suffix}")
+            if content or suffix == "out":
+                path.write_text(content, encoding="utf-8", newline="")
+            else:
+                path.unlink(missing_ok=True)
+
+    def forget_answer(self, key: str) -> None:
+        for suffix in ("out", "sh", "exit"):
+            Path(self.fake, f"{key}.{suffix}").unlink(missing_ok=True)
+
     def signal_at(self, n: int, name: str = "INT") -> None:
         """Call `n` sends the loop a signal and then stays for 30 s."""
         self.side(n, f"kill -{name} $PPID\nsleep 30 & wait")
@@ -250,7 +279,17 @@ class Workspace:
         env = dict(word.split("=", 1) for word in words if "=" in word)
         argv = [value for key, _, value in fields if key == "arg"]
         prompt = meta.with_suffix(".in").read_bytes()
-        return Call(int(meta.stem), int(facts["pid"]), int(facts["ppid"]), facts["cwd"], argv, prompt, env)
+        names = [value for key, _, value in fields if key == "name"]
+        return Call(int(meta.stem), int(facts["pid"]), int(facts["ppid"]), facts["cwd"], argv, prompt, env, names)
+
+    def recorded(self, n: int, kind: str) -> Path:
+        """The file of this kind (`in`, `env`, `meta`, `end`, `runs`) that call `n` left."""
+        return Path(self.fake, "calls", f"{n}.{kind}")
+
+    def forget_calls(self) -> None:
+        """The agent counts its calls from 1 again."""
+        shutil.rmtree(os.path.join(self.fake, "calls"))
+        os.mkdir(os.path.join(self.fake, "calls"))
 
     def wait_calls(self, count: int) -> list[Call]:
         """The calls, as soon as there are `count` of them."""

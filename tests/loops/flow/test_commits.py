@@ -224,7 +224,7 @@ def test_F_123_F_156_an_error_shows_no_reading_that_is_not_there(flow: Flow) -> 
     """The sensors fail after an action: their old reading is gone from message and result, the action is told."""
     flow.scenario("S1")
     flow.sensor("unit", "pass")
-    flow.say("sensor-unit", flow.ws.read("../fake/sensor-unit.1"), "!nowrite\n")
+    flow.say("sensor-unit", flow.scripts["sensor-unit.1"], "!nowrite\n")
     ran = flow.run()
     assert ran.code == 1 and "WARNING: main: sensors of main failed: sensor-unit-output.md was not written" in ran.err
     last = flow.at("1")

@@ -193,7 +193,7 @@ def test_strange_file_names(flow: Flow) -> None:
     quoted = " ".join("'" + name.replace("'", "'\\''") + "'" for name in STRANGE if "\n" not in name)
     flow.say("sensor-unit", f"!sh for f in {quoted}; do echo bad > \"./$f\"; done; touch 'new one'\n{PASSES}")
     flow.say("actuator-main", f'!sh for f in {quoted}; do echo good > "./$f"; done\n## What Was Done\n\nall\n')
-    flow.say("sensor-unit", *[Path(flow.ws.fake, "sensor-unit.1").read_text(), PASSES])
+    flow.say("sensor-unit", *[flow.scripts["sensor-unit.1"], PASSES])
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back" in ran.err
@@ -543,8 +543,8 @@ def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> Non
     once = f"{flow.ws.fake}/once"
     flow.also(f"{READERS[role]}.1", f"!sh mkdir {once} && {{ {shell}; }}")
     if what == "link":  # its own file goes with it, so it is asked once more
-        Path(flow.ws.fake, f"{READERS[role]}.2").rename(f"{flow.ws.fake}/{READERS[role]}.3")
-        Path(flow.ws.fake, f"{READERS[role]}.2").write_text(Path(flow.ws.fake, f"{READERS[role]}.1").read_text())
+        flow.script(f"{READERS[role]}.3", flow.scripts[f"{READERS[role]}.2"])
+        flow.script(f"{READERS[role]}.2", flow.scripts[f"{READERS[role]}.1"])
     ran = flow.run()
     assert ran.code == 0, ran.both
     assert "put back" in ran.err

@@ -165,7 +165,7 @@ def test_F_141_the_second_offence_ends_the_node_whatever_it_was(flow: Flow, name
     """git's own files, commits and branches count as the work tree does."""
     key, shell = OFFENCES[name]
     flow.scenario("S3")
-    text = Path(flow.ws.fake, f"{key}.1").read_text()
+    text = flow.scripts[f"{key}.1"]
     flow.say(key, *[f"!sh {shell}\n{text}"] * 2)
     ran = flow.run()
     assert ran.code == 1, ran.both

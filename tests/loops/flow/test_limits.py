@@ -2,15 +2,15 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from kit.flow import FAKE, Flow
+from kit.flow import Flow
+from kit.workspace import FAKE_AI
 
 PAID = """#!/bin/sh
-{python} -I -S {fake} --model "$1" >/dev/null
+{fake} --model "$1" >/dev/null
 echo '{{"type":"result","is_error":false,"result":"Done.","total_cost_usd":0.5,"usage":{{"output_tokens":10}}}}'
 """
 
@@ -22,7 +22,7 @@ def paid(flow: Flow) -> Flow:
     """S2 with an agent that says what each call cost: half a dollar."""
     flow.scenario("S2")
     agent = Path(flow.ws.root, "paid")
-    agent.write_text(PAID.format(python=sys.executable, fake=FAKE))
+    agent.write_text(PAID.format(fake=FAKE_AI))
     agent.chmod(0o755)
     command = json.dumps(f"{agent} {{model}}")
     flow.ws.config(f'[loop]\nagent = "paid"\n[agents.paid]\ncommand = {command}\noutput = "claude"\n')

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -288,9 +287,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
 def test_F_197_the_real_command_against_the_model(shared: Flow, script: Script) -> None:
     """Random chains on the real command, with real git: commits, calls and exit code are the model's."""
     flow = shared
-    for old in Path(flow.ws.fake).glob("*.*"):
-        if old.is_file():
-            old.unlink()
+    for old in list(flow.scripts):
+        flow.forget(old)
+    flow.ws.forget_calls()
     flow.ws.git("checkout", "-q", "main")
     flow.put(tuple(Level(f"n{depth}", (f"s{depth}",), most) for depth, most in enumerate(script.limits)))
     for depth, says in enumerate(script.says):

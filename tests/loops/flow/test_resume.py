@@ -203,9 +203,7 @@ def test_F_178_a_tag_with_the_name_of_the_runs_branch_hides_no_run(flow: Flow, w
     shown = flow.ws.rooda("flow", "status")
     assert "iteration 1.0 — initial entry" in shown.out and "branch: ai-loop/do-it" in shown.out
     assert "impl 1.0 — initial entry" in flow.ws.rooda("flow", "log").out
-    calls = Path(flow.ws.fake, "flow-calls.jsonl")
-    rows = [row for row in calls.read_text().splitlines(keepends=True) if '"impl"' not in row]
-    calls.write_text("".join(rows))
+    flow.forget_ended("controller-impl", "actuator-impl")
     ran = flow.resume()
     assert ran.code == 0, ran.both
     assert outcome(flow) == whole_s2
@@ -250,11 +248,7 @@ def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tm
     flow.ws.git("update-ref", "refs/heads/main", subprocess.run(
         ["git", "rev-parse", "main"], cwd=f"{old}-gone", env=flow.ws.env, capture_output=True, text=True, check=True
     ).stdout.strip())  # fmt: skip
-    calls = Path(flow.ws.fake, "flow-calls.jsonl")
-    done = [
-        row for row in calls.read_text().splitlines() if '"controller", "impl"' not in row and '"actuator"' not in row
-    ]
-    calls.write_text("\n".join(done) + "\n")
+    flow.forget_ended("controller-impl", "actuator-impl")
     ran = flow.resume()
     assert ran.code == 0, ran.both
     assert outcome(flow) == whole_s2
@@ -263,11 +257,10 @@ def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tm
 def test_F_177_error_runs_go_on_at_the_failed_step(flow: Flow, whole_s2: Any) -> None:
     """Named, a run that ended with an error goes on where it failed; labels stay unique, the end is the same."""
     flow.scenario("S2")
-    good = Path(flow.ws.fake, "actuator-impl.1").read_text()
+    good = flow.scripts["actuator-impl.1"]
     flow.say("actuator-impl", "!exit 3\n")
     assert flow.run().code == 1
-    calls = Path(flow.ws.fake, "flow-calls.jsonl")
-    calls.write_text("".join(row for row in calls.read_text().splitlines(keepends=True) if '"actuator"' not in row))
+    flow.forget_ended("actuator-impl")
     flow.say("actuator-impl", good)
     assert flow.resume().code == 2  # not by itself
     before = len(flow.calls)
@@ -350,7 +343,7 @@ def test_a_run_at_its_limit_goes_on_under_a_higher_one(flow: Flow, how: str) -> 
         running.signal(signal.SIGKILL)
         running.finish()
         until(lambda: not flow.ws.leftovers(), 15)
-        Path(flow.ws.fake, "controller-main.3").unlink()
+        flow.forget("controller-main.3")
     before = len(flow.calls)
     ran = flow.resume(name)
     assert ran.code == 4, ran.both

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kit.flow import AGENTS, FL2, Flow, topology
+from kit.flow_kills import held
 
 FLOW_FILE = ".ai-loop/flow.yaml"
 
@@ -247,10 +248,8 @@ def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
 
 def killed_in(flow: Flow, key: str) -> None:
     """Start S2 and kill everything while the agent `key` works."""
-    gate = f"{flow.ws.fake}/gate"
-    script = Path(flow.ws.fake, f"{key}.1")
-    text = script.read_text()
-    script.write_text(f"!sh touch {flow.ws.fake}/reached\n!wait {gate}\n{text}")
+    text = flow.scripts[f"{key}.1"]
+    held(flow, f"{key}.1")
     running = flow.ws.start("flow", "run", "do it")
     from kit.workspace import until
 
@@ -258,7 +257,7 @@ def killed_in(flow: Flow, key: str) -> None:
     running.signal(signal.SIGKILL)
     running.finish()
     until(lambda: not flow.ws.leftovers(), 10)
-    script.write_text(text)
+    flow.script(f"{key}.1", text)
 
 
 KILLED_BEHIND_ITS_BRANCH = """#!/bin/sh

@@ -1,7 +1,6 @@
 """Rows F-024 and FQ-11: two open runs in one work tree leave each other alone."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ def facts(flow: Flow, run: str) -> Any:
 
 def forgotten(flow: Flow) -> None:
     """The agent begins its answers anew."""
-    Path(flow.ws.fake, "flow-calls.jsonl").unlink()
+    flow.ws.forget_calls()
 
 
 def assert_whole(flow: Flow) -> None:

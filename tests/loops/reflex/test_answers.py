@@ -46,7 +46,7 @@ def test_R_125_R_157_bytes_that_are_no_text(kit: Kit) -> None:
     """An answer that is not UTF-8 is the artifact byte by byte, on disk, in the next prompt and in its hash."""
     first, refined, last = (text.encode() + b"caf\xe9 \xff\xed\xa0\x80\n" for text in map(words, ("N", "E", "ENAD")))
     for name, data in (("PRODUCE.1", first), ("REFINE.1", refined), ("PRODUCE.2", last)):
-        Path(kit.answers, name).write_bytes(data)
+        Path(kit.ws.fake, f"{name}.out").write_bytes(data)
     ran = kit.new(2)
     assert ran.code == 0 and kit.path("artifact.md").read_bytes() == last, ran.both
     assert refined in kit.prompt("PRODUCE", 2).encode("utf-8", "surrogateescape")

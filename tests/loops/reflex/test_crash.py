@@ -33,7 +33,7 @@ def same_end(kit: Kit, name: str, calls: int, alone: int = 1) -> None:
     assert (run["status"], run["stop"]["reason"], run["iteration"]) == (wanted.status, wanted.reason, wanted.iteration)
     assert traced(kit.ev) == wanted.trace
     assert sorted(kit.files()) == [f"{ALIAS}/{each}" for each in ("artifact.md", "history.jsonl", "run.json")]
-    assert Path(kit.answers, f"PRODUCE.i{wanted.iteration}.1").read_text() == kit.artifact
+    assert kit.said(f"PRODUCE.i{wanted.iteration}.1") == kit.artifact
     assert len(kit.started("*")) <= calls + 2 * alone
 
 
@@ -147,15 +147,15 @@ def waiting(kit: Kit, phase: str, nth: int, flag: str) -> None:
         source = next(
             each
             for each in (name.replace(".A.", ".").replace(".B.", "."), f"{phase}.{name.split('.')[2]}.1", f"{phase}.1")
-            if os.path.exists(os.path.join(kit.answers, each))
+            if each in kit.answers()
         )
-        kit.answer(name, Path(kit.answers, source).read_text(), f"wait {flag}")
+        kit.answer(name, kit.said(source), f"wait {flag}")
 
 
 def test_R_218_everything_but_the_agent_is_killed(kit: Kit) -> None:
     """KILL of loop and guardian at once: the next start ends the agent that is left, and goes on."""
     by_iteration(kit, "T6")
-    kit.answer("CRITIQUE.i1.B.1", Path(kit.answers, "CRITIQUE.1").read_text(), "sleep 60")
+    kit.answer("CRITIQUE.i1.B.1", kit.said("CRITIQUE.1"), "sleep 60")
     running = kit.start(4)
     until(lambda: kit.started("CRITIQUE"))
     os.killpg(running.pid, signal.SIGKILL)

@@ -1,9 +1,7 @@
 """R-230 to R-257: errors, resume, and that every loop ends."""
 
 import json
-import os
 import signal
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -81,7 +79,7 @@ def test_R_235_R_236_run_json_is_rebuilt(kit: Kit, damage: str) -> None:
 def test_R_235_rebuilt_in_every_phase(kit: Kit, phase: str) -> None:
     """The rebuilt state is what run.json said."""
     by_iteration(kit, "T2")
-    kit.kill_in(phase, Path(kit.answers, phase).read_text())
+    kit.kill_in(phase, kit.said(phase))
     before = kit.run
     kit.path("run.json").unlink()
     kit.reflex("stop")
@@ -108,7 +106,7 @@ def test_R_237_without_a_history(kit: Kit) -> None:
 def test_R_238_a_torn_last_line(kit: Kit) -> None:
     """History, rebuild and resume work, and the next event stands on a line of its own."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     path = kit.path("history.jsonl")
     path.write_bytes(path.read_bytes()[:-10])
     assert kit.reflex("history").code == 0
@@ -235,7 +233,7 @@ def test_what_a_schema_asked_for_goes_first(kit: Kit, beside: str | None) -> Non
     record = {"type": "result", "subtype": "success", "is_error": False, "result": beside}
     kit.answer("PLAN.1", json.dumps({**record, "structured_output": json.loads(PLAN)}))
     for name in ("PREPARE.A.1", "PREPARE.B.1", "PRODUCE.1"):
-        kit.answer(name, json.dumps({**record, "result": Path(kit.answers, name).read_text()}))
+        kit.answer(name, json.dumps({**record, "result": kit.said(name)}))
     kit.ws.config(f'[loop]\nagent = "fk"\n[agents.fk]\ncommand = "{FAKE}"\noutput = "claude"\n')
     ran = kit.new()
     assert ran.code == 0 and kit.run["plan"] == json.loads(PLAN)["plan"], ran.both
@@ -252,7 +250,7 @@ def _is_json(line: str) -> bool:
 def test_R_239_finished_phases_are_not_repeated(kit: Kit) -> None:
     """Killed in CRITIQUE: no PLAN, PRODUCE or PREPARE of that iteration again."""
     by_iteration(kit, "T3")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text(), 2)
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"), 2)
     before = kit.counts()
     assert before == {"PLAN": 1, "PRODUCE": 1, "PREPARE": 1, "CRITIQUE": 1}
     kit.reflex("resume")
@@ -262,7 +260,7 @@ def test_R_239_finished_phases_are_not_repeated(kit: Kit) -> None:
 def test_R_239_half_of_the_pair_is_kept(kit: Kit) -> None:
     """PREPARE broke its contract and is asked again; PRODUCE's answer is paid for and stays."""
     by_iteration(kit, "T1")
-    good = Path(kit.answers, "PREPARE.A.1").read_text()
+    good = kit.said("PREPARE.A.1")
     kit.answer("PREPARE.A.1", "no json")
     kit.kill_in("PREPARE.A.2", good)
     ran = kit.reflex("resume")
@@ -273,7 +271,7 @@ def test_R_239_half_of_the_pair_is_kept(kit: Kit) -> None:
 def test_R_239_an_artifact_that_is_gone_is_written_again(kit: Kit) -> None:
     """Without the file the iteration goes back to PRODUCE and PREPARE."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     kit.path("artifact.md").unlink()
     assert kit.reflex("resume").code == 0
     assert kit.counts()["PRODUCE"] == 3 and kit.counts()["PLAN"] == 2
@@ -283,7 +281,7 @@ def test_R_232_a_phase_that_is_run_again_may_be_asked_twice_again(kit: Kit) -> N
     """What PRODUCE had answered wrongly before the artifact was lost does not count for its second run."""
     by_iteration(kit, "T2")
     kit.answer("PRODUCE.bad.1", "")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     kit.path("artifact.md").unlink()
     kit.answer("PRODUCE.bad.3", "")
     ran = kit.reflex("resume")
@@ -378,7 +376,7 @@ def scripted(kit: Kit, a_script: Script) -> None:
          "check": "c"} for r in a_script.rules
     ]  # fmt: skip
     kit.give_rules(rules, thresholds={level: json.loads(str(v)) for level, v in a_script.thresholds.items()})
-    for name in os.listdir(kit.answers):
+    for name in kit.answers():
         if not name.startswith("PREPARE") and name != "PLAN.1":
             kit.forget(name)
     for number, holding in enumerate(a_script.artifacts * 6, 1):
@@ -446,7 +444,7 @@ def test_R_008_stopped_in_each_phase(kit: Kit, phase: str) -> None:
     kit.answer("PREPARE.A.1", checks())
     kit.answer("EVALUATE.1", judged({ENDPOINTS: "fail", NAMING: "pass"}))
     name = f"{phase}.A.1" if phase == "PREPARE" else f"{phase}.1"
-    kit.answer(name, Path(kit.answers, name).read_text(), "wait go")
+    kit.answer(name, kit.said(name), "wait go")
     running = kit.start(2)
     until(lambda: kit.started(phase))
     assert kit.reflex("stop", "enough").code == 0

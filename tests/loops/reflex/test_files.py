@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from pathlib import Path
 
 import pytest
 
@@ -96,7 +95,7 @@ def _seconds(stamp: str) -> float:
 def test_R_041_R_053_nothing_is_left_after_a_kill(kit: Kit) -> None:
     """Leftovers of a writer that was killed half-way are gone after the next start, and nothing else is."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     for name in (f"{ALIAS}/run.json.77.tmp", f"{ALIAS}/artifact.md.2-PLAN.tmp", f"{ALIAS}/artifact.md.9.tmp"):
         (kit.home / name).write_text("{")
     (kit.home / "current.json.5.tmp").write_text("{")
@@ -110,7 +109,7 @@ def test_R_041_R_053_nothing_is_left_after_a_kill(kit: Kit) -> None:
 def test_R_048_run_json_is_the_truth(kit: Kit) -> None:
     """It says EVALUATE of iteration 2 while the history is in iteration 1: there the loop goes on."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     run = kit.run
     prepared = json.loads(checks_of(RS1, "A"))
     run |= {"iteration": 2, "current_step": "EVALUATE", "plan": ["x"], "prepared_checks": prepared}
@@ -231,7 +230,7 @@ def test_R_065_R_066_R_072_R_073_R_074_R_075_life_cycles(
 ) -> None:
     """What run.json holds while a phase is at work."""
     script(kit, "T2")
-    text = Path(kit.answers, name).read_text()
+    text = kit.said(name)
     kit.answer(name, text, "wait go")
     running = kit.start()
     until(lambda: kit.started(phase))

@@ -71,7 +71,7 @@ def test_R_003_R_006_R_043_R_066_state_before_the_first_phase(kit: Kit) -> None:
 def test_R_004_R_005_resume_goes_on(kit: Kit, alias: list[str], pointer: bool) -> None:
     """Without a name the active loop, with one the named, also when the pointer is gone."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     if not pointer:
         (kit.home / "current.json").unlink()
     ran = kit.reflex("resume", *alias)
@@ -91,7 +91,7 @@ def test_R_007_status_without_a_loop(kit: Kit) -> None:
 def test_R_008_R_046_R_183_R_209_R_212_stop_from_another_shell(kit: Kit) -> None:
     """The loop is over at once; the process at work on it ends at its phase boundary and writes nothing more."""
     script(kit, "T2")
-    kit.answer("PLAN.1", Path(kit.answers, "PLAN.1").read_text(), "wait go")
+    kit.answer("PLAN.1", kit.said("PLAN.1"), "wait go")
     running = kit.start()
     until(lambda: kit.started("PLAN"))
     stopped = kit.reflex("stop")
@@ -153,7 +153,7 @@ def test_R_011_R_014_R_015_list_and_clean(kit: Kit) -> None:
     """Four loops in four states, each with its word; --all leaves the running one, and says so."""
     assert play(kit, "T1", "--alias", "done").code == 0
     assert play(kit, "T3", "--alias", "short").code == 4
-    plan = Path(kit.answers, "PLAN.1").read_text()
+    plan = kit.said("PLAN.1")
     kit.answer("PLAN.1", "not json")
     assert kit.new(4, "--alias", "broken").code == 1
     kit.kill_in("PLAN.1", plan, 4, "--alias", "alive")

@@ -95,7 +95,7 @@ def test_R_241_a_usage_limit_of_one_of_two(kit: Kit) -> None:
 def test_R_241_a_limit_of_time(kit: Kit) -> None:
     """The same for `max_duration`, from the settings."""
     kit.config("max_duration = 0.2")
-    kit.answer("PLAN.1", kit.ws.read("../answers/PLAN.1"), "sleep 0.3")
+    kit.answer("PLAN.1", kit.said("PLAN.1"), "sleep 0.3")
     ran = kit.new()
     assert (ran.code, kit.counts(), kit.run["current_step"]) == (4, {"PLAN": 1}, "PRODUCE_PREPARE"), ran.both
     assert "Time limit reached" in ran.out
@@ -116,7 +116,7 @@ def test_R_241_a_signal_is_told(kit: Kit) -> None:
 
 def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
     """A sentence with the file; what is on disk can go on."""
-    kit.answer("PLAN.1", kit.ws.read("../answers/PLAN.1"), "wait go")
+    kit.answer("PLAN.1", kit.said("PLAN.1"), "wait go")
     running = kit.start()
     until(lambda: kit.started("PLAN"))
     kept = kit.path("history.jsonl").rename(os.path.join(kit.ws.root, "kept"))
@@ -133,7 +133,7 @@ def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
 @pytest.mark.parametrize("step", ["CRITIQUE", "REFINE"])
 def test_R_235_a_step_without_what_it_works_on(kit: Kit, step: str) -> None:
     """run.json contradicts itself: that is damage, and the history tells the state."""
-    kit.kill_in("PLAN.1", kit.ws.read("../answers/PLAN.1"))
+    kit.kill_in("PLAN.1", kit.said("PLAN.1"))
     kit.path("run.json").write_text(json.dumps(kit.run | {"current_step": step}))
     ran = kit.reflex("resume")
     assert (ran.code, "rebuilt" in ran.err) == (0, True), ran.both
@@ -141,7 +141,7 @@ def test_R_235_a_step_without_what_it_works_on(kit: Kit, step: str) -> None:
 
 def test_R_043_R_061_a_renamed_folder(kit: Kit) -> None:
     """The alias is the folder's name; the run keeps its id."""
-    kit.kill_in("PLAN.1", kit.ws.read("../answers/PLAN.1"))
+    kit.kill_in("PLAN.1", kit.said("PLAN.1"))
     before = kit.run
     (kit.home / ALIAS).rename(kit.home / "new-name")
     kit.answer("PREPARE.1", '{"checks": []}')
@@ -163,7 +163,7 @@ def test_R_202_R_204_R_207_no_power_over_the_terminal(kit: Kit) -> None:
 
 def test_R_122_R_130_half_a_character(kit: Kit) -> None:
     """JSON can say what no file can keep: a breach, not a crash."""
-    good = kit.ws.read("../answers/PLAN.1")
+    good = kit.said("PLAN.1")
     kit.answer("PLAN.1", '{"plan": ["a \\ud800", "b", "c"]}')
     kit.answer("PLAN.2", good)
     ran = kit.new()

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +76,7 @@ def test_R_025_edited_criteria_are_asked_again(kit: Kit) -> None:
 def test_R_026_R_064_what_was_confirmed_is_what_counts(kit: Kit) -> None:
     """Limit, thresholds and rules are those of run.json, also when somebody changes the number there."""
     by_iteration(kit, "T3")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text(), 2)
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"), 2)
     run = kit.run
     assert run["max_iterations"] == 2
     assert [run["criteria"]["phase"][level]["threshold"] for level in "AB"] == [0.8, 0.9]
@@ -175,7 +174,7 @@ def test_R_031_no_rule_starts_with_an_empty_check(kit: Kit, check: str | None) -
 def test_R_032_the_file_is_not_looked_at_again(kit: Kit) -> None:
     """Rules changed during a run reach no prompt."""
     by_iteration(kit, "T2")
-    kit.kill_in("CRITIQUE.1", Path(kit.answers, "CRITIQUE.1").read_text())
+    kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     kit.ws.write("rs.json", json.dumps([rule("a.new.rule", "fail")]))
     kit.reflex("resume")
     text = "".join(line["stdin"] for line in kit.started("*"))
