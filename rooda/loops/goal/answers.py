@@ -1,4 +1,4 @@
-"""The status block that an agent prints at its end: a claim, never a fact."""
+"""What agents answer: status blocks, JSON, pre-checks and rulings of judges."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rooda.base.json import find_objects, loads
 
-# Possessive, and no end looked for from each beginning: an agent may print anything.
+# Possessive quantifiers and no backtracking to the end: an agent may print anything.
 _BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)
 _END = re.compile(r"^[ \t>]*+---END_STATUS---[ \t]*+$", re.MULTILINE)
 _LINE = re.compile(r"^[ \t>]*+([A-Z_]++):(.*)$", re.MULTILINE)
@@ -15,21 +15,21 @@ _CAUSE = re.compile(r"^[ \t>*-]*+ROOT_CAUSE:[ \t]*+(\S.*)$", re.MULTILINE)
 
 
 class Claim(NamedTuple):
-    """What an agent says of its own work."""
+    """The status block: what an agent says about its own work, never a fact."""
 
     exit: bool = False
-    criteria: tuple[str, ...] = ()  # those that it says are met
+    criteria: tuple[str, ...] = ()  # those it says are met
     next: str = ""
     alt: str = ""
     risk: str = ""
     confidence: str = ""
     root_cause: str = ""
     files: tuple[str, ...] = ()  # named as evidence
-    fault: str = ""  # why there is no claim, in words
+    fault: str = ""  # why the block is missing or invalid
 
 
 def read_block(text: str) -> Claim:
-    """The last block counts; without one, or with a broken one, nothing is claimed."""
+    """Read the last status block. A missing or invalid one claims nothing."""
     text = text.replace("\r\n", "\n")
     found = [*_blocks(text)]
     blocks = [text[begin.end() : end.start()] for begin, end in found]
@@ -71,12 +71,12 @@ def _root_cause(text: str) -> str:
 
 
 def _block_line(text: str) -> str:
-    """One line of printable text, for a line of the screen."""
+    """The text as one printable line."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
 
 
 def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
-    """The claim as it goes on record: what is judged, names and files, is left as it was said."""
+    """The claim with secrets replaced. Names of criteria and files stay, because rooda looks them up."""
     return claim._replace(
         next=stars(claim.next),
         alt=stars(claim.alt),
@@ -87,7 +87,7 @@ def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
 
 
 def without_blocks(text: str) -> str:
-    """The text without its status blocks: what is left may tell of an error."""
+    """The text without its status blocks."""
     text = text.replace("\r\n", "\n")
     kept, place = "", 0
     for begin, end in _blocks(text):
@@ -96,20 +96,20 @@ def without_blocks(text: str) -> str:
 
 
 def _blocks(text: str) -> "Iterator[tuple[re.Match[str], re.Match[str]]]":
-    """Each beginning with the end that follows it."""
+    """Begin and end marks of each block."""
     place = 0
     while (begin := _BEGIN.search(text, place)) and (end := _END.search(text, begin.end())):
         yield begin, end
         place = end.end()
 
 
-# What an agent answered: out of the envelope its CLI may have put around it, and the JSON in it.
+# The final message in the output of a CLI, and the JSON in it.
 _FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 class Answer(NamedTuple):
-    """The words themselves, and what the envelope says of their price."""
+    """A final message, and what its CLI reports about the call."""
 
     text: str
     cost: float | None = None
@@ -117,7 +117,7 @@ class Answer(NamedTuple):
 
 
 def unwrap(text: str) -> Answer:
-    """A raw command may be one of the known CLIs: claude's `result`, codex's last message, gemini's `response`."""
+    """Find the final message in JSON output: claude's `result`, codex's last message, gemini's `response`."""
     words: str | None = None
     cost: float | None = None
     failed = False
@@ -139,7 +139,7 @@ def _words(record: dict[str, Any]) -> str | None:
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """The whole text as one object, else each line that is one."""
+    """The whole text as one JSON object, else each line that is one."""
     if (whole := _object(text)) is not None:
         yield whole
         return
@@ -164,7 +164,7 @@ def _dollars(value: Any) -> float | None:
 
 
 def find_json(text: str) -> dict[str, Any] | None:
-    """The one JSON object that was asked for: all of the text, its last fenced block, or its last balanced object."""
+    """The JSON object in an answer: the whole text, else the last fenced block, else the last balanced object."""
     if (whole := _object(text)) is not None:
         return whole
     for block in reversed(_FENCE.findall(text)):
@@ -173,9 +173,9 @@ def find_json(text: str) -> dict[str, Any] | None:
     return next(reversed([*find_objects(text, _DECODER)]), None)
 
 
-# What an adversarial pre-check found: each misreading of the specification, as a constraint for the prompts.
+# The adversarial pre-check: misreadings of the specification, which become constraints in the prompts.
 LEAST, MOST = 3, 5
-LEAST_RULES = 2  # of what must not happen
+LEAST_RULES = 2  # that forbid something
 _BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
@@ -184,13 +184,13 @@ _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
 def read_precheck(text: str) -> tuple[str, ...]:
-    """One line for each: the amended words if there are some, else the name of the misreading."""
+    """A line for each misreading: the amended text if there is one, else its name."""
     found = _of_json(text) or _of_blocks(text) or [_precheck_line(item) for item in _ITEM.findall(text)]
     return tuple(dict.fromkeys(filter(None, found)))[:MOST]
 
 
 def must_nots(text: str) -> int:
-    """How many things it forbids; what the specification or a misreading of it forbids does not count."""
+    """Number of prohibitions, without those in quotes of the specification and in misreadings."""
     return len(_FORBIDS.findall(_THEIRS.sub("", text)))
 
 
@@ -204,7 +204,7 @@ def _of_blocks(text: str) -> list[str]:
 
 
 def _of_json(text: str) -> list[str]:
-    """Any list of objects or texts in the answer."""
+    """Items of the longest list in a JSON answer."""
     answer = find_json(text)
     lists = [value for value in answer.values() if isinstance(value, list)] if answer else []
     return [_of_item(item) for item in max(lists, key=len, default=[])]
@@ -223,16 +223,16 @@ def _precheck_line(text: str) -> str:
     return " ".join(text.split()).strip("\"'")[:500]
 
 
-# What a judge says of what must not be: which of the entries have come true. In doubt it is no answer.
+# The ruling of a judge on the mustNot entries.
 _SIGNS = " \t\r\n\"'`.,;:!*-–—“”‘’"
-LONGEST = 200  # characters of an entry in the judge's own words
+LONGEST = 200  # characters of an entry that the judge words itself
 
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
-    """The entries that it names, in its own words where they are none of ours; None: an answer that is no use."""
+    """The violated entries, in the judge's words if they match none of ours. None: the answer is unusable."""
     answer = find_json(text) or {}
     named = answer.get("violated")
-    if named is True:  # of one of them, and which it does not say
+    if named is True:  # one is violated, and the judge doesn't say which
         return tuple(entries)
     if named is False:
         return ()

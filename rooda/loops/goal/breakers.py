@@ -1,4 +1,4 @@
-"""When a goal pauses, and with which words."""
+"""When a goal stops or pauses, and why."""
 
 import re
 from collections.abc import Mapping
@@ -12,23 +12,23 @@ from rooda.loops.goal.world import CallResult
 from rooda.run.records import Ending
 
 ERRORS, EDITS = 3, 5
-MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # unless a person insists
-ENOUGH = 1e-9  # dollars: sums of floats
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # more needs --force-limits
+ENOUGH = 1e-9  # dollars; rounding of float sums
 
 
 class Pause:
-    """The kinds of pauses."""
+    """Reasons to pause, as in the state file."""
 
     STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
     MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
     G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
 
 
-OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # a person at a terminal may go on at once
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # can be continued at once
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
-    """The rule that ends the loop now, or None."""
+    """How the loop ends now; None to continue."""
     if state.status == COMPLETED:
         return Ending("completed", OK)
     if state.status == FAILED:
@@ -39,12 +39,12 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
         return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
     if requested:
         return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
-    found = None if state.gate == "close" else limit_reached(state)  # to close it takes no further iteration
+    found = None if state.gate == "close" else limit_reached(state)  # closing needs no iteration
     return Ending(found[0], UNFINISHED, note=found[1]) if found else None
 
 
 def limit_reached(state: GoalState) -> tuple[str, str] | None:
-    """Money before iterations."""
+    """The limit that is reached, if any: the budget is checked before the iterations."""
     if over_budget(state):
         return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
     if state.iteration >= state.limit:
@@ -57,7 +57,7 @@ def over_budget(state: GoalState) -> bool:
 
 
 def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
-    """What opened the circuit in the iteration that has just ended."""
+    """The breaker that the last iteration opened, if any, and why."""
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
     if state.repeats >= ERRORS:
@@ -70,13 +70,13 @@ def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None
 
 
 def with_signal(ending: Ending, signal: int) -> Ending:
-    """A signal at the question whether to go on: it stays what it is, with the signal's exit code."""
+    """The ending with the exit code of a signal that arrived at the question whether to continue."""
     asks = signal and not ending.signal and ending.kind in OFFERED
     return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
 
 
 def raise_limits(state: GoalState, kind: str) -> GoalState | None:
-    """With as much more as one continue grants; None where that would be more than is allowed unless it is meant."""
+    """Raise the limit by what one continue adds. None if that needs --force-limits."""
     budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
     if kind == Pause.BUDGET:
         return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
@@ -86,7 +86,7 @@ def raise_limits(state: GoalState, kind: str) -> GoalState | None:
 
 
 def not_completed(state: GoalState, why: str) -> GoalState:
-    """A state that could not be written claims no completion: it is concluded once more when it can be."""
+    """The state if it can't be saved: a goal isn't completed before it is on disk. The next session closes it again."""
     if state.status != COMPLETED:
         return state
     words = f"the state can't be written: {why}"
@@ -94,7 +94,7 @@ def not_completed(state: GoalState, why: str) -> GoalState:
 
 
 def reset_breaker(state: GoalState, kind: str) -> GoalState:
-    """A person who goes on has decided about the one cause, and its count begins anew; nothing else changes."""
+    """Reset the count that caused this pause."""
     if kind == Pause.STUCK:
         return state._replace(stuck=0)
     if kind == Pause.ERROR:
@@ -102,7 +102,7 @@ def reset_breaker(state: GoalState, kind: str) -> GoalState:
     return state
 
 
-# When is an error the same as the last one? By its line, without what changes from run to run.
+# Error lines, normalized to compare them from run to run.
 _ERROR = re.compile(
     r"^\s*(?:(?:ERROR|Error|error|FAILED|FAIL|fatal|FATAL|panic|Traceback)\b|E   )|\b\w*(?:Error|Exception):|: error:"
 )
@@ -129,26 +129,26 @@ def first_error(text: str) -> str:
 
 
 def last_error(text: str) -> str:
-    """The last line that looks like an error, else the last line that says anything."""
+    """The last line that looks like an error, else the last line that isn't blank."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if looks_like_error(line)]
     return (found or lines or [""])[-1][:LONGEST]
 
 
 def normalized(line: str) -> str:
-    """The line without time stamps, durations, addresses, process numbers and temporary paths."""
+    """The line without time stamps, durations, addresses, PIDs and temporary paths."""
     for pattern, word in _CHANGING:
         line = pattern.sub(word, line)
     return " ".join(line.split())
 
 
-# What a stop hook says of a goal's state file: stop, or what still keeps the loop going.
+# The answer of a stop hook: whether the agent may stop, by the goal's state file.
 STUCK = 5
 INVALID = {"ok": True, "reason": "invalid state file"}
 
 
 def decide(state: Any) -> dict[str, Any]:
-    """Both conditions, and what comes before them, in the hook's order."""
+    """True in `ok` if the agent may stop. The order of the tests is that of the hook."""
     if not isinstance(state, Mapping):
         return INVALID
     if state.get("status") in ("completed", "cancelled"):
@@ -170,11 +170,11 @@ def decide(state: Any) -> dict[str, Any]:
 
 
 def is_shown(entry: Mapping[str, Any]) -> bool:
-    """Is its type one that shows something? Any other word, and none, is an assumption."""
+    """True if the criterion's type is a way to verify. Anything else is an assumption."""
     word = entry.get("verification")
     return isinstance(word, str) and plain(word) in SHOWING
 
 
 def is_met(entry: Any) -> bool:
-    """A boolean, or an object with `met`."""
+    """True if met; the entry is a boolean, or an object with `met`."""
     return entry.get("met") is True if isinstance(entry, Mapping) else entry is True

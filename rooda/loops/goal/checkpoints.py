@@ -1,4 +1,4 @@
-"""What a goal asks of git: its checkpoints, which are snapshots under names of their own, and what has changed."""
+"""Git for goals: checkpoints, which are snapshots with refs of their own, and the diff since the start."""
 
 import os
 
@@ -16,19 +16,19 @@ GOAL = "goal"
 
 
 def within(workspace: str) -> bool:
-    """Is there a git work tree?"""
-    return _theirs(workspace) is not None
+    """True if the workspace is in a git work tree."""
+    return _users_repository(workspace) is not None
 
 
-def _theirs(workspace: str) -> Repo | None:
+def _users_repository(workspace: str) -> Repo | None:
     try:
         return find(workspace)
     except GitProblem:
         return None
 
 
-def _ours(workspace: str) -> Repo:
-    """A repository among our private notes, so that a judge has a change to look at where the person has none."""
+def _private_repository(workspace: str) -> Repo:
+    """A private repository, so that judges get a diff if the user has no repository."""
     folder = os.path.join(workspace, ".rooda", "goal.git")
     repo = Repo(workspace, workspace, "", folder, folder, separate=True)
     if repo.ask("rev-parse", "--git-dir").code:
@@ -38,8 +38,8 @@ def _ours(workspace: str) -> Repo:
 
 
 def tree(workspace: str) -> str:
-    """The work tree as it is now as a git tree; "" where git refuses."""
-    repo = _theirs(workspace) or _ours(workspace)
+    """Save the work tree as a git tree; "" if git fails."""
+    repo = _users_repository(workspace) or _private_repository(workspace)
     try:
         return work_tree.read(repo, prepare_index(repo, GOAL)).tree
     except (GitProblem, OSError):
@@ -47,12 +47,12 @@ def tree(workspace: str) -> str:
 
 
 def checkpoint(workspace: str, run: str, number: int) -> str:
-    """Keep the work tree under the run's ref of this number. "" or why it could not be."""
-    repo = _theirs(workspace)
+    """Save the work tree under the run's ref of this number. Returns why that failed, or ""."""
+    repo = _users_repository(workspace)
     if repo is None:
         return NO_REPOSITORY
     try:
-        _kept(repo, run, number, str(number))
+        _save(repo, run, number, str(number))
     except GitProblem as problem:
         return problem.what
     except OSError as problem:
@@ -60,7 +60,7 @@ def checkpoint(workspace: str, run: str, number: int) -> str:
     return ""
 
 
-def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
+def _save(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
     seen, at = work_tree.read(repo, prepare_index(repo, GOAL)), read_head(repo)
     facts = (iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble)
     made = Snapshot(run, GOAL, GOAL, GOAL, *facts, tree=seen.tree)
@@ -70,15 +70,15 @@ def _kept(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
 
 
 def checkpoints(workspace: str, run: str) -> dict[str, str]:
-    """The run's checkpoints: name and commit, in order of making."""
-    repo, wanted = _theirs(workspace), f"{CHECKPOINTS}{run}/"
+    """The run's checkpoints by name, with their commits, oldest first."""
+    repo, wanted = _users_repository(workspace), f"{CHECKPOINTS}{run}/"
     rows = repo.lines("for-each-ref", "--format=%(refname) %(objectname)", wanted) if repo else []
     found = {name.removeprefix(wanted): commit for name, _, commit in (row.partition(" ") for row in rows)}
     return dict(sorted(found.items(), key=lambda pair: (not pair[0].isdecimal(), len(pair[0]), pair[0])))
 
 
 def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
-    """Restore a checkpoint by its name; what was done, and under which name the present is kept as one more."""
+    """Restore a checkpoint. Returns the changes, and the name of the checkpoint made of the work tree before."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"
@@ -86,10 +86,10 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
     repo = find(workspace)
     present_name = base = f"before-rollback-to-{name}"
     count = 1
-    while present_name in known:  # an earlier present is one that somebody may want back
+    while present_name in known:  # keep those of earlier rollbacks
         count += 1
         present_name = f"{base}-{count}"
-    kept = _kept(repo, run, 0, present_name)
+    kept = _save(repo, run, 0, present_name)
     wanted = repo.text("rev-parse", f"{known[name]}^{{tree}}")
     plan = restore.plan(repo, kept.tree, wanted, lambda path: belongs_to_another_loop(path, kept))
     restore.apply(repo, index_of(repo, GOAL), plan)
@@ -97,10 +97,10 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
 
 
 def diff(workspace: str, base: str) -> str:
-    """What has changed since that tree; "" where that can't be told."""
+    """Diff since that tree; "" if git fails."""
     if not base:
         return ""
-    repo = _theirs(workspace) or _ours(workspace)
+    repo = _users_repository(workspace) or _private_repository(workspace)
     try:
         now = work_tree.read_with_copy(repo, index_of(repo, GOAL)).tree
     except (GitProblem, OSError):
@@ -110,7 +110,7 @@ def diff(workspace: str, base: str) -> str:
 
 
 def ignored(workspace: str, paths: list[str]) -> set[str]:
-    """Those that git ignores."""
+    """Paths that git ignores."""
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
     done = command.run(words, workspace, stdin=nul_terminated(paths)) if paths else None
     return {path for path in files.to_text(done.out).split("\0") if path} if done else set()

@@ -1,4 +1,4 @@
-"""The end of a goal, condition by condition: final sweep, judge, observe, untouched tests, confirmed."""
+"""Conditions for the end of a goal: final check, judges, observations, unchanged tests, confirmation by the user."""
 
 from rooda.loops.goal import answers, prompts, scoring, wording
 from rooda.loops.goal.answers import Claim
@@ -13,7 +13,7 @@ YES = ("", "y", "yes")
 
 
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
-    """The state with `exit_signal` true and completed, or with what keeps it from that."""
+    """Check all criteria once more. Completes the goal, or returns the state with what is missing."""
     found = world.verify(runnable(state.brief.criteria), iteration)
     state = mark_verified(state, found, iteration)
     late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
@@ -30,7 +30,7 @@ def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> Go
 
 
 def open_to_user(state: GoalState) -> list[str]:
-    """Criteria that only a person can settle, and nobody has."""
+    """Criteria that only the user can confirm, and has not."""
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
 
@@ -40,7 +40,7 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
 
 
 def confirm(state: GoalState, world: World) -> GoalState:
-    """Everything holds: a person looks, where the shape, changed tests or an open doubt ask for one."""
+    """Complete the goal. Ask the user first if its shape, changed tests or unchecked mustNot entries need that."""
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
@@ -51,7 +51,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
         return paused(state, Pause.G3 if state.gated else doubt(state))
     if wording.skips_gates(answer):
         state = state._replace(gates_off=True)
-        if doubtful:  # that word is about gates, not about what verifies the work
+        if doubtful:  # skipping gates doesn't accept changed tests
             return paused(state, doubt(state))
         return completed(state)
     if answer.strip().lower() in YES:
@@ -84,7 +84,7 @@ def completed(state: GoalState) -> GoalState:
 
 
 def observe(state: GoalState, world: World, claim: Claim, iteration: int, final: bool = False) -> GoalState:
-    """A person's yes in this iteration, or a file that the agent names and has just written."""
+    """Confirm observations: by the user's yes, or by a file that the agent names and wrote during this call."""
     names = [
         each.name
         for each in state.brief.criteria
@@ -101,7 +101,7 @@ def observe(state: GoalState, world: World, claim: Claim, iteration: int, final:
 
 
 def observed_by(state: GoalState, world: World, claim: Claim, name: str) -> str:
-    """By what it was observed; "" if by nothing."""
+    """What the observation rests on; "" if it wasn't confirmed."""
     if state.brief.observation_evidence == "file":
         fresh = world.written_since_call(claim.files)
         return fresh[0] if fresh else ""
@@ -119,7 +119,7 @@ def with_mark(state: GoalState, name: str, met: bool, achieved: str, evidence: s
 
 
 def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
-    """One call for each: another agent looks at the change, and its quotation must occur there."""
+    """Have an agent judge each criterion by the diff. Its quote must occur there."""
     for criterion in criteria:
         diff = diff_for_judge(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.change(diff)}
@@ -137,15 +137,15 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 
 
 def diff_for_judge(state: GoalState, world: World, of: str) -> str:
-    """The whole change; a person is result where a judge sees only a part of it."""
+    """Return the diff. Warns if it is too long for a judge."""
     diff = world.diff(state.brief.base)
     if more := prompts.unseen(diff):
-        world.emit(Problem(text=f"The judge of {of} is not shown all of the change: {more} characters are cut."))
+        world.emit(Problem(text=f"The diff is too long for the judge of {of}: {more} characters omitted."))
     return diff
 
 
 def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
-    """mustNot entries that have come true: by their commands, and if so set by a judge."""
+    """Violated mustNot entries, by their commands and, if the settings say so, by a judge."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
     violations = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=violations.unknown)

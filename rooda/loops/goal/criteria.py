@@ -1,4 +1,4 @@
-"""Names of files: which of them verify work, and how a criterion's evidence is called."""
+"""Criteria of success: how each is verified, its evidence, and the files that verify the work."""
 
 import operator
 import os
@@ -12,7 +12,7 @@ _CHECKING = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
     r"|(?:^|/)[^/]*[_.-](?:tests?|specs?)\.[^/]+$|(?:^|/)[^/]*[a-z0-9]Tests?\.[a-z]+$",
 )
-_RECIPES = {  # what a command of this name reads to know what to do, in the order in which it looks
+_RECIPES = {  # files that a command reads to know what to do, in the order in which it looks for them
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
     "just": ("justfile", "Justfile", ".justfile"),
@@ -27,12 +27,12 @@ LONGEST = 120  # bytes of a name
 
 
 def verifies(path: str) -> bool:
-    """Does a file of this name test or check others?"""
+    """True if a file of this name tests or checks other files."""
     return bool(_CHECKING.search(path))
 
 
 def recipes(command: str) -> tuple[str, ...]:
-    """Paths of the files that say what `make check` or `npm test` does; some of them may not be there."""
+    """Paths of the files that define what a command like `make check` or `npm test` does. Some may not exist."""
     found: list[str] = []
     folder = ""
     for words in map(str.split, _PART.split(command)):
@@ -47,7 +47,7 @@ def recipes(command: str) -> tuple[str, ...]:
 
 
 def _option(words: list[str], *names: str) -> str:
-    """The value of the first of these options: joined to it, or the next word."""
+    """The value of the first of these options: joined to its name, or the next word."""
     for place, word in enumerate(words):
         for name in names:
             if word.startswith(name):
@@ -57,7 +57,7 @@ def _option(words: list[str], *names: str) -> str:
 
 
 def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8") -> str:
-    """`3-tests pass.txt`; where the criterion's name had to be changed, with a mark that keeps it apart from others.
+    """File name of a criterion's evidence, such as `3-tests pass.txt`. Changed names get a checksum to stay unique.
 
     `encoding`: of the names of files here. A C locale may have no more than ASCII.
     """
@@ -70,8 +70,8 @@ def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8")
     return f"{name}.txt" if name == whole else f"{name}~{crc32(criterion.encode('utf-8', 'replace')):08x}.txt"
 
 
-# Does a command's output show what was expected? A bound on its last number, or a pattern.
-# As `bc` writes it (`.25`), too; a part of a version is no number, and what joins two of them (`3-9`) no sign.
+# What a command's output must show: a bound on its last number, or a pattern.
+# Also `.25`, as bc writes it. A part of a version isn't a number, and the dash in `3-9` isn't a sign.
 _PLAIN = r"(?:\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?:[eE][+-]?\d+)?"
 _BOUND = re.compile(rf"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?{_PLAIN})\s*[a-zA-Z%µ/]*\s*$")
 _NUMBER = re.compile(rf"(?:(?<!\w)-)?{_PLAIN}")
@@ -82,12 +82,12 @@ _COMPARE = {
 
 
 def is_bound(expect: str) -> bool:
-    """A comparison with a number: then the command measures something."""
+    """True for a comparison with a number: the command measures something."""
     return bool(_BOUND.match(expect))
 
 
 def fault(expect: str) -> str:
-    """Why this can't be expected of anything; "" if it can."""
+    """Why the expectation is invalid; "" if it is valid."""
     if is_bound(expect):
         return ""
     try:
@@ -99,7 +99,7 @@ def fault(expect: str) -> str:
 
 
 def holds(expect: str, output: str, finds: Callable[[str, str], bool]) -> bool:
-    """True for no expectation at all. `finds` looks for a pattern in a text: a search may have to be ended."""
+    """True if the output meets the expectation, or there is none. `finds` searches for a pattern, with a timeout."""
     if not expect:
         return True
     bound = _BOUND.match(expect)
@@ -109,50 +109,50 @@ def holds(expect: str, output: str, finds: Callable[[str, str], bool]) -> bool:
     return bool(numbers) and bool(_COMPARE[bound[1]](float(numbers[-1]), float(bound[2])))
 
 
-# The ways in which a criterion can be shown to hold, and what each of them is worth.
+# How a criterion is verified.
 EXECUTION, MEASUREMENT, OBSERVATION = "execution output", "measurement", "observation"
 REVIEW, ASSUMPTION = "code review", "assumption"
 KNOWN = (EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, ASSUMPTION)
 RUN = (EXECUTION, MEASUREMENT)
-SHOWING = (*RUN, OBSERVATION, REVIEW)  # whatever else is said of a criterion shows nothing
+SHOWING = (*RUN, OBSERVATION, REVIEW)  # every other type is an assumption
 SHIP, MONITOR, RESEARCH = "SHIP", "MONITOR", "RESEARCH"
 
 
 class Criterion(NamedTuple):
-    """One condition of success, as planned. `verification` stays in the words it was given in."""
+    """One condition of success, as planned. `verification` keeps the words of the plan."""
 
     name: str
     verification: str
     command: str = ""
     expect: str = ""
     holdout: bool = False  # verified, but never shown to the agent
-    note: str = ""  # a method that only a person can follow
+    note: str = ""  # a method for people, without a command
 
     @property
     def kind(self) -> str:
-        """How it will really be shown; without any method only somebody's word is left."""
+        """How rooda verifies it. Without a usable method it is an assumption."""
         word = plain(self.verification)
         return ASSUMPTION if word not in KNOWN or (word in RUN and not self.command) else word
 
 
 class Mark(NamedTuple):
-    """Where one criterion stands."""
+    """The state of one criterion."""
 
     met: bool
     verification: str  # planned until met, then achieved
-    evidence: str = ""  # path below the workspace
-    since: int = 0  # the iteration since which it stands so
-    valid: int = 0  # an observation holds until this iteration
+    evidence: str = ""  # path, relative to the workspace
+    since: int = 0  # the iteration of the last change of `met`
+    valid: int = 0  # the last iteration for which an observation counts
     note: str = ""
 
 
 def plain(word: str) -> str:
-    """`Execution-Output`, `execution_output` and `execution output` are one word."""
+    """Normalize a type: `Execution-Output` and `execution_output` become `execution output`."""
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
 
 
 def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibility: str) -> str:
-    """The weakest criterion decides; what can't be taken back quickly is at best to be monitored."""
+    """The verdict, by the weakest criterion. Work that is hard to undo is at best MONITOR."""
     achieved = {plain(mark.verification) if mark.met else "" for mark in marks}
     if not criteria or not achieved <= {*SHOWING}:
         return RESEARCH
@@ -160,12 +160,12 @@ def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibil
 
 
 def used(marks: tuple[Mark, ...]) -> list[str]:
-    """The types that really showed something, in order of first use."""
+    """Types by which criteria were verified, in order of first use."""
     words = [plain(mark.verification) for mark in marks if mark.met]
     return [word for word in dict.fromkeys(words) if word in SHOWING]
 
 
 def claimed(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...]) -> tuple[str, ...]:
-    """Names of the criteria for which there is only somebody's word."""
+    """Names of the criteria that are met by an assumption only."""
     pairs = zip(criteria, marks, strict=True)
     return tuple(each.name for each, mark in pairs if mark.met and plain(mark.verification) not in SHOWING)

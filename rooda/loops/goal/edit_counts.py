@@ -1,4 +1,4 @@
-"""How often each file of the workspace is written during an agent call, at least.
+"""Counts how often each file of the workspace is written during an agent call; a lower bound.
 
 An agent whose output names its edits is believed before this.
 """
@@ -14,17 +14,17 @@ SKIPPED = {
     *(".git", ".loop", ".rooda", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"),
     *(".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
 }
-LOCKS = {  # those whose names do not say it at their end
+LOCKS = {  # lock files without a known suffix
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "packages.lock.json", "go.sum", "go.work.sum"),
     *("Package.resolved", ".terraform.lock.hcl"),
 }
 LOOK = 0.25  # seconds between two looks
-REST = 10  # times as long as a look took, before the next: a large workspace is looked at less often
+REST = 10  # wait this many times as long as the last look took, so that large workspaces cost little
 MOST = 50_000  # files watched
 
 
 def ticking(watch: "Watch", other: Periodic | None) -> Periodic:
-    """Do what the screen wants, and look at the files."""
+    """Look at the files, besides what the screen does."""
 
     def work() -> None:
         watch.look()
@@ -35,13 +35,13 @@ def ticking(watch: "Watch", other: Periodic | None) -> Periodic:
 
 
 def folders(top: str) -> Iterator[str]:
-    """The folder and those below it, without those that nobody writes by hand."""
+    """The folder and those below it, without folders of tools such as .git and node_modules."""
     for place, _ in _walk(top):
         yield place
 
 
 def written_after(top: str, then: float) -> Iterator[str]:
-    """The files in these folders that are newer. What vanishes while it is looked at is passed over."""
+    """Files in these folders that were written later. Files that vanish in the meantime are skipped."""
     for place, names in _walk(top):
         for path in (os.path.join(place, name) for name in names):
             try:
@@ -59,19 +59,19 @@ def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def counted(path: str) -> bool:
-    """Lock files and the temporary files of editors are nobody's work."""
+    """False for lock files and temporary files of editors."""
     known = os.path.basename(path) in LOCKS
     return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
 
 
 def below(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
-    """What an agent says it wrote, by the paths that we use: a file has one name, and is below the workspace or not."""
+    """Counts that the agent reported, by paths relative to the workspace."""
     top = os.path.realpath(workspace)
     found: dict[str, int] = {}
     for path, count in counts.items():
         try:
             whole = os.path.realpath(os.path.join(top, path))
-        except ValueError:  # what no file can be called
+        except ValueError:  # an invalid path
             continue
         near = os.path.relpath(whole, top)
         inside = near.split(os.sep)[0] != os.pardir
@@ -82,7 +82,7 @@ def below(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
 
 
 class Watch:
-    """Counts writes from `begin` on by size and time. A lower bound: two writes between two looks count once."""
+    """Counts writes since `begin` by size and time. Several writes between two looks count once."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace

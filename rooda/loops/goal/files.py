@@ -1,4 +1,4 @@
-"""Where a goal keeps what it says in public: the folder `.loop`, and which of its files are its own."""
+"""Paths of a goal's files in the folder `.loop`, and the seal of run.json."""
 
 import json
 import os
@@ -23,7 +23,7 @@ TEMPORARY = ("state.json.", "run.json.", "iterations.jsonl.", "summary.md.", ".g
 
 
 class Place(NamedTuple):
-    """The goal of one workspace."""
+    """Paths of the goal in a workspace."""
 
     workspace: str
 
@@ -68,15 +68,15 @@ class Place(NamedTuple):
 
     @property
     def request(self) -> str:
-        """What another terminal asks of a running loop."""
+        """The file in which another terminal leaves a request for a running goal."""
         return os.path.join(self.workspace, ".rooda", f"{NAME}.request")
 
 
 def make_ready(place: Place) -> None:
-    """The folder, with a .gitignore for what is ours in it; SHAPE.md belongs to the project."""
+    """Make the folder, with a .gitignore for rooda's files in it. SHAPE.md belongs to the project."""
     files.make_folder(place.folder)
     for path in (place.state, place.run, place.journal):
-        if os.path.isdir(path) and not os.path.islink(path):  # nothing of ours; a file can't take its place
+        if os.path.isdir(path) and not os.path.islink(path):  # not made by rooda, and a file can't replace it
             files.rename(path, f"{path}.agent", synced=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
@@ -84,61 +84,61 @@ def make_ready(place: Place) -> None:
 
 
 def delete_state(place: Place) -> None:
-    """The state files go; what was found (evidence, summary) and SHAPE.md stay."""
+    """Delete the state files. Evidence, summary and SHAPE.md stay."""
     for path in (place.state, place.foreign, place.run, place.journal, place.seal):
         files.remove(path)
     tidy(place)
 
 
 def tidy(place: Place) -> None:
-    """What a replacing that was killed has left goes."""
+    """Delete temporary files of interrupted writes."""
     for name in files.list_folder(place.folder):
         if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 
 
 def reports(place: Place) -> dict[str, tuple[int, ...]]:
-    """What an earlier goal tells of itself besides its state, and of each file what changes when it is written."""
+    """Report files of an earlier goal, each with a fingerprint that changes when it is written."""
     names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
     names += [os.path.join("evidence", name) for name in files.list_folder(place.file("evidence"))]
     return {path: mark for path in map(place.file, names) if (mark := files.fingerprint(path))}
 
 
 def delete_unchanged(before: dict[str, tuple[int, ...]]) -> None:
-    """A new goal has taken the place of an old one: of its reports goes what the new one has not written itself."""
+    """Delete the reports of an earlier goal that the new goal has not replaced."""
     for path, mark in before.items():
         if files.fingerprint(path) == mark:
             files.remove(path)
 
 
-# Proof that run.json is ours: the hashes of what was written last, kept where a goal's agent has no business.
-
-
 class Seal:
-    """Vouches for what is about to be written, and for what is there until then: a crash takes no proof away."""
+    """Hashes of the contents of run.json that rooda wrote, kept outside of `.loop`.
+
+    Covers what is about to be written and what is on disk until then, so that a crash leaves a valid seal.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
         found = _read(path)
         self.hashes = found or []
-        self.there = found is not None
+        self.exists = found is not None
 
-    def vouch(self, data: bytes, there: Iterable[bytes]) -> None:
-        """`there`: what is on the disk now. OSError where an old seal stays, by which `data` would not be ours."""
-        proved = [files.sha256(each) for each in there]
+    def cover(self, data: bytes, on_disk: Iterable[bytes]) -> None:
+        """Add `data`. Raises OSError if an old seal stays, which does not cover it."""
+        proved = [files.sha256(each) for each in on_disk]
         hashes = list(dict.fromkeys([files.sha256(data), *(sha for sha in proved if sha in self.hashes)]))
         try:
             make_home(os.path.dirname(self._path))
             files.replace(self._path, json.dumps({"ours": hashes}).encode())
         except OSError:
-            if self.there:
+            if self.exists:
                 raise
-            return  # where none can be kept nothing is proved; it is written all the same
-        self.hashes, self.there = hashes, True
+            return  # without a seal anywhere, save without one
+        self.hashes, self.exists = hashes, True
 
-    def proves(self, data: bytes) -> bool:
-        """True also where nothing is known: somebody may have moved the folder."""
-        return not self.there or files.sha256(data) in self.hashes
+    def covers(self, data: bytes) -> bool:
+        """True if rooda wrote these bytes, or there is no seal, as in a moved folder."""
+        return not self.exists or files.sha256(data) in self.hashes
 
 
 def _read(path: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Files that verify the work, as they were at the start: an agent that changes them is to be seen doing it."""
+"""Hashes of the files that verify the work, to notice an agent that changes them."""
 
 import json
 import os
@@ -14,10 +14,10 @@ MOST, LARGEST = 5000, 4_194_304
 
 
 def take(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-    """Of each such file its path and hash; those that say what a command does are such files."""
+    """Hash the test files, and the files that define what these commands do."""
     found = []
-    said = (path for command in commands for path in recipes(command))
-    for path in dict.fromkeys([*said, *_candidates(workspace)]):
+    defining = (path for command in commands for path in recipes(command))
+    for path in dict.fromkeys([*defining, *_candidates(workspace)]):
         if sha := _hash(os.path.join(workspace, path)):
             found.append(Fingerprint(path, sha))
         if len(found) >= MOST:
@@ -26,7 +26,7 @@ def take(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
 
 
 def changed(workspace: str, before: Sequence[Fingerprint]) -> tuple[str, ...]:
-    """Those that are other now, or gone."""
+    """Paths of the files that were changed or deleted."""
     return tuple(each.path for each in before if _hash(os.path.join(workspace, each.path)) != each.sha256)
 
 
@@ -43,7 +43,7 @@ def _candidates(workspace: str) -> Iterator[str]:
 
 
 def _scripts(data: bytes) -> bytes:
-    """Of package.json only what `npm test` runs: the rest changes with every dependency."""
+    """The scripts of package.json: the rest of it changes with every dependency."""
     try:
         found = loads(data)
     except ValueError:
@@ -57,5 +57,5 @@ def _hash(path: str) -> str:
             return f"{os.stat(path).st_size} bytes"
         data = files.read_ours(path)
         return files.sha256(_scripts(data) if os.path.basename(path) == "package.json" else data)
-    except (OSError, ValueError):  # a path that nothing can have
+    except (OSError, ValueError):  # an invalid path
         return ""

@@ -40,7 +40,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """The goal, if there is one; without a name only one that runs or can go on."""
+    """The goal, if there is one."""
     place = Place(workspace)
     held = bool(running(workspace))
     pid = lock.owner(place.lock).get("pid") if held else None
@@ -50,7 +50,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
         state = _state(place)
     except StateDamaged as problem:
         return [{"name": NAME, "loop": NAME, "status": "damaged", "problem": problem.why, "running": held, "pid": pid}]
-    if state is None or (held and not _is_unfinished(state)):  # an ended goal stays until the next one begins
+    if state is None or (held and not _is_unfinished(state)):  # files of an ended goal
         return [{"name": NAME, "loop": NAME, "status": "planning", "running": True, "pid": pid}] if held else []
     from rooda.loops.goal import table
 
@@ -58,7 +58,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
 
 
 def _state(place: Place) -> "GoalState | None":
-    """The goal as it was left; its modules are loaded only if there is one."""
+    """Load the goal. Imports its store only if there is one."""
     if not os.path.lexists(os.path.dirname(place.run)):
         return None
     from rooda.loops.goal.store import load
@@ -107,7 +107,7 @@ def resume_options() -> set[str]:
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    """`rooda resume goal`; its option --max-iterations says how many more."""
+    """`rooda resume goal`. Its option --max-iterations adds iterations."""
     from rooda.loops.goal import resume as goal_resume
 
     return goal_resume.continue_(where, {**typed, "iterations": typed.get("max_iterations")})

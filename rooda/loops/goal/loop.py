@@ -31,18 +31,18 @@ from rooda.run.records import Ending
 
 
 class StepOutcome(NamedTuple):
-    """What one agent call came to."""
+    """Result of one agent call and of the checks after it."""
 
     result: CallResult
     claim: Claim
-    violations: tuple[str, ...] = ()  # mustNot entries that came true
+    violations: tuple[str, ...] = ()  # mustNot entries that are violated
     findings: tuple[Finding, ...] = ()
     accepted: bool = False
-    reshaped: bool = False  # SHAPE.md is another one
+    reshaped: bool = False  # SHAPE.md changed
 
 
 def goal(turns: Turns, start: GoalState, world: World) -> Ending:
-    """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
+    """Run the loop. `start`, a fresh or a reopened state, is saved before the first call."""
     state, ending = until_stopped(turns, turns.carry(start), world)
     while further := offer_more(turns, state, ending, world):
         state, ending = until_stopped(turns, turns.carry(further), world)
@@ -56,17 +56,17 @@ def goal(turns: Turns, start: GoalState, world: World) -> Ending:
 
 
 def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalState, Ending]:
-    """One turn after the other, up to the rule that ends them."""
+    """Run turns until a rule ends them."""
     while (ending := why_stop(state, world.signalled(), world.requested())) is None:
         try:
             state = ask_gate(turns, state, world) if state.gate else iterate(turns, state, world)
-        except LimitReached as limit:  # of all sessions, or the service's, and it is not to be waited for
+        except LimitReached as limit:  # of all sessions or of the service, and the settings don't wait for it
             state = turns.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
 
 
 def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """One step, one call, verified; then the state is written, and only then it is decided whether to pause."""
+    """Make one call for one step and check it. The state is saved before a pause is decided."""
     before = turns.carry(with_step(state))
     number = before.iteration + 1
     world.emit(iteration_started(before))
@@ -77,13 +77,13 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
         return add_cost(before, result)
     if result.ended == LOST:
         return add_cost(before, result)._replace(status=FAILED, reason=result.fatal)
-    if result.limited:  # neither an iteration nor a failure
+    if result.limited:  # counts neither as an iteration nor as a failure
         state = turns.carry(add_cost(before, result))
         world.rest(until_reset(result.reset_at, world.seconds()))
         return state
     try:
         after, outcome = check_step(add_cost(before, result), result, world)
-    except LimitReached as limit:  # met by a judge: what the step cost is spent all the same
+    except LimitReached as limit:  # reached at a judge's call: the step's cost counts nevertheless
         return add_cost(before, result)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
@@ -94,7 +94,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
 
 
 def check_step(state: GoalState, result: CallResult, world: World) -> tuple[GoalState, StepOutcome]:
-    """Everything that is looked at after a call: what must not be first, and nothing else if that has happened."""
+    """Check what a call did: the mustNot entries first, and the rest only if none is violated."""
     number, claim = state.iteration + 1, answers.redacted(claim_of(result), world.redact)
     state, violations = check_must_not(with_claim(state, claim), world, number)
     sha = world.shape_file()[1]
@@ -107,7 +107,7 @@ def check_step(state: GoalState, result: CallResult, world: World) -> tuple[Goal
     state = mark_claimed(mark_verified(state, found, number), claim, number)
     open_ = [each for each in due if result.ok and each.kind == REVIEW and not state.mark(each.name).met]
     state = judge(state, world, open_, number)
-    if not claim.exit:  # else it is asked at the end, if it comes to that
+    if not claim.exit:  # else `conclude` asks
         state = observe(state, world, claim, number)
     good = accepted(state, result, claim)
     state = state._replace(done=state.done + good)
@@ -117,13 +117,13 @@ def check_step(state: GoalState, result: CallResult, world: World) -> tuple[Goal
 
 
 def claim_of(result: CallResult) -> Claim:
-    """Its status block. A call that failed claims nothing: how it ended is the last that is known of it."""
+    """Read the status block. A failed call claims no criteria and no completion."""
     claim = answers.read_block(result.text)
     return claim if result.ok else claim._replace(exit=False, criteria=())
 
 
 def with_claim(state: GoalState, claim: Claim) -> GoalState:
-    """What the agent's last words add to the report."""
+    """The state with what the agent's final message says."""
     return state._replace(
         claim=claim,
         alt=claim.alt or state.alt,
@@ -135,7 +135,7 @@ def with_claim(state: GoalState, claim: Claim) -> GoalState:
 
 
 def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
-    """Is a final sweep worth its time? Only if nothing that was just looked at is open, and the end may be near."""
+    """True if a final check of all criteria could complete the goal."""
     if needs_cause(state) and not claim.root_cause:
         return False
     personal = set(open_to_user(state))
@@ -147,7 +147,7 @@ def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
 
 
 def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, now: str) -> GoalState:
-    """The state that is written after an iteration, whatever became of it."""
+    """The state to save after an iteration, accepted or not."""
     result, claim = outcome.result, outcome.claim
     after = after._replace(
         iteration=before.iteration + 1,
@@ -164,7 +164,7 @@ def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, 
 
 
 def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
-    """After the write: is there a reason to pause, or a question?"""
+    """The saved state with the reason to pause, or the gate to ask, if any."""
     if after.status in (COMPLETED, FAILED):
         return after
     if outcome.violations:
@@ -178,13 +178,13 @@ def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
     return after._replace(gate="G2" if after.gated and not after.denied else "")
 
 
-# Where a person is asked before the loop goes on, and what the answer means.
+# Gates: questions to the user between iterations.
 AT_THE_END = ("G3", Pause.OBSERVE, Pause.TESTS, Pause.UNTOLD, Pause.FILES)
 WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
 
 
 def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """A question that waits. Everything but a yes pauses."""
+    """Ask the gate's question. Any answer but yes pauses the goal."""
     if state.gate == "close":
         closed = conclude(state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
         return state if world.signalled() else turns.carry(closed)
@@ -209,7 +209,7 @@ def question(state: GoalState) -> Question:
 
 
 def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
-    """After a breaker a person at a terminal may go on at once; the pause is written first. None: it stays."""
+    """After a breaker, ask a user at a terminal whether to continue; save the pause first. None: it stays paused."""
     if ending.kind not in OFFERED or not world.attended():
         return None
     further = raise_limits(state, ending.kind)
@@ -226,7 +226,7 @@ def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> 
 
 
 def reopened(state: GoalState) -> GoalState:
-    """A goal that goes on: what waited waits again, the breaker that fired begins anew, everything else stays."""
+    """A paused goal as it continues: its question is asked again and the breaker that fired is reset."""
     gate = WAITING.get(state.pause, state.gate)
     opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

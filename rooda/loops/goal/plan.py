@@ -1,4 +1,4 @@
-"""A plan, as an agent or a person wrote it: read tolerantly, and everything that is unclear about it said."""
+"""Plans, as an agent or the user wrote them. Reading is tolerant and lists what is unclear."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from rooda.loops.goal.scoring import Scores
 
 
 class Step(NamedTuple):
-    """One logical unit of work, and the criteria that show that it is done."""
+    """One unit of work, and the criteria that show that it is done."""
 
     name: str
     criteria: tuple[str, ...] = ()
@@ -19,19 +19,19 @@ class Step(NamedTuple):
 
 
 class MustNot(NamedTuple):
-    """What must never become true. Without a command nobody but a judge can tell."""
+    """What must never become true. Without a command only a judge can check it."""
 
     text: str
     violated_if: str = ""
 
 
 class Plan(NamedTuple):
-    """What a start needs to know besides the specification."""
+    """A plan for a specification."""
 
     scores: Scores | None = None
-    scores_fault: str = ""  # there are scores, but not five numbers from 0 to 2
+    scores_fault: str = ""  # why the given scores are invalid
     reversibility: str = ""
-    gate: str = ""  # kind of evidence
+    gate: str = ""  # the kind of evidence that the workflow needs
     evidence: str = ""
     criteria: tuple[Criterion, ...] = ()
     must_not: tuple[MustNot, ...] = ()
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 def read_plan(value: Any) -> Plan:
-    """The plan in a JSON object; of one that isn't there everything is unclear."""
+    """Read a plan from JSON. If it isn't an object, everything is unclear."""
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     scores = given.get("scores")
     graded = scoring.read_scores(scores) if scores else None
@@ -78,7 +78,7 @@ def _evidence(value: Any) -> str:
 
 
 def criterion(name: str, item: Mapping[str, Any]) -> Criterion:
-    """One criterion with its method. Without a type it is what its method makes of it."""
+    """One criterion with its method. A missing type follows from the method."""
     command, expect = _command(item.get("command")), text_of(item.get("expect"))
     natural = MEASUREMENT if expect and criteria.is_bound(expect) else EXECUTION
     word = text_of(item.get("verification"))
@@ -115,7 +115,7 @@ def _steps(value: Any, faults: list[str]) -> tuple[Step, ...]:
 
 
 def check_names(what: str, names: list[str], faults: list[str]) -> None:
-    """Nothing without a name, and no name twice."""
+    """Add a fault for missing and for duplicate names."""
     if not all(name and name.isprintable() for name in names):
         faults.append(f"{what} (one has no name)")
     if twice := {name for name in names if names.count(name) > 1}:
@@ -133,7 +133,7 @@ def _must_not(value: Any) -> tuple[MustNot, ...]:
 
 
 def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
-    """Each text once; the one with a command wins."""
+    """Each text once; an entry with a command wins."""
     found: dict[str, MustNot] = {}
     for entry in (entry for entries in lists for entry in entries):
         if entry.violated_if or entry.text not in found:
@@ -142,7 +142,7 @@ def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
 
 
 def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...]:
-    """Each name once, in order of first mention; who speaks later decides how it is shown."""
+    """Each name once, in order of first mention; the last mention decides how it is verified."""
     found = {each.name: each for each in first}
     for each in more:
         before = found.get(each.name)
@@ -153,7 +153,7 @@ def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...
     return tuple(found.values())
 
 
-# A list of tasks in Markdown as a plan: `### T-001: title`, a comment with `blockedBy`, criteria with boxes.
+# A plan as a list of tasks in Markdown: headings `### T-001: title`, comments with `blockedBy`, check boxes
 _HEAD = re.compile(r"^(#{2,4})[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6})[ \t]", re.MULTILINE)
 _BLOCKED = re.compile(r"blocked[_ ]?by[\"']?\s*[:=]\s*(\[[^\]]*\]|[^,;]*(?:,\s*[A-Za-z]+-\d+)*)", re.IGNORECASE)
@@ -162,7 +162,7 @@ _BOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][ \t]++(\S.*)$", re.MULTILINE)
 
 
 class Task(NamedTuple):
-    """One heading and what stands below it."""
+    """One heading and the text below it."""
 
     name: str
     title: str
@@ -175,13 +175,13 @@ def is_list(text: str) -> bool:
 
 
 def read_tasks(text: str) -> Plan:
-    """One step per task, each after those that it waits for; every box is a criterion."""
+    """Read a list of tasks: one step per task, after the tasks that block it; each check box is a criterion."""
     written = _tasks(text)
     tasks = _ordered(written)
     there = set(tasks)
     faults: list[str] = []
     if lost := [task.name for task in written if task not in there]:
-        faults.append(f"steps ({', '.join(lost)}: blocked by a task that is not there, or by each other)")
+        faults.append(f"steps ({', '.join(lost)}: blocked by a missing task, or by each other)")
     check_names("steps", [task.name for task in written], faults)
     criteria = _boxes(tasks, faults)
     return Plan(
@@ -199,7 +199,7 @@ def _tasks(text: str) -> list[Task]:
 
 
 def _below(text: str, head: "re.Match[str]") -> str:
-    """What belongs to a heading: up to the next one of its rank, or the next task."""
+    """The text of a heading, up to the next heading of its level or the next task."""
     for found in _HEADING.finditer(text, head.end()):
         if len(found[1]) <= len(head[1]) or _HEAD.match(text, found.start()):
             return text[head.end() : found.start()]
@@ -207,7 +207,7 @@ def _below(text: str, head: "re.Match[str]") -> str:
 
 
 def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
-    """Each name once: a box may stand in several tasks, but it has one command."""
+    """Each name once: several tasks may have the same check box, but only one command for it."""
     written = [each for task in tasks for each in task.criteria]
     commands = {(each.name, each.command) for each in written if each.command}
     check_names("criteria", [name for name, _ in commands], faults)
@@ -236,7 +236,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _criterion(words: str) -> Criterion:
-    """What stands in backticks at the end is its command."""
+    """The criterion of a check box. Text in backticks at the end is its command."""
     text = words.removesuffix(")").rstrip(" \t")
     begin = text.rfind("`", 0, -1) if text.endswith("`") else -1
     command = text[begin + 1 : -1]
@@ -247,7 +247,7 @@ def _criterion(words: str) -> Criterion:
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
-    """In their order, but nobody before those who block it; those who wait for ever are left out."""
+    """The tasks in their order, but each after those that block it. Tasks that block each other are left out."""
     found: dict[Task, None] = {}  # an ordered set
     waiting: dict[str, list[int]] = {}
     open_ = [len({*task.after}) for task in tasks]

@@ -1,4 +1,4 @@
-"""What a goal says of itself: to its journal and screen, and to the agent of the next call."""
+"""Events about a goal's state, and the prompts for the agent."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,6 @@ def iteration_started(state: GoalState) -> IterationStarted:
 
 
 def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result: CallResult) -> IterationEnded:
-    """The line of the step and the status block."""
     names = [each.name for each in after.brief.criteria]
     return IterationEnded(
         iteration=before.iteration,
@@ -48,7 +47,7 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result:
 
 
 def following(state: GoalState) -> str:
-    """The next action: the agent's word for it, the next step, or the first open criterion."""
+    """The next action: as the agent says, else the next step, else the first unmet criterion."""
     if state.exit_signal:
         return "none"
     if state.claim.next and state.claim.next.lower() != "none":
@@ -67,7 +66,6 @@ def g2_question(before: GoalState, after: GoalState, accepted: bool) -> str:
 
 
 def run_ended(state: GoalState, ending: Ending) -> RunEnded:
-    """How it ended, and what the verdict rests on."""
     brief = state.brief
     return RunEnded(
         reason=ending.kind,
@@ -97,7 +95,7 @@ def run_ended(state: GoalState, ending: Ending) -> RunEnded:
 
 
 def feedback(before: GoalState, after: GoalState, result: CallResult, violations: tuple[str, ...]) -> tuple[str, ...]:
-    """What the next call has to know of this one; nothing of what is kept from the agent."""
+    """Notes on this call for the next one, without the names of holdout criteria."""
     hidden = {each.name for each in after.brief.criteria if each.holdout}
     open_ = [name for name in after.unmet if name not in hidden]
     found = [f"This must not be, and has come true: {text}." for text in violations]
@@ -116,7 +114,7 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
 
 
 def step_prompt(state: GoalState, world: World) -> str:
-    """Only this step, and what went wrong with it the last time."""
+    """The prompt for the current step."""
     brief = state.brief
     seen = shown(brief.criteria)
     own = [each for each in seen if each.name in tied(state, state.step)]
@@ -144,7 +142,7 @@ def step_prompt(state: GoalState, world: World) -> str:
 
 
 def step_words(state: GoalState, seen: set[str]) -> str:
-    """The step's name; what is kept from the agent is not named."""
+    """The step's name, without names of holdout criteria."""
     if state.done >= len(state.steps):
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
     hidden = [each.name for each in state.brief.criteria if each.name not in seen]
@@ -159,14 +157,14 @@ def workflow(state: GoalState, world: World, last: bool) -> str:
 
 
 def cause(state: GoalState) -> list[str]:
-    """The evidence of the workflow's gate, in every step."""
+    """The evidence that the workflow's gate asks for, and the root cause."""
     brief = state.brief
     found = [f"{WORKFLOW_NAMES[brief.workflow]}: {brief.evidence}"] if brief.evidence else []
     return found + ([f"Root cause: {state.root_cause}"] if state.root_cause else [])
 
 
 def evidence(state: GoalState, world: World, names: list[str]) -> str:
-    """The ends of the outputs of this step's checks that failed."""
+    """The end of the output of each failed check of this step."""
     found = []
     for name in names:
         mark = state.mark(name)
@@ -175,21 +173,21 @@ def evidence(state: GoalState, world: World, names: list[str]) -> str:
     return "\n\n".join(found)
 
 
-# The prompts of a goal: templates filled with what this call needs to know, and no more.
+# Parts of prompts
 Template = Callable[[str], str]
 LONGEST_TAIL = 4000
 LONGEST_CHANGE = 100_000
 
 
 def filled(template: Template, name: str, values: Mapping[str, str]) -> str:
-    """The first line says which call it is, as ROODA_CALL does."""
+    """Fill in a template. The first line names the kind of call, as the variable ROODA_CALL does."""
     kind = name.partition("-")[0]
     text = substitute(template(name), values, f"goal/{name}.md").strip("\n")
     return f"ROODA_CALL={kind}\n\n{squeezed(text)}\n"
 
 
 def squeezed(text: str) -> str:
-    """Sections that turned out empty leave one blank line, not three."""
+    """Reduce blank lines in a row, which empty sections leave, to one."""
     lines: list[str] = []
     for line in text.split("\n"):
         if line.strip() or (lines and lines[-1].strip()):
@@ -206,7 +204,7 @@ def bullets(texts: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text that is to be read, not obeyed, with a fence that it can't close."""
+    """The text in a code fence that is longer than any fence in it."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -214,23 +212,23 @@ def quoted(text: str) -> str:
 
 
 def change(diff: str) -> str:
-    """What a judge is shown of a change: the beginning of a long one, and how much is missing."""
+    """The diff for a judge: the beginning if it is long, and how much is missing."""
     more = unseen(diff)
     return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
 
 
 def unseen(diff: str) -> int:
-    """How many characters of it no judge is shown."""
+    """Number of characters that are too many for a judge."""
     return max(0, len(diff) - LONGEST_CHANGE)
 
 
 def shown(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """What an agent may know of."""
+    """Criteria that an agent may see."""
     return [each for each in criteria if not each.holdout]
 
 
 def method(criterion: Criterion) -> str:
-    """How it will be verified."""
+    """How the criterion is verified, in words."""
     if criterion.command:
         expect = f", and its output must show {criterion.expect}" if criterion.expect else ""
         return f"verified by `{criterion.command}`{expect}"
@@ -238,15 +236,15 @@ def method(criterion: Criterion) -> str:
 
 
 def standing(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
-    """One line per criterion."""
+    """A checklist of the criteria."""
     return bullets([f"[{'x' if met[each.name] else ' '}] {each.name}" for each in criteria])
 
 
 def claim_form(criteria: Sequence[Criterion]) -> str:
-    """The block as this agent should print it."""
+    """The criteria of the status block, all false, for the agent to fill in."""
     return json.dumps({each.name: False for each in criteria}, ensure_ascii=False)
 
 
 def tail(text: str) -> str:
-    """The end of an output, which is where errors stand."""
+    """The end of an output, where errors usually are."""
     return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"

@@ -1,4 +1,4 @@
-"""Questions while a goal runs: a flag answers, else a terminal, else a line that waits on a pipe, else nobody."""
+"""Questions to the user while a goal runs: asked at the terminal, or answered by a line on a pipe."""
 
 from collections.abc import Callable
 
@@ -10,17 +10,17 @@ ASK_AGAIN = "Please answer y or n. "
 
 
 class Asker:
-    """Understands y, n and what else a question allows."""
+    """Reads answers: y, n and what else a question accepts."""
 
     def __init__(self, signals: Signals, headless: bool = False) -> None:
         self._signals, self._headless = signals, headless
 
     def attended(self) -> bool:
-        """Is a person at a terminal, who may be asked?"""
+        """True if the user can be asked at a terminal."""
         return questions.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
-        """y, n, or words that `accepts` takes; without a hint any line. None: nobody answers."""
+        """Return y, n or a text that `accepts` allows; any line if there is no hint. None without an answer."""
         if self._headless:
             return None
         terminal = questions.at_terminal()

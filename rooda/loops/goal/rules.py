@@ -1,4 +1,4 @@
-"""The rules of one iteration: what is to be verified, what counts as done, what follows. All pure."""
+"""Rules of one iteration: what to verify, which step is done, when errors repeat."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from rooda.run.spending import add
 
 
 def with_step(state: GoalState) -> GoalState:
-    """All steps used up and a criterion open: one more step, for the first of them."""
+    """Add a step for the first unmet criterion if all steps are done."""
     if state.done < len(state.steps) or not state.unmet:
         return state
     name = fresh = f"{SATISFY}{state.unmet[0]}"
@@ -24,7 +24,7 @@ def with_step(state: GoalState) -> GoalState:
 
 
 def affected(state: GoalState) -> list[Criterion]:
-    """Those tied to the current step, those met before, and those that no step is tied to."""
+    """Criteria to verify after this step: its own, those already met, and those of no step."""
     of_step = set(tied(state, state.step))
     of_some = {name for step in state.brief.steps for name in step.criteria}
     pairs = zip(state.brief.criteria, state.marks, strict=True)
@@ -36,7 +36,7 @@ def runnable(criteria: Sequence[Criterion]) -> list[Criterion]:
 
 
 def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int) -> GoalState:
-    """What rooda's own runs showed."""
+    """The state with the results of rooda's own checks."""
     found = {each.name: each for each in findings}
     marks = []
     for criterion, mark in zip(state.brief.criteria, state.marks, strict=True):
@@ -47,13 +47,13 @@ def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int)
 
 
 def updated_mark(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
-    """The mark with this result; `since` moves only when the result does."""
+    """The mark with this result; `since` changes only if the result does."""
     since = mark.since if mark.met == met else iteration
     return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
 
 
 def mark_claimed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
-    """Criteria for which there is only the agent's word: shown as claimed, which keeps the exit closed."""
+    """Mark criteria without any check as the agent claims them. Such a claim never completes the goal."""
     marks = list(state.marks)
     for place, criterion in enumerate(state.brief.criteria):
         if criterion.kind == ASSUMPTION and not claim.fault:
@@ -67,7 +67,7 @@ def claims(claim: Claim, name: str) -> bool:
 
 
 def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
-    """The call succeeded and what is tied to the step holds; what only a person can see counts as claimed."""
+    """True if the call succeeded and the step's criteria hold. For those that rooda can't run, the claim counts."""
     if not result.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
         return False
     kinds = {each.name: each.kind for each in state.brief.criteria}
@@ -78,7 +78,7 @@ def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
 
 
 def needs_cause(state: GoalState) -> bool:
-    """Debugging without a root cause in the plan: the first step has to bring it."""
+    """True if the workflow is debugging and the root cause is still unknown."""
     return state.brief.workflow == "B" and not state.brief.evidence and not state.root_cause
 
 
@@ -91,7 +91,7 @@ def add_cost(state: GoalState, result: CallResult) -> GoalState:
 
 
 def signature(state: GoalState, result: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
-    """What makes this error the same as the last one, and its line; of checks only those of the current step."""
+    """The normalized error of this iteration, to compare with the last one, and its line as printed."""
     if not result.ok:
         said = f"{result.how}: {result.error}" if result.error else result.how
         return breakers.normalized(said), said
@@ -102,7 +102,7 @@ def signature(state: GoalState, result: CallResult, findings: Sequence[Finding])
 
 
 def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
-    """Counts equal errors; progress begins a new count."""
+    """Count equal errors in a row; progress resets the count."""
     sign, line = found
     progress = after.done > before.done or bool(set(before.unmet) - set(after.unmet))
     same = sign == before.signature and not progress
@@ -110,7 +110,7 @@ def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) ->
 
 
 def stuck_count(before: GoalState, after: GoalState) -> int:
-    """The whole set of unmet criteria is compared; the first iteration has nothing to compare with."""
+    """Number of iterations in a row with the same set of unmet criteria."""
     if not after.unmet or before.iteration == 0 or before.unmet != after.unmet:
         return 0
     return before.stuck + 1

@@ -1,10 +1,9 @@
-"""The offline rubric: points by the words of the specification alone. Stricter than an agent, so it errs on asking."""
+"""Scores of a specification: how clear it is in five dimensions, by an agent or by its words alone."""
 
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-# How clear a goal's specification is: five dimensions, each 0 to 2, and what the sum means.
 DIMENSIONS = ("outcome", "scope", "constraints", "success", "done")
 TOOL, COLLEAGUE, INTENT = "Tool", "Colleague", "Intent"
 GAPS = {
@@ -17,15 +16,15 @@ GAPS = {
 
 
 class Score(NamedTuple):
-    """One dimension: its points, and the words of the specification that earn them."""
+    """Points of one dimension, and the words of the specification that earn them."""
 
     score: int = 0
     quote: str = ""
-    note: str = ""  # why it was cut
+    note: str = ""  # why points were removed
 
 
 class Scores(NamedTuple):
-    """All five, in their order."""
+    """The five dimensions."""
 
     outcome: Score = Score()
     scope: Score = Score()
@@ -39,12 +38,12 @@ class Scores(NamedTuple):
 
 
 def shape_of(total: int) -> str:
-    """Tool from 8 on, Colleague from 5 to 7, Intent below."""
+    """Tool from 8 points, Colleague from 5 to 7, Intent below."""
     return TOOL if total >= 8 else COLLEAGUE if total >= 5 else INTENT
 
 
 def read_scores(value: Any) -> Scores | str:
-    """Scores as an agent or a file gives them; a sentence if they can't be that."""
+    """Scores in JSON, or a sentence that says why they are invalid."""
     if not isinstance(value, Mapping):
         return "the scores are not an object"
     found = []
@@ -59,7 +58,7 @@ def read_scores(value: Any) -> Scores | str:
 
 
 def checked_quotes(scores: Scores, spec: str, trusted: bool = False) -> Scores:
-    """Points count only with words that occur in the specification. A person's own bare number is believed."""
+    """The scores without points whose quote isn't in the specification. `trusted`: points without a quote count."""
     text = plain(spec)
     return Scores(*(_kept(each, text, trusted) for each in scores))
 
@@ -74,7 +73,7 @@ def _kept(score: Score, text: str, trusted: bool) -> Score:
 
 
 def plain(text: str) -> str:
-    """Without regard to case, white space and typographic quotes."""
+    """The text without differences of case, white space and typographic quotes."""
     return " ".join(text.translate(_TYPOGRAPHY).lower().split())
 
 
@@ -82,7 +81,7 @@ _TYPOGRAPHY = str.maketrans("‘’“”", "''\"\"")
 
 
 def read_option(text: str) -> Scores | str:
-    """What --score says: five numbers in the order of the dimensions."""
+    """Read --score: five numbers in the order of the dimensions."""
     words = re.split(r"[,\s]+", text.strip())
     if len(words) != len(DIMENSIONS) or not all(re.fullmatch("[012]", word) for word in words):
         return f"--score takes five numbers from 0 to 2 ({', '.join(DIMENSIONS)}), got {text!r}"
@@ -92,11 +91,11 @@ def read_option(text: str) -> Scores | str:
 _UNIT = (
     r"(?:ms|s|sec\w*|min\w*|hours?|%|percent|x|times|kb|mb|gb|bytes?|loc|lines?|rps|qps|fps|requests?|errors?|users?)"
 )
-_NOTHING = (  # words that name neither a thing nor a place
+_NOTHING = (  # words that name nothing specific
     r"(?!(?:the|an?|our|all|this|that|it|app|application|project|code|codebase|everything|things?|stuff|better|faster"
     r"|nicer)\b)"
 )
-# Each part has an end: a specification may be of any length, and of anything.
+# Each repetition is bounded: a specification may be long and contain anything.
 _NUMBER = rf"(?:[<>≤≥]=?\s{{0,9}}\$?\d[\d.,]{{0,20}}\s{{0,9}}{_UNIT}?|\b\d[\d.,]{{0,20}}\s{{0,9}}{_UNIT}(?!\w))"
 _MEASURE = re.compile(
     rf"(?:\b(?:p\d\d|latency|coverage|throughput|memory|time|size|rate|accuracy|score)\b[^.;\n]{{0,30}})?{_NUMBER}"
@@ -151,7 +150,7 @@ _VAGUE_END = re.compile(
 
 
 def score_words(spec: str) -> Scores:
-    """Every point with the words that earned it."""
+    """Score by patterns, stricter than an agent, so that rooda rather asks. Each point has its quote."""
     return Scores(
         _graded(_MEASURE, _DIRECTION, spec),
         _graded(_PLACE, _AREA, spec),
@@ -173,6 +172,6 @@ def _constraints(spec: str) -> Score:
 
 
 def _success(spec: str) -> Score:
-    """How many different ways to check are named."""
+    """Score by the number of different checks that are named."""
     found = [match[0].strip() for pattern in _CHECKS.values() if (match := pattern.search(spec))]
     return Score(min(len(found), 2), found[0] if found else "")

@@ -1,4 +1,4 @@
-"""SHAPE.md, in both of its forms: lists below `criteria:` and `mustNot:`, and the table of verifications."""
+"""SHAPE.md: lists of criteria and mustNot entries, and a table or list of how each criterion is verified."""
 
 import re
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _SECTIONS = {
     "mustnot": "mustNot", "must not": "mustNot", "must not constraints": "mustNot", "must nots": "mustNot",
     "verification": "verification", "verification plan": "verification",
 }  # fmt: skip
-# Possessive, for lines without blanks at their end: an agent may write anything.
+# Possessive quantifiers, for lines without trailing blanks: an agent may write anything.
 _HEAD = re.compile(r"^\s{0,3}(?:#++\s*+|\*\*)?([A-Za-z][\w -]*+)(?:\*\*)?\s*+(:?)(?:\*\*)?\s*+(\[.*\])?$")
 _INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
 _ITEM = re.compile(r"^\s*+(?:[-*+]|\d++[.)])\s++(?:\[[ xX]\]\s++)?(.+)$")
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r":\s*+([\"']?[A-Za-z`].*)$")
 
 
 class Shape(NamedTuple):
-    """What the file says."""
+    """Content of SHAPE.md."""
 
     criteria: tuple[Criterion, ...] = ()
     must_not: tuple[MustNot, ...] = ()
@@ -35,7 +35,7 @@ class _Item(NamedTuple):
 
 
 def read_shape(text: str) -> Shape:
-    """Everything that can be found; a file in another form gives nothing."""
+    """Read what can be found. A file in another form is empty."""
     items, methods = _gathered(text)
     criteria = [_criterion(item, methods) for item in items["criteria"]]
     listed = {item.name for item in criteria}
@@ -46,7 +46,7 @@ def read_shape(text: str) -> Shape:
 
 
 def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, str]]]:
-    """The items of the lists, and for each named criterion the words of type and method."""
+    """The items of the lists, and type and method of each criterion that has them."""
     items: dict[str, list[_Item]] = {"criteria": [], "mustNot": []}
     methods: dict[str, tuple[str, str]] = {}
     section, table = "", False
@@ -69,7 +69,7 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
 
 
 def _section(line: str) -> tuple[str, list[str]] | None:
-    """The section that begins here, and an inline list behind its name. An unknown heading ends the last one."""
+    """The section that begins in this line, and its inline list. An unknown heading ends the section before it."""
     found = _HEAD.match(line)
     if not found or _ITEM.match(line):
         return None
@@ -82,7 +82,7 @@ def _section(line: str) -> tuple[str, list[str]] | None:
 
 
 def _take(line: str, items: list[_Item]) -> None:
-    """An item of the list, or a key of the last one."""
+    """Add an item to the list, or a key to its last item."""
     found = _ITEM.match(line)
     if found:
         pair = re.match(r"(name|text|criterion)\s*:\s*(.+)$", found[1], re.IGNORECASE)
@@ -99,7 +99,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> bool:
-    """A row of the verification table. True once its header has been seen."""
+    """Read a row of the verification table. True once its header was found."""
     if plain(cells[0]) == "criterion":
         return True
     if table and len(cells) > 1 and not set(cells[0]) <= set("-: "):
@@ -108,7 +108,7 @@ def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> 
 
 
 def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
-    """`name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and a bullet."""
+    """Read `name: type`, `name: type (`command`)` or `name: `command``, with or without quotes and bullet."""
     found = _ITEM.match(line)
     text = (found[1] if found else line).strip()
     quoted = _QUOTED.match(text)
@@ -120,7 +120,7 @@ def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
 
 
 def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
-    """By its full text first, then by what stands before the colon. Neither type nor command: "", others may know."""
+    """The criterion, with the method of its full text, else of the text before its colon. The type may stay empty."""
     name = item.text
     kind, method = methods.get(name) or methods.get(name.partition(":")[0].strip()) or ("", "")
     command, expect = _command(method)
@@ -133,12 +133,12 @@ def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
 
 
 def _word(kind: str) -> str:
-    """The type as the file says it; a known one in our spelling."""
+    """The type as written; a known one in rooda's spelling."""
     return plain(kind) if plain(kind) in KNOWN else kind
 
 
 def _command(method: str) -> tuple[str, str]:
-    """What stands in backticks is a command, a comparison behind it the expectation; other text is for a person."""
+    """Command and expectation of a method: text in backticks, and the comparison after it."""
     found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
     return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 
@@ -157,12 +157,12 @@ def _must_not(item: _Item) -> MustNot:
 
 
 def _unbracketed(text: str) -> str:
-    """Without one bracket at the end."""
+    """The text without a closing bracket at its end."""
     return text[:-1].rstrip() or text if text.endswith((")", "]")) else text
 
 
 def _bare(text: str) -> str:
-    """Without the quotes around it."""
+    """The text without the quotes around it."""
     text = text.strip()
     for quote in ('"', "'"):
         if len(text) > 1 and text[0] == text[-1] == quote:
@@ -170,12 +170,12 @@ def _bare(text: str) -> str:
     return text
 
 
-# A plan as the text of SHAPE.md, in the form that `goal_shape.read` reads back.
+# SHAPE.md from a plan
 HEAD = "| Criterion | Verification Type | Command/Method |\n|---|---|---|"
 
 
 def shape_text(plan: Plan, total: int) -> str:
-    """Criteria, what must not be, how each is verified, and when it is over."""
+    """The text of SHAPE.md, which `read_shape` reads back."""
     rows = [f"| {_cell(each.name)} | {each.verification} | {_method_text(each)} |" for each in plan.criteria]
     entries = [f'  - "{each.text}"' + (f" (violated_if: `{each.violated_if}`)" if each.violated_if else "")
                for each in plan.must_not]  # fmt: skip
@@ -194,7 +194,7 @@ def _list(name: str, rows: list[str]) -> str:
 
 
 def _item(criterion: Criterion) -> str:
-    """The name, and below it what the table has no place for."""
+    """The name, and below it what the table has no column for."""
     pattern = f"\n    expect: {criterion.expect}" if criterion.expect else ""
     return f'  - "{criterion.name}"{pattern}' + ("\n    holdout: true" if criterion.holdout else "")
 

@@ -1,4 +1,4 @@
-"""What a goal carries from iteration to iteration: the brief that is fixed at its start, and where it stands."""
+"""State of a goal: its brief, which is fixed at the start, and its progress."""
 
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED = "in_progress", "paused", "co
 STATUSES = (IN_PROGRESS, PAUSED, COMPLETED, CANCELLED, FAILED)
 UNFINISHED = (IN_PROGRESS, PAUSED)
 SATISFY = "Satisfy: "
-CONFIRM = "Confirm completion"  # what is left to do when all steps are used up and all criteria hold
+CONFIRM = "Confirm completion"  # the step after the last one, if all criteria hold
 
 
 class Brief(NamedTuple):
-    """Fixed at the start; afterwards only a person changes it."""
+    """Fixed at the start; later only the user changes it."""
 
     run: str
     spec: str
@@ -32,7 +32,7 @@ class Brief(NamedTuple):
     reversibility: str
     scored_by: str = "plan"  # plan | file | person | offline
     shape_by: str = "score"  # score | person | headless
-    headless: bool = False  # nobody is to be asked, terminal or not
+    headless: bool = False  # never ask, even at a terminal
     clarified: str = ""
     gate: str = ""
     evidence: str = ""
@@ -49,13 +49,13 @@ class Brief(NamedTuple):
     already: tuple[str, ...] = ()  # criteria that held before any work
     edits: str = ""  # how edits of files are counted
     limits: Budget = Budget()  # of all its sessions: cost, tokens, seconds
-    iterations: int = 10  # what one continue grants
+    iterations: int = 10  # that one continue adds
     allowance: float = 25.0
     started_at: str = ""
 
 
 class GoalState(NamedTuple):
-    """Where a goal stands."""
+    """Brief and progress of a goal."""
 
     brief: Brief
     marks: tuple[Mark, ...]
@@ -68,13 +68,13 @@ class GoalState(NamedTuple):
     exit_signal: bool = False
     stuck: int = 0
     spent: Spent = Spent()
-    blind: bool = False  # before the first call it is not known either what calls cost
+    blind: bool = False  # the cost of calls is unknown until the first one
     signature: str = ""
     repeats: int = 0
-    error: str = ""  # the line behind the signature
-    gate: str = ""  # a question that waits: G1, G2, close
-    asks: str = ""  # the words of G2
-    denied: bool = False  # a person has just said that it is not done; G2 would ask the same once more
+    error: str = ""  # the line of which `signature` is the normalized form
+    gate: str = ""  # the question to ask next: G1, G2, close
+    asks: str = ""  # text of G2
+    denied: bool = False  # the user just said that the goal isn't done; G2 would repeat the question
     gates_off: bool = False
     keep: str = ""  # keep | delete | ""
     claim: Claim = Claim()
@@ -85,22 +85,22 @@ class GoalState(NamedTuple):
     confidence: str = ""
     tests: tuple[Fingerprint, ...] = ()
     tests_changed: tuple[str, ...] = ()
-    untold: tuple[str, ...] = ()  # mustNot entries of which nobody can tell whether they have come true
+    untold: tuple[str, ...] = ()  # mustNot entries that could not be checked
     shape_sha256: str = ""
     pause: str = ""
-    reason: str = ""  # the same for people
-    cause: Cause | None = None  # of a pause at a shared limit, or that was asked for
+    reason: str = ""  # the pause in words
+    cause: Cause | None = None  # of a pause at a shared limit or on request
     elapsed: float = 0.0
     updated_at: str = ""
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Names of the criteria that don't hold, in their order."""
+        """Names of the unmet criteria, in their order."""
         return tuple(each.name for each, mark in zip(self.brief.criteria, self.marks, strict=True) if not mark.met)
 
     @property
     def step(self) -> str:
-        """What is to be done now."""
+        """The current step."""
         return self.steps[self.done] if self.done < len(self.steps) else CONFIRM
 
     @property
@@ -112,7 +112,7 @@ class GoalState(NamedTuple):
 
 
 def public(state: GoalState) -> dict[str, Any]:
-    """The state file, with exactly the keys of its schema."""
+    """Content of the state file, with exactly the keys of its schema."""
     names = [each.name for each in state.brief.criteria]
     entries = [
         {"met": mark.met, "verification": mark.verification} if state.brief.used_shape_file else mark.met
@@ -133,40 +133,40 @@ def public(state: GoalState) -> dict[str, Any]:
 
 
 def last_unmet(state: GoalState) -> str:
-    """The first that doesn't hold; nothing before anything was tried."""
+    """The first unmet criterion; "" before the first iteration."""
     return state.unmet[0] if state.iteration and state.unmet else ""
 
 
 def tied(state: GoalState, step: str) -> tuple[str, ...]:
-    """Names of the criteria that show whether a step is done."""
+    """Names of the criteria that the step must meet."""
     known = {each.name for each in state.brief.criteria}
     for each in state.brief.steps:
         if each.name == step:
             return tuple(name for name in each.criteria if name in known)
-    wanted = step.removeprefix(SATISFY)  # of a step that was added: state.json has its name and nothing else
+    wanted = step.removeprefix(SATISFY)  # a step that rooda added has its criterion in its name only
     return tuple(name for name in sorted(known, key=len, reverse=True) if wanted.startswith(name))[:1]
 
 
 def step_class(state: GoalState) -> str:
-    """How hard the current step is to take back."""
+    """How hard the current step is to undo."""
     own = {each.name: each.reversibility for each in state.brief.steps}
     return own.get(state.step) or state.brief.reversibility
 
 
 def cost_text(spent: Spent, blind: bool = False) -> str:
-    """With two decimals; `~` for an estimate; `$?` as long as nothing is known: then it is not `$0.00`."""
+    """The cost with two decimals; `~` marks an estimate, `$?` an unknown cost, which isn't `$0.00`."""
     if (spent.unknown and not spent.cost) or (blind and not spent.calls):
         return "$?"
     return f"{'~' if spent.estimated else ''}${spent.cost:.2f}"
 
 
 def cost_doubt(spent: Spent) -> str:
-    """What the sum leaves out; "" where nothing or all is unknown."""
+    """A note on calls of unknown cost; "" if none or all are unknown."""
     if not spent.unknown or not spent.cost:
         return ""
     return f" (the cost of {spent.unknown} of {spent.calls} calls is unknown)"
 
 
 def money(dollars: float) -> str:
-    """A budget: whole dollars without decimals."""
+    """The amount; whole dollars without decimals."""
     return f"${dollars:.0f}" if dollars == int(dollars) else f"${dollars:.2f}"

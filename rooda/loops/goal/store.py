@@ -1,4 +1,4 @@
-"""A goal's public files: `state.json` by its schema, `run.json` with the rest, `iterations.jsonl` as their backup."""
+"""A goal's files: `state.json` for tools, `run.json` with the whole state, `iterations.jsonl` as its backup."""
 
 import json
 import os
@@ -18,47 +18,47 @@ from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.run.spending import Spent, since
 
 RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
-_SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated": "estimated"}  # by key of run.json
+_SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated": "estimated"}  # keys of run.json
 
 
 class GoalStore:
-    """Remembers iterations, not steps: one that did not end is repeated."""
+    """Saves a goal after each iteration."""
 
     def __init__(self, place: Place, emit: Emit, clean: Callable[[str], str] = str) -> None:
         self._place, self._emit, self._clean = place, emit, clean
         self._written: GoalState | None = None
-        self._bytes: tuple[bytes, ...] = ()  # what the state file holds, if nobody has touched it
-        self._unsure = False  # a write of it failed: it holds one of these, or is not there
-        self._journaled = ("", -1)  # the journal's last line: of which goal, after which iteration
-        self.last: GoalState | None = None  # also what could not be written
+        self._bytes: tuple[bytes, ...] = ()  # possible contents of the state file, if only rooda writes it
+        self._unsure = False  # a write failed: the file has one of these contents, or is missing
+        self._journaled = ("", -1)  # run and iteration of the journal's last line
+        self.last: GoalState | None = None  # also if it could not be saved
         self._seal = Seal(place.seal)
-        self._there: dict[str, bytes] = {}  # what was written last into run.json, and into the journal for it
+        self._on_disk: dict[str, bytes] = {}  # run.json as last written, and its copy in the journal
 
     def load(self, scope: Scope) -> Saved:
         self._tidy()
         record = last_record(self._place)
         self._journaled = (str(record["run"].get("run", "")), record["iteration"]) if record else ("", -1)
-        self._there = written(self._place)
+        self._on_disk = sealed_files(self._place)
         try:
             return Saved(load(self._place))
-        except StateDamaged:  # whoever opened the goal has said so
+        except StateDamaged:  # already reported when the goal was opened
             return Saved()
 
     def _tidy(self) -> None:
         try:
             tidy(self._place)
         except OSError:
-            pass  # it is in nobody's way
+            pass  # leftover files do no harm
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Backup first, the state file last: whoever sees an iteration there finds it everywhere."""
+        """Save the state: the journal first, state.json last, so that all files have the iteration that it shows."""
         self.last = shown = self._shown(state)
         if shown == self._written:
             return state
         try:
             self._save(shown)
         except OSError as problem:
-            if self._journaled[0] != state.brief.run:  # nothing of this goal is on the disk: it does not begin
+            if self._journaled[0] != state.brief.run:  # a goal without any saved state does not begin
                 raise
             why = problem.strerror or str(problem)
             self._emit(StateUnsaved(path=self._place.state, why=why))
@@ -68,7 +68,7 @@ class GoalStore:
         return state
 
     def _shown(self, state: GoalState) -> GoalState:
-        """Without keys in what a person has told. Commands must run again, so they stay as they are."""
+        """The state with secrets replaced in the user's texts. Commands keep theirs, because they run again."""
         brief, clean = state.brief, self._clean
         return state._replace(brief=brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified)))
 
@@ -76,32 +76,32 @@ class GoalStore:
         make_ready(self._place)
         self._set_foreign_aside()
         data = encode(private(state), 2)
-        sealed = self._seal.there or not self._there  # what nobody has proved yet is not proved by what follows it
+        sealed = self._seal.exists or not self._on_disk  # a file without a seal is sealed only after it was replaced
         if sealed:
-            self._seal.vouch(data, self._there.values())
-        another = self._journaled[0] != state.brief.run  # an earlier goal stays until the new run.json is in its place
+            self._seal.cover(data, self._on_disk.values())
+        another = self._journaled[0] != state.brief.run  # keep an earlier goal until the new run.json replaces it
         if not another and state.iteration > self._journaled[1]:
             self._journal(state, data)
         files.replace(self._place.run, data)
-        self._there[self._place.run] = data
+        self._on_disk[self._place.run] = data
         if another:
             self._journal(state, data)
         if not sealed:
-            self._seal.vouch(data, self._there.values())
+            self._seal.cover(data, self._on_disk.values())
         data = encode(public(state), 2)
         self._bytes, self._unsure = (*self._bytes, data), True
         files.replace(self._place.state, data)
         self._bytes, self._unsure = (data,), False
 
     def _set_foreign_aside(self) -> None:
-        """Nobody else writes the state file; what somebody wrote there is kept, and does not count."""
+        """Move a state file that was changed from outside aside, and ignore its content."""
         if not self._bytes:
             return
         try:
             found = files.read_ours(self._place.state)
         except OSError:
             if not self._unsure:
-                self._emit(Problem(text="state.json was taken away by somebody else; written again"))
+                self._emit(Problem(text="state.json was deleted by somebody else; written again"))
             return
         if found not in self._bytes:
             files.replace(self._place.foreign, found)
@@ -109,16 +109,16 @@ class GoalStore:
             self._emit(Problem(text=f"state.json was changed by somebody else; overwritten, kept as {kept}"))
 
     def _journal(self, state: GoalState, data: bytes) -> None:
-        """One line per iteration; a goal's first line takes the place of an earlier goal's journal."""
+        """Write one line per iteration. A goal's first line replaces the journal of an earlier goal."""
         if self._journaled[0] == state.brief.run:
             self._append(state)
         else:
             files.replace(self._place.journal, encode(record(None, state)))
         self._journaled = (state.brief.run, state.iteration)
-        self._there[self._place.journal] = data
+        self._on_disk[self._place.journal] = data
 
     def _append(self, state: GoalState) -> None:
-        """If the file is gone, it begins again with what was written last."""
+        """Append a line. If the file was deleted, begin again with the last state."""
         records = [record(self._written, state)]
         if self._written and not os.path.exists(self._place.journal):
             records.insert(0, record(None, self._written))
@@ -131,7 +131,7 @@ class GoalStore:
 
 
 def record(before: GoalState | None, state: GoalState) -> Json:
-    """The whole state, and what this iteration was."""
+    """The journal's line: the whole state, and the result of this iteration."""
     names = [each.name for each in state.brief.criteria]
     marks = dict(zip(names, state.marks, strict=True))
     began = before or state
@@ -154,7 +154,7 @@ def _rounded(cost: float | None) -> float | None:
 
 
 def private(state: GoalState) -> Json:
-    """run.json: the brief, why it stands still, and under `progress` what a continue needs."""
+    """Content of run.json: the brief, the reason of a pause, and under `progress` what resuming needs."""
     progress = base_json.encode(state._replace(brief=()))  # type: ignore[arg-type]
     del progress["brief"]
     progress["spent"] = {key: getattr(state.spent, field) for key, field in _SPENT.items()}
@@ -172,7 +172,7 @@ def private(state: GoalState) -> Json:
 
 
 def decode(data: Any) -> GoalState:
-    """The state in run.json's words; Mismatch if it isn't one."""
+    """Read the content of run.json. Raises Mismatch if it is invalid."""
     if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
         raise base_json.Mismatch("key 'progress' is missing")
     progress = {**data["progress"], "brief": data}
@@ -182,18 +182,18 @@ def decode(data: Any) -> GoalState:
     if state.status not in STATUSES:
         raise base_json.Mismatch(f"status {state.status!r} is none of {', '.join(STATUSES)}")
     if len(state.marks) != len(state.brief.criteria) or not 0 <= state.done <= len(state.steps):
-        raise base_json.Mismatch("its parts do not fit together")
+        raise base_json.Mismatch("its parts do not match")
     return state
 
 
 def load(place: Place) -> GoalState | None:
-    """The goal as it was left: run.json, or the journal where that is ahead of it or run.json is not ours."""
+    """Load the goal from run.json, or from the journal if that is ahead or run.json wasn't written by rooda."""
     seal = Seal(place.seal)
     backup = _backup(place, seal)
     try:
         data = files.read_ours(place.run)
         state = decode(base_json.parse_object(data))
-        if not seal.proves(data):
+        if not seal.covers(data):
             raise base_json.Mismatch("it was changed by somebody else")
     except (OSError, base_json.Mismatch) as problem:
         if backup is None and not os.path.lexists(place.run) and not os.path.lexists(place.state):
@@ -201,46 +201,46 @@ def load(place: Place) -> GoalState | None:
         if backup is None:
             gone = isinstance(problem, FileNotFoundError)
             why = "it is missing" if gone else getattr(problem, "strerror", None) or str(problem)
-            raise StateDamaged(place.run, f"{why}, and {JOURNAL} has no whole line of it") from None
+            raise StateDamaged(place.run, f"{why}, and {JOURNAL} has no complete line of it") from None
         return backup
-    ahead = backup if backup and backup.brief.run == state.brief.run else state  # else of the goal before this one
+    ahead = backup if backup and backup.brief.run == state.brief.run else state  # else an earlier goal's
     found = ahead if ahead.iteration > state.iteration else state
-    return found if seal.there else unproved(found)
+    return found if seal.exists else unsealed(found)
 
 
-def unproved(state: GoalState) -> GoalState:
-    """Without its seal nobody knows who wrote run.json last: a person must accept the end."""
+def unsealed(state: GoalState) -> GoalState:
+    """The state of a run.json without a seal. It may have been changed, so the user must accept the end."""
     unknown = Fingerprint(RUN, "the seal is missing")
     return state if unknown in state.tests else state._replace(tests=(*state.tests, unknown))
 
 
 def unfinished(place: Place) -> GoalState | None:
-    """The goal, if it can go on."""
+    """The goal, if it can be resumed."""
     state = load(place)
     return state if state and state.status in UNFINISHED else None
 
 
 def ended(place: Place) -> GoalState | None:
-    """The goal, if it can't go on."""
+    """The goal, if it has ended."""
     state = load(place)
     return state if state and state.status not in UNFINISHED else None
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Did both files have the end? If not, a kill came between, and they are written now."""
+    """Write the end of a goal again if rooda was killed in between. True if both files had it."""
     seal, same = Seal(place.seal), True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
-        if seal.there and not _holds(path, data):
+        if seal.exists and not _holds(path, data):
             same = False
             if path == place.run:
-                seal.vouch(data, written(place).values())
+                seal.cover(data, sealed_files(place).values())
             files.replace(path, data)
     return same
 
 
-def written(place: Place) -> dict[str, bytes]:
-    """What vouching is about: run.json, and how the journal's last line would stand in it."""
+def sealed_files(place: Place) -> dict[str, bytes]:
+    """The bytes that the seal covers: run.json, and the journal's last record in run.json's format."""
     record = last_record(place)
     found = {place.journal: encode(record["run"], 2)} if record else {}
     try:
@@ -259,13 +259,13 @@ def _holds(path: str, data: bytes) -> bool:
 def _backup(place: Place, seal: Seal) -> GoalState | None:
     found = last_record(place)
     try:
-        return decode(found["run"]) if found and seal.proves(encode(found["run"], 2)) else None
+        return decode(found["run"]) if found and seal.covers(encode(found["run"], 2)) else None
     except base_json.Mismatch:
         return None
 
 
 def last_record(place: Place) -> Json | None:
-    """The last whole line of the journal."""
+    """The last complete line of the journal."""
     try:
         lines = files.read_ours(place.journal).splitlines()
     except OSError:
@@ -281,7 +281,7 @@ def last_record(place: Place) -> Json | None:
 
 
 def encode(value: Json, indent: int | None = None) -> bytes:
-    """JSON with its line end; characters stay as they are, bytes that are none are escaped."""
+    """JSON with a line end. Invalid bytes are escaped, other characters stay."""
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:

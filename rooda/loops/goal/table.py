@@ -9,7 +9,7 @@ from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
-    """Everything there is to say, for programs."""
+    """The goal's state for programs."""
     brief = state.brief
     claimed = goal_criteria.claimed(brief.criteria, state.marks)
     rows = [
@@ -46,7 +46,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
 
 
 def lines(found: Json) -> list[str]:
-    """The goal for people: where it stands, its criteria as a table, what must not be."""
+    """The goal's state for people: progress, a table of criteria, mustNot entries."""
     word = f"running (pid {found['pid']})" if found["running"] else _word(found)
     step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
     rows = [
@@ -63,7 +63,7 @@ def lines(found: Json) -> list[str]:
         rows.append("  Must not:")
         rows += [f"    {each['text']} ({each['violated_if'] or 'not machine-checked'})" for each in found["mustNot"]]
     if not found["running"] and found["status"] in ("paused", "in_progress"):
-        rows.append("  go on with: rooda goal continue")
+        rows.append("  resume with: rooda goal continue")
     return rows
 
 
@@ -74,7 +74,7 @@ def _word(found: Json) -> str:
 
 
 def table(criteria: Sequence[Json]) -> list[str]:
-    """Criterion, type, met, evidence, since."""
+    """The criteria as a table."""
     rows = [("Criterion", "Type", "Met", "Evidence", "Since")]
     for each in criteria:
         since = f"iteration {each['since']}" if each["since"] else "-"
@@ -85,7 +85,7 @@ def table(criteria: Sequence[Json]) -> list[str]:
 
 
 def summary(state: GoalState, box: Sequence[str]) -> str:
-    """`summary.md`."""
+    """Content of `summary.md`."""
     found = facts(state, False, None)
     reason = f": {escape_line(state.reason)}" if state.reason else ""
     remaining = list(state.steps[state.done :])
@@ -116,7 +116,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 
 
 def cancelled(state: GoalState) -> list[str]:
-    """The report of a cancel."""
+    """What `rooda goal cancel` prints."""
     marks = zip(state.brief.criteria, state.marks, strict=True)
     claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     return [

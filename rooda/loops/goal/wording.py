@@ -1,4 +1,4 @@
-"""What a specification's own words decide: the workflow, and how hard the work is to take back."""
+"""Rules on a specification's words: the workflow, how hard the work is to undo, and whether gates are skipped."""
 
 import re
 
@@ -16,9 +16,9 @@ GATE_ASKS = {
     "C": "what can be deleted, or why nothing can",
 }
 SKIP_GATES = "proceed without confirmation"
-# What counts is the sentence that tells us to, not one that forbids it, quotes it, or tells what somebody else may do.
+# Only an instruction counts, not a sentence that forbids it, quotes it or speaks about somebody else.
 _SENTENCE_ENDS = re.compile(r"[.!?;](?=\s|$)|\n\s*(?:\n|[-*+#>]|\d+[.)])|^\s*[-*+#>]+\s", re.MULTILINE)
-_TOLD = re.compile(
+_INSTRUCTION = re.compile(
     r"(?:|.*[,:—–-]|.*\b(?:and|then|so|but|please|just|also|simply|feel free to|(?:you|should|can|may|must)(?: to)?))",
     re.DOTALL,
 )
@@ -27,7 +27,7 @@ _DENIED = re.compile(
     r"|\b(?:forb|prohib|disallow|prevent|wrong)\w*|[\"“”„`«»]|(?<!\w)['‘]",
 )
 
-CLASSES = ("2A", "2B", "1")  # from easy to hard to take back
+CLASSES = ("2A", "2B", "1")  # from easy to hard to undo
 _HARD = re.compile(
     r"\bschemas?\b|\bmigrations?\b|\bdrop(?:s|ped|ping)? (?:the )?(?:\w+ )?(?:tables?|columns?|database)\b"
     r"|\bpublic[ -](?:apis?|interfaces?|endpoints?)\b|\bpublish(?:es|ed|ing)?\b"
@@ -40,24 +40,24 @@ _MIDDLE = re.compile(
 
 
 def workflow(spec: str) -> str:
-    """The earliest indicator wins; without any it is A."""
+    """The workflow of the first indicator in the text; A without one."""
     found = _ANY.search(_joined(spec))
     return found.lastgroup or "A" if found else "A"
 
 
 def floor(spec: str) -> str:
-    """The class that the words alone demand; "" for none."""
+    """The class that the words alone require; "" for none."""
     spec = _joined(spec)
     return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
 
 
 def _joined(text: str) -> str:
-    """With one blank wherever words are apart: a phrase may be wrapped."""
+    """The text with single blanks between words, because a phrase may be wrapped."""
     return " ".join(text.split())
 
 
 def stricter(*classes: str) -> str:
-    """The hardest to take back of those given; unknown work is 2B."""
+    """The class that is hardest to undo; 2B if none is known."""
     known = [each for each in classes if each in CLASSES]
     return max(known, key=CLASSES.index) if known else "2B"
 
@@ -74,18 +74,18 @@ def class_of(value: object) -> str:
 
 
 def skips_gates(text: str) -> bool:
-    """Does the person tell us to ask nothing? In doubt it is asked."""
-    return any(_tells(_joined(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
+    """True if the text tells rooda not to ask. In doubt rooda asks."""
+    return any(_is_instruction(_joined(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
 
 
-def _tells(sentence: str) -> bool:
+def _is_instruction(sentence: str) -> bool:
     before, found, after = sentence.partition(SKIP_GATES)
-    told = _TOLD.fullmatch(before.rstrip()) and not after[:1].isalnum()
-    return bool(found and told and not _DENIED.search(f"{before} {after}"))
+    instruction = _INSTRUCTION.fullmatch(before.rstrip()) and not after[:1].isalnum()
+    return bool(found and instruction and not _DENIED.search(f"{before} {after}"))
 
 
 def gate_weakness(letter: str, evidence: str) -> str:
-    """What is thin about the evidence, for a person to judge; "" when its form is as asked."""
+    """What is weak about the evidence, as a remark for the user; "" if nothing."""
     text = evidence.lower()
     if letter == "A" and not re.search(r"\bno\b.*\blibrar|[,;/&]|\b(?:and|or|vs|versus)\b", text):
         return f"the library search names fewer than two candidates: {evidence}"

@@ -64,7 +64,7 @@ def test_a_change_that_is_too_long_is_cut_and_that_is_said(g: Goals) -> None:
     assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot: no gamma" in ran.lines, ran.both
     (prompt,) = prompts(g)
     assert "+gamma" not in prompt and "characters are not shown)" in prompt and "read the changed files" in prompt
-    assert ran.err.count("The judge of mustNot is not shown all of the change") == 1
+    assert ran.err.count("The diff is too long for the judge of mustNot") == 1
 
 
 def test_a_quotation_from_behind_the_cut_counts(g: Goals) -> None:
