@@ -11,7 +11,7 @@ from rooda.demo.project import SOMEBODY, SUBJECT, taken
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.git import command
 from rooda.loops.flow import setup
-from rooda.loops.flow.setup import Plan, Probe
+from rooda.loops.flow.setup import NewSensor, Plan
 
 SETTINGS = """\
 [flow]
@@ -20,8 +20,8 @@ ai_cmd = "{python} -P -m rooda.demo.flow" # a scripted stand-in. For real work: 
 PLAN = Plan(
     ["delivery", "repair"],
     [5, 4],
-    [Probe("tests", "python3 -m unittest -v")],
-    [Probe("suite", "python3 -m unittest -q")],
+    [NewSensor("tests", "python3 -m unittest -v")],
+    [NewSensor("suite", "python3 -m unittest -q")],
 )
 
 

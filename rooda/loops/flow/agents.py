@@ -6,8 +6,14 @@ from typing import Any, NamedTuple
 
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
+from rooda.base import files
+from rooda.loops import configuration
+from rooda.loops.flow.model import Node, chain
+from rooda.loops.flow.yaml import lenient
 from rooda.settings.agents import model_word, option_words
 from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+from rooda.settings.where import Where
 
 DENIED = ("Bash",)
 
@@ -71,3 +77,15 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
     if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):
         found.append(f"the model words {', '.join(unknown)} reach {agent.name} as they are; map them in [models]")
     return found
+
+
+def check(where: Where, root: Node) -> list[str]:
+    """Warn of what the configured agent does not support; nothing else is checked."""
+    found = configuration.load(where.workspace, where.config)
+    made, look = setup(found, "flow", {})
+    if made.agent is None:
+        return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
+    words = {"haiku": 1, "sonnet": 1}
+    for node in chain(root):
+        words[str(lenient(files.text(f"{where.workspace}/{node.controller}")).get("model") or "opus")] = 1
+    return warnings(look, made.agent, list(words))

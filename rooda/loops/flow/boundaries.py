@@ -1,4 +1,4 @@
-"""The structured commit message of a boundary: made from a node's state, and read back into it. Pure."""
+"""The commit message of a boundary, made from a node's state and parsed again; and where a run is resumed. Pure."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -10,12 +10,12 @@ SUMMARY, ACTION = 72, 200
 ENTRY = "initial entry (sensors skipped)"
 MEASURED = "initial measurement"
 _SUBJECT = re.compile(r"ai-loop\[([^\]]+)\]: iteration ([0-9]{1,9}(?:\.[0-9]{1,9})*) — (\S.*)")
-_WRONG = "error: "  # how the action of a node that failed begins: the flow's format fixes it, and is what is read back
+_WRONG = "error: "  # prefix of the action of a failed node, fixed by the commit format
 _KEYS = ("node-path", "level", "iteration", "status", "target-met", "sensors", "action")
 
 
 class Boundary(NamedTuple):
-    """One commit of a run: which node, which label, and the state it closed with."""
+    """One commit of a run: the node, the label, and the state that it closes with."""
 
     path: str
     label: str
@@ -23,7 +23,7 @@ class Boundary(NamedTuple):
 
 
 def one_line(text: str, longest: int) -> str:
-    """Without line breaks and control characters, cut at a word; never empty."""
+    """The text on one line without control characters, cut at a word; never empty."""
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     if len(plain) > longest:
         plain = (plain[: longest - 1].rpartition(" ")[0] or plain[: longest - 1]).rstrip(" ,;:.") + "…"
@@ -51,9 +51,9 @@ def subject(boundary: Boundary) -> str:
 
 
 def read(text: str) -> Boundary | None:
-    """The boundary that a commit message tells of; None for a commit of somebody else's."""
+    """The boundary in a commit message; None if rooda did not write it."""
     subject, _, body = text.strip("\n").partition("\n")
-    found = _SUBJECT.search(subject.strip())  # a hook may have put words of its own around it
+    found = _SUBJECT.search(subject.strip())  # a hook may have added words around it
     fields = dict(re.findall(r"^\[([\w-]+)\] (.*)$", body, re.MULTILINE))
     if not found or not all(key in fields for key in _KEYS) or fields["status"] not in STATUSES:
         return None
@@ -72,26 +72,26 @@ def _readings(text: str) -> tuple[Reading, ...]:
 
 
 def state_of_error(why: str, iteration: int, readings: tuple[Reading, ...]) -> NodeState:
-    """The state of a node that failed in this iteration. `readings` are what its files say then."""
+    """The state of a node that failed in this iteration. `readings` come from its files."""
     text = f"{_WRONG}{why}"
     return _state(iteration, ERROR, readings, one_line(text, SUMMARY), one_line(text, ACTION))
 
 
 def _state(iteration: int, status: str, readings: tuple[Reading, ...], summary: str, action: str) -> NodeState:
-    """The state that a commit's message says, the same when it is made and when it is read."""
+    """The state in a commit message, whether it is made or parsed."""
     error = action.removeprefix(_WRONG) if status == ERROR else ""
     return NodeState(iteration, status, readings, summary, action, error)
 
 
-# Where a node stands, read off its files and commits: the table by which a run goes on. Pure.
+# Where a node is resumed, by its files and commits.
 MEASURE, CONTROLLER, ACTUATOR, CHILD, SENSORS, COMMIT = (
     *("measure", "controller", "actuator", "child", "sensors", "commit"),
 )
-STEP_OF = {  # what `active-step` says while a step of the loop is done
+STEP_OF = {  # the value of `active-step` during each step
     **{"ENTER": MEASURE, "MEASURE": MEASURE, "OPEN": CONTROLLER, "CONTROL": CONTROLLER},
     **{"ACT": ACTUATOR, "LOOP": ACTUATOR, "CHILD": CHILD, "SENSORS": SENSORS},
 }
-_BEFORE = {  # what is done when this is the active step; the step itself is if its files are there
+_BEFORE = {  # the steps done before the active one; the active one is done if its files exist
     CONTROLLER: ("OPEN",),
     ACTUATOR: ("OPEN", "CONTROL"),
     CHILD: ("OPEN", "CONTROL", "CHILD"),
@@ -101,8 +101,8 @@ _BEFORE = {  # what is done when this is the active step; the step itself is if 
 _ITSELF = {CONTROLLER: ("CONTROL",), ACTUATOR: ("ACT", "LOOP"), SENSORS: ("SENSORS",)}
 
 
-class Found(NamedTuple):
-    """What files and commits say of one node."""
+class NodeRecord(NamedTuple):
+    """What the files and commits of a run say of one node."""
 
     parent_label: str = ""
     boundaries: Sequence[Boundary] = ()  # this node's commits in this run, oldest first
@@ -110,7 +110,7 @@ class Found(NamedTuple):
     status: str = ""
     on_stack: bool = False
     step: str = ""  # active-step, if this node is the active one; `child` if one below it is
-    fresh: Collection[str] = ()  # CONTROL, ACT, SENSORS: their files are there, and no former iteration's
+    fresh: Collection[str] = ()  # of CONTROL, ACT, SENSORS: those whose files exist and belong to this iteration
 
 
 class Position(NamedTuple):
@@ -118,32 +118,35 @@ class Position(NamedTuple):
     done: tuple[str, ...] = ()
 
 
-def position(found: Found) -> Position:
+def position(record: NodeRecord) -> Position:
     """The state after the node's last boundary of this entry, and the steps done since."""
-    own = [each for each in found.boundaries if own_iteration(found.parent_label, each.label) is not None]
+    own = [each for each in record.boundaries if own_iteration(record.parent_label, each.label) is not None]
     if own:
         state = own[-1].state
-        return Position(state, _since(found, state.iteration + 1) if state.status == RUNNING else ())
-    told = found.status == RUNNING or (found.status != "" and found.step in ("", CHILD))
-    if found.on_stack and told and found.iteration >= 1:  # a state without its commits, made by hand
-        return Position(NodeState(found.iteration - 1), _since(found, found.iteration))
-    return Position(None, _of_entry(found))
+        return Position(state, _since(record, state.iteration + 1) if state.status == RUNNING else ())
+    known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
+    if record.on_stack and known and record.iteration >= 1:  # a hand-made state without commits
+        return Position(NodeState(record.iteration - 1), _since(record, record.iteration))
+    return Position(None, _of_entry(record))
 
 
-def _of_entry(found: Found) -> tuple[str, ...]:
-    """An inner node is entered anew: it costs nothing. At the top a finished measurement is kept."""
-    entered = found.on_stack and found.iteration == 0 and found.status == RUNNING and not found.parent_label
-    return ("ENTER", "MEASURE") if entered and "SENSORS" in found.fresh else ()
+def _of_entry(record: NodeRecord) -> tuple[str, ...]:
+    """An inner node is entered again, which costs nothing; at the top a finished measurement is kept."""
+    entered = record.on_stack and record.iteration == 0 and record.status == RUNNING and not record.parent_label
+    return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 
 
-def _since(found: Found, number: int) -> tuple[str, ...]:
-    """What is done of this iteration. A step's files are removed before it is noted as the active one, so that a file
-    that is there is its work; where no step is noted, the files alone decide."""
-    if found.iteration != number:
+def _since(record: NodeRecord, number: int) -> tuple[str, ...]:
+    """The finished steps of this iteration.
+
+    A step's files are deleted before it becomes the active one, so an existing file is its work. Without an active
+    step the files alone decide.
+    """
+    if record.iteration != number:
         return ()
-    if found.step in _BEFORE:
-        itself = _ITSELF.get(found.step, ())
-        return (*_BEFORE[found.step], *(itself if set(itself) & set(found.fresh) else ()))
-    if "CONTROL" not in found.fresh:
+    if record.step in _BEFORE:
+        itself = _ITSELF.get(record.step, ())
+        return (*_BEFORE[record.step], *(itself if set(itself) & set(record.fresh) else ()))
+    if "CONTROL" not in record.fresh:
         return ("OPEN",)
-    return ("OPEN", "CONTROL", "ACT", "LOOP", "CHILD") if "ACT" in found.fresh else ("OPEN", "CONTROL")
+    return ("OPEN", "CONTROL", "ACT", "LOOP", "CHILD") if "ACT" in record.fresh else ("OPEN", "CONTROL")

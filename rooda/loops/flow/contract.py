@@ -1,4 +1,4 @@
-"""What agents must write: their artifacts read and judged. Pure."""
+"""The contracts of the agents' artifacts: parse and check them. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from rooda.loops.flow.model import FAIL, PASS, PENDING, Action, Decision, Reading
 from rooda.loops.flow.yaml import front_matter
 
-MOST = 1_048_576  # characters of an artifact that are looked at
+MOST = 1_048_576  # characters of a sensor's file that are parsed
 
 
 class Broken(ValueError):
-    """The artifact is not what was asked for; the sentence goes on after the file's name."""
+    """An artifact breaks its contract. The message continues a sentence that starts with the file's name."""
 
 
 def reading(text: str, name: str) -> Reading:
-    """What a sensor's agent wrote: pass or fail."""
+    """The reading in a sensor's file: pass or fail."""
     found = any_reading(text, name)
     if found.status == PENDING:
         raise Broken("has the status 'pending'; pass or fail was asked for")
@@ -22,6 +22,7 @@ def reading(text: str, name: str) -> Reading:
 
 
 def any_reading(text: str, name: str) -> Reading:
+    """The reading in a sensor's file: pass, fail or pending."""
     keys, _ = front_matter(text[:MOST])
     if keys is None:
         raise Broken("has no front matter that can be read")
@@ -33,7 +34,7 @@ def any_reading(text: str, name: str) -> Reading:
 
 
 def decision(text: str, needs_plan: bool) -> Decision:
-    """What the controller wrote. `needs_plan`: something inside is to be given the plan."""
+    """The decision in a controller's file. `needs_plan`: the actuator is a loop, whose task is the plan."""
     keys, body = front_matter(text)
     if keys is None:
         raise Broken("has no front matter that can be read")
@@ -47,18 +48,18 @@ def decision(text: str, needs_plan: bool) -> Decision:
 
 
 def action(text: str) -> Action:
-    """What the actuator wrote: the first sentence under `What Was Done`, else of the whole."""
+    """The action in an actuator's file: the first sentence under `What Was Done`, else of the whole text."""
     _, body = front_matter(text)
     if not body.strip():
         raise Broken("is empty")
-    said = section(body, "what was done") or body
-    return Action(first_sentence("\n".join(row for row in said.splitlines() if not row.startswith("#"))))
+    report = section(body, "what was done") or body
+    return Action(first_sentence("\n".join(row for row in report.splitlines() if not row.startswith("#"))))
 
 
 def require_report(text: str) -> None:
-    """An actuator's answer on stdout can be its report only if it has that form."""
+    """Raise Broken unless the text has a `What Was Done` section, as an actuator's report has."""
     if not section(text, "what was done"):
-        raise Broken("is no report")
+        raise Broken("is not a report")
 
 
 def first_sentence(text: str) -> str:
@@ -70,7 +71,10 @@ def first_sentence(text: str) -> str:
 
 
 def section(text: str, title: str) -> str:
-    """The text under the first level-2 heading that begins so, up to the next of level 1 or 2. Fences hide headings."""
+    """The text under the first level-2 heading with this beginning, up to the next heading of level 1 or 2.
+
+    Headings inside code fences do not count.
+    """
     inside, fence, found = False, "", []
     for row in rows_of(text):
         plain = row.strip()
@@ -90,19 +94,19 @@ def section(text: str, title: str) -> str:
 
 
 def trimmed(text: str) -> str:
-    """Without blank lines before and after; not a byte else is touched."""
+    """The text without blank lines at both ends, otherwise unchanged."""
     rows = rows_of(text)
-    told = [place for place, row in enumerate(rows) if row.strip()]
-    return "".join(rows[told[0] : told[-1] + 1]).rstrip("\r\n") if told else ""
+    filled = [place for place, row in enumerate(rows) if row.strip()]
+    return "".join(rows[filled[0] : filled[-1] + 1]).rstrip("\r\n") if filled else ""
 
 
 def rows_of(text: str) -> list[str]:
-    """Lines with their ends; nothing but a line feed ends one."""
+    """The lines with their line feeds; no other character ends a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def unfenced(text: str) -> str:
-    """An answer without the fence around all of it."""
+    """The text without a code fence around the whole of it."""
     first, newline, rest = text.strip().partition("\n")
     mark = re.match(r"`{3,}+|~{3,}+", first)
     count = min(len(mark[0]), len(rest) - len(rest.rstrip(mark[0][0]))) if mark and newline else 0
@@ -110,5 +114,5 @@ def unfenced(text: str) -> str:
 
 
 def all_pass(readings: Sequence[Reading]) -> bool:
-    """Without sensors nothing has passed."""
+    """True if every sensor passes; False without sensors."""
     return bool(readings) and all(reading.status == PASS for reading in readings)

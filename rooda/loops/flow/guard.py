@@ -1,4 +1,4 @@
-"""Who may touch what: the work tree is compared before and after each call, and what was not allowed is undone."""
+"""Compare the work tree before and after each call, and undo changes that the call was not allowed to make."""
 
 import os
 import re
@@ -8,94 +8,94 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.git import command, work_tree
 from rooda.git.repository import Head, Repo, read_head
-from rooda.loops.flow import guard_git, guard_nested, put_back, repository
-from rooda.loops.flow.guard_git import KeptFiles, Refs
-from rooda.loops.flow.guard_nested import Inner
+from rooda.loops.flow import guard_git, guard_nested, repository, restore
+from rooda.loops.flow.guard_git import GitFiles, Refs
+from rooda.loops.flow.guard_nested import NestedRepos
 from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
-from rooda.loops.flow.put_back import Entry, differing, entry, put
+from rooda.loops.flow.restore import FileState, differing, file_state, put
 
 SCRATCH = "rooda/index"  # inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
 class Guard:
-    """Compares trees of a scratch index; the run's own folder and the flow's files byte by byte."""
+    """Compares the work tree by trees of a scratch index, and the run's folder and the flow's files byte by byte."""
 
     def __init__(self, repo: Repo, root: Node, run: str) -> None:
         self._repo, self._run = repo, run_folder(run)
         self._protected = {FLOW_FILE, *agent_files(root)}
         self._index = os.path.join(repo.folder, SCRATCH)
-        self._tree = ""  # of the work tree as it is now, "" if that must be looked up
+        self._tree = ""  # of the work tree now, "" if unknown
         self._head = read_head(repo)
         self._marks = repository.marks(repo, self._head.branch)
         self._refs = Refs(repo)
-        self.inner = Inner(repo)
-        self._bare: set[str] = set()  # repositories inside without a commit, which no tree can hold
-        self._base = ""  # that of the last boundary
-        self._seen: tuple[tuple[int, ...], str] = ((), "")  # the scratch index, and the tree that it stands for
+        self.nested = NestedRepos(repo)
+        self._bare: set[str] = set()  # nested repositories without a commit, which no tree can hold
+        self._base = ""  # the tree of the last boundary
+        self._seen: tuple[tuple[int, ...], str] = ((), "")  # facts of the scratch index, and its tree
         self._hooks = repository.has_hooks(repo)
         files.make_folder(os.path.dirname(self._index))
         files.remove(self._index)
         files.remove(f"{self._index}.lock")
 
     def changed(self) -> list[str] | None:
-        """What differs from the last boundary, as the last comparison saw it; None where that must be looked up."""
+        """The paths changed since the last boundary, as of the last comparison; None if unknown."""
         if not self._tree or not self._base or self._hooks:
             return None
         return self._differing(self._base, self._tree)
 
     def committed(self) -> None:
-        """A boundary is closed. Hooks may have changed files."""
+        """Record that a boundary was committed; hooks may have changed files."""
         self._head = read_head(self._repo)
         self._marks = repository.marks(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
 
-    def before(self) -> "Before":
+    def before(self) -> "GuardState":
         if not self._tree:
             self._tree = self._snapshot()
-        refs = self._refs.keep(self._head.branch)
-        return Before(
-            self._head, self._tree, self._entries(), guard_git.keep_files(self._repo), refs, self.inner.keep()
+        refs = self._refs.before(self._head.branch)
+        return GuardState(
+            self._head, self._tree, self._file_states(), guard_git.files_before(self._repo), refs, self.nested.before()
         )
 
-    def after(self, before: "Before", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
-        """Put right what the call was not allowed to do. `own` are the files it was asked to write."""
-        meddled = guard_git.put_back(self._repo, before.git)
+    def after(self, before: "GuardState", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
+        """Undo what the call was not allowed to do. `own` are the files that it was asked to write."""
+        git_files = guard_git.put_back(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._real_folders()
         moved, left = self._put_head_back(before.head)
         more = self._refs.put_back(before.refs, before.head.branch)
         guard_git.put_index_back(self._repo, before.git)
-        more += self.inner.put_back(before.inner, may_edit)
+        more += self.nested.put_back(before.nested, may_edit)
         bare, now = self._bare, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
-        touched, bad, strays = self._changes(before.tree, base, now, may_edit)
-        if rules := put_back.rules([*bad, *strays]):
+        touched, bad, side_effects = self._changes(before.tree, base, now, may_edit)
+        if rules := restore.git_rules([*bad, *side_effects]):
             links += [path for path in rules if path in bad]
-            put_back.put_back(self._repo, before.tree, rules)
+            restore.restore(self._repo, before.tree, rules)
             work_tree.drop_ignored(self._repo, self._index)
             now = self._snapshot()
-            touched, bad, strays = self._changes(before.tree, base, now, may_edit)
+            touched, bad, side_effects = self._changes(before.tree, base, now, may_edit)
         made = sorted(self._bare - bare)
         touched, bad = [*touched, *made], [*bad, *(path for path in made if not (may_edit and self._is_free(path)))]
-        put_back.put_back(self._repo, before.tree, [*bad, *strays])
+        restore.restore(self._repo, before.tree, [*bad, *side_effects])
         changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
-        more += self.inner.made(touched) if may_edit else []
-        self._tree = now if not bad and not strays else self._snapshot()
-        breaches = [Breach(meddled)] if meddled else []
+        more += self.nested.made(touched) if may_edit else []
+        self._tree = now if not bad and not side_effects else self._snapshot()
+        breaches = [Breach(git_files)] if git_files else []
         breaches += [Breach(moved, not may_commit)] if moved else []
         if bad or changed or links:
             more.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
-        """What the call has changed, what of it it may not, and what came or went with the commit that it left for."""
+        """Paths that the call changed, the forbidden ones, and those that differ because it checked out a commit."""
         touched = self._differing(base, now)
         bad = [path for path in touched if not (may_edit and self._is_free(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
 
     def _real_folders(self) -> list[str]:
-        """No link stands in the place of a folder of ours: nothing of the run lies elsewhere."""
+        """Delete links that replace a folder of the run, and return their paths."""
         found = []
         for path in (".ai-loop", ".ai-loop/runs", self._run):
             place = os.path.join(self._repo.workspace, path)
@@ -105,7 +105,7 @@ class Guard:
         return found
 
     def _snapshot(self) -> str:
-        """The tree of the work tree as it is, without the run's own folder. What git ignores is nobody's business."""
+        """The tree of the work tree without the run's folder and without files that git ignores."""
         repo = self._repo
         if not os.path.exists(self._index):
             work_tree.copy_index(os.path.join(repo.folder, "index"), self._index)
@@ -125,12 +125,12 @@ class Guard:
         return self._seen[1]
 
     def _differing(self, before: str, now: str) -> list[str]:
-        """But in the run's own folder, which commits have, and which is looked at by itself."""
+        """The paths that differ, without the run's folder, which is compared byte by byte."""
         own = self._repo.inside(self._run) + "/"
         return [path for path in differing(self._repo, before, now) if not path.startswith(own)]
 
     def _mark(self) -> tuple[int, ...]:
-        """Changes whenever git has written the scratch index; it does only if a file has changed."""
+        """Facts that change whenever git writes the scratch index, which it does only if a file has changed."""
         try:
             facts = os.stat(self._index)
         except OSError:
@@ -138,12 +138,12 @@ class Guard:
         return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
     def _is_free(self, path: str) -> bool:
-        """May an actuator change it?"""
+        """True if an actuator may change the path."""
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
     def _put_head_back(self, old: Head) -> tuple[str, Head]:
-        """The branch and its tip are ours alone. What an agent committed stays as a change; what it did, and left."""
+        """Restore branch and HEAD; commits become uncommitted changes. Return what was done, and where HEAD was."""
         repo = self._repo
         if self._marks and self._marks == repository.marks(repo, old.branch):
             return repository.end_unfinished(repo), old
@@ -167,49 +167,48 @@ class Guard:
             return "moved the branch's tip off the run's commits; it is put back", now
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
-    def _base_of(self, before: "Before", left: Head) -> str:
-        """The tree that the call's own changes count from: where it went, if that is no continuation of ours."""
-        went, old = left.commit, before.head.commit
-        if went in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, went).code == 0:
+    def _base_of(self, before: "GuardState", left: Head) -> str:
+        """The tree to compare with: that of a commit which the call checked out, if it lies off the run's branch."""
+        new, old = left.commit, before.head.commit
+        if new in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree
-        return self._repo.text("rev-parse", f"{went}^{{tree}}")
+        return self._repo.text("rev-parse", f"{new}^{{tree}}")
 
-    def _entries(self) -> dict[str, Entry]:
-        """The run's own files and the flow's, with the folders that they lie in; outer ones first."""
+    def _file_states(self) -> dict[str, FileState]:
+        """The states of the run's and the flow's files and their folders, outer folders first."""
         project, named = self._repo.workspace, (*self._protected, self._run)
-        paths = {os.path.join(project, each) for path in named for each in _with_those_above(path)}
+        paths = {os.path.join(project, each) for path in named for each in _with_parents(path)}
         for folder, inner, names in os.walk(os.path.join(project, self._run)):
             paths |= {os.path.join(folder, name) for name in (*inner, *names)}
-        return {path: found for path in sorted(paths) if (found := entry(path))}
+        return {path: found for path in sorted(paths) if (found := file_state(path))}
 
-    def _put_back(self, before: "Before", own: set[str]) -> list[str]:
-        """What was changed; a folder that came or went is nothing by itself."""
-        now, kept = self._entries(), before.kept
-        mine = {path for path in own if path not in now or not now[path].folder}
-        changed = sorted(path for path in {*now, *kept} - mine if now.get(path) != kept.get(path))
+    def _put_back(self, before: "GuardState", own: set[str]) -> list[str]:
+        """Restore the run's and the flow's files; return the changed paths, without folders."""
+        now, kept = self._file_states(), before.kept
+        outputs = {path for path in own if path not in now or not now[path].folder}
+        changed = sorted(path for path in {*now, *kept} - outputs if now.get(path) != kept.get(path))
         for path in changed:
             put(path, kept.get(path))
-        told = [path for path in changed if _tells([each[path] for each in (now, kept) if path in each])]
-        return [os.path.relpath(path, self._repo.workspace) for path in told]
+        reported = [path for path in changed if _has_file([each[path] for each in (now, kept) if path in each])]
+        return [os.path.relpath(path, self._repo.workspace) for path in reported]
 
 
-def _tells(entries: list[Entry]) -> bool:
-    """Not only folders."""
-    return not all(each.folder for each in entries)
+def _has_file(states: list[FileState]) -> bool:
+    return not all(each.folder for each in states)
 
 
-def _with_those_above(path: str) -> Iterator[str]:
+def _with_parents(path: str) -> Iterator[str]:
     while path:
         yield path
         path = os.path.dirname(path)
 
 
-class Before(NamedTuple):
-    """What a call may be held against."""
+class GuardState(NamedTuple):
+    """The state before a call."""
 
     head: Head
     tree: str
-    kept: dict[str, Entry]
-    git: KeptFiles
-    refs: guard_git.Kept
-    inner: dict[str, guard_nested.State]
+    kept: dict[str, FileState]
+    git: GitFiles
+    refs: guard_git.RefState
+    nested: dict[str, guard_nested.NestedState]

@@ -1,4 +1,4 @@
-"""The branches and tags of a flow's repository: no agent moves or deletes one, wherever it has its commits from."""
+"""Guard branches, tags and git's own files: undo what an agent did to them."""
 
 import os
 import re
@@ -9,23 +9,23 @@ from rooda.base import files
 from rooda.git import command
 from rooda.git.repository import Head, Repo
 from rooda.loops.flow.model import Breach, listed
-from rooda.loops.flow.put_back import Entry, entry, put
+from rooda.loops.flow.restore import FileState, file_state, put
 from rooda.processes.capture import Captured
 
 _HEADS = "refs/heads"
 SPACES = (_HEADS, "refs/tags")
-LINK = "ref: "  # how the value of one begins that stands for another
+LINK = "ref: "  # prefix of a symbolic ref
 
 
-class Kept(NamedTuple):
-    """What was there before a call."""
+class RefState(NamedTuple):
+    """The refs before a call."""
 
     refs: dict[str, str]  # name to object, or to `ref: …`
-    logs: dict[str, int]  # the HEAD logs of the repository's other work trees, and how long they were
+    logs: dict[str, int]  # the HEAD logs of other work trees, and their sizes
 
 
 def point(repo: Repo, to: Head) -> None:
-    """The branch is at its commit again, also where there is no branch any more, or what git can't read as one."""
+    """Set the branch to its commit, even if it was deleted or replaced by something that git can't read."""
     name = f"{_HEADS}/{to.branch}"
     if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
         return
@@ -35,24 +35,24 @@ def point(repo: Repo, to: Head) -> None:
 
 
 class Refs:
-    """Looks at files; git is asked only when one of them has changed."""
+    """Branches and tags. Compares files, and asks git only when one of them has changed."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
         self._seen: tuple[object, dict[str, str]] = (None, {})
 
-    def keep(self, branch: str) -> Kept:
+    def before(self, branch: str) -> RefState:
         logs = {log: _size(log) for log in _other_logs(self._repo)}
-        return Kept(self._all(branch), logs)
+        return RefState(self._all(branch), logs)
 
-    def put_back(self, before: Kept, branch: str) -> list[Breach]:
-        """All but the run's own branch, as they were. What a new one holds is nowhere else, so that it stays."""
+    def put_back(self, before: RefState, branch: str) -> list[Breach]:
+        """Restore all refs except the run's own branch. New ones stay, because only they hold their commits."""
         now = self._all(branch)
         if now == before.refs:
             return []
-        theirs = set(_moved_elsewhere(self._repo, before.logs))
+        elsewhere = set(_moved_elsewhere(self._repo, before.logs))
         changed = {name for name in {*now, *before.refs} if now.get(name) != before.refs.get(name)}
-        changed -= {name for name in changed if name in theirs or now.get(name) in theirs}
+        changed -= {name for name in changed if name in elsewhere or now.get(name) in elsewhere}
         moved = sorted(name for name in changed if name in before.refs)
         new = sorted(name for name in changed if name not in before.refs)
         breaches = [self._restored({name: before.refs[name] for name in moved}, now)] if moved else []
@@ -61,26 +61,26 @@ class Refs:
         return breaches
 
     def _restored(self, wanted: dict[str, str], now: dict[str, str]) -> Breach:
-        """Put back, and said with what they were moved to: a commit that an agent made there can be found again."""
-        for name in wanted.keys() - now.keys():  # what git can't read as a ref keeps it from making one
+        """Restore refs and report their targets, so that a commit that an agent made there can be found."""
+        for name in wanted.keys() - now.keys():  # a damaged ref file would stop git from creating the ref
             if not any(other.startswith(f"{name}/") for other in now):
                 files.remove_tree(os.path.join(self._repo.common, name))
         rows = [f"update {name} {value}\n" for name, value in wanted.items() if not value.startswith(LINK)]
         done = self._update(rows)
-        if done.code and len(rows) > 1:  # one that can't be put back does not keep the others from it
+        if done.code and len(rows) > 1:  # one by one: git updates all or none
             done = max([self._update([row]) for row in rows], key=lambda each: each.code)
         for name, value in wanted.items():
             if value.startswith(LINK):
                 self._repo.ask("symbolic-ref", name, value.removeprefix(LINK))
-        told = [f"{_short(name)} ({'to ' + _brief(now[name]) if name in now else 'deleted'})" for name in wanted]
+        rows = [f"{_short(name)} ({'to ' + _brief(now[name]) if name in now else 'deleted'})" for name in wanted]
         end = f"not all can be put back ({command.error_text(done)})" if done.code else "put back"
-        return Breach(f"moved or deleted branches or tags; {end}: {listed(told)}")
+        return Breach(f"moved or deleted branches or tags; {end}: {listed(rows)}")
 
     def _update(self, rows: list[str]) -> Captured:
         return self._repo.ask("update-ref", "--no-deref", "--stdin", stdin="".join(rows).encode())
 
     def _all(self, branch: str) -> dict[str, str]:
-        """Every branch but the run's own, and every tag."""
+        """All tags and branches, except the run's own branch."""
         own = f"{_HEADS}/{branch}"
         marks = (own, *_marks(self._repo, own))
         if marks != self._seen[0]:
@@ -92,7 +92,7 @@ class Refs:
 
 
 def _marks(repo: Repo, own: str) -> Iterator[object]:
-    """Change whenever a ref has changed, in each way that git has of keeping them."""
+    """File facts that change whenever a ref changes: loose, packed or in a reftable."""
     for name in ("packed-refs", "reftable/tables.list"):
         yield files.fingerprint(os.path.join(repo.common, name))
     for space in SPACES:
@@ -116,9 +116,9 @@ def _other_logs(repo: Repo) -> Iterator[str]:
 
 
 def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
-    """Where the other work trees' HEADs have been since: a branch that is there was moved by whoever works there.
+    """The commits and branches that other work trees have checked out since: their users moved these refs.
 
-    Of a work tree that keeps no log the branch that it has checked out.
+    For a work tree without a log: the branch that it has checked out.
     """
     for folder in _others(repo):
         log = os.path.join(folder, "logs", "HEAD")
@@ -145,43 +145,43 @@ def _short(name: str) -> str:
     return name.removeprefix(f"{_HEADS}/").replace("refs/tags/", "the tag ")
 
 
-# git's own files, which no agent of a flow may change: kept before each call, and put back after it.
+# git's own files, which no agent may change: read before each call, restored after it.
 Facts = tuple[int, ...]
-HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # how one begins that git takes for one
+HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # the beginning of a valid HEAD
 
 
-class KeptFiles(NamedTuple):
-    """What was there before a call."""
+class GitFiles(NamedTuple):
+    """git's own files before a call."""
 
-    own: dict[str, Entry]  # settings and hooks
-    head: Entry | None
+    own: dict[str, FileState]  # settings and hooks
+    head: FileState | None
     listed: bytes | None  # the index
     staged: os.stat_result | None
 
 
-def keep_files(repo: Repo) -> KeptFiles:
-    index, own, head = _index(repo), _own(repo), entry(_head(repo))
+def files_before(repo: Repo) -> GitFiles:
+    index, own, head = _index(repo), _own(repo), file_state(_head(repo))
     try:
-        return KeptFiles(own, head, files.read(index), os.stat(index))
+        return GitFiles(own, head, files.read(index), os.stat(index))
     except OSError:
-        return KeptFiles(own, head, None, None)
+        return GitFiles(own, head, None, None)
 
 
-def put_back(repo: Repo, before: KeptFiles) -> str:
-    """Settings and hooks as they were, before git is asked for anything; says what was changed."""
+def put_back(repo: Repo, before: GitFiles) -> str:
+    """Restore settings and hooks before any git command runs; return a sentence about the changes, or ""."""
     now = _own(repo)
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
     for path in changed:
         put(path, before.own.get(path))
-    if not _is_head(entry(_head(repo))):
+    if not _is_head(file_state(_head(repo))):
         put(_head(repo), before.head)
         changed.append(_head(repo))
     listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
     return f"has changed git's own files; put back: {listed}" if changed else ""
 
 
-def put_index_back(repo: Repo, before: KeptFiles) -> None:
-    """What an agent stages or flags counts for nothing. With its time: git trusts an index by it."""
+def put_index_back(repo: Repo, before: GitFiles) -> None:
+    """Restore the index with its times, which git relies on; what an agent staged is discarded."""
     if before.listed is None or before.staged is None or _facts(_index(repo)) == _of(before.staged):
         return
     if os.path.isdir(_index(repo)):
@@ -209,21 +209,21 @@ def _of(facts: os.stat_result) -> Facts:
     return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
-def _own(repo: Repo) -> dict[str, Entry]:
-    return {path: found for path in _names(repo) if (found := entry(path))}
+def _own(repo: Repo) -> dict[str, FileState]:
+    return {path: found for path in _names(repo) if (found := file_state(path))}
 
 
-def _is_head(found: Entry | None) -> bool:
-    """Would git take it for one?"""
+def _is_head(found: FileState | None) -> bool:
+    """True if git accepts the file as a HEAD."""
     return found is not None and (found.target.startswith("refs/") or HEAD.match(found.data) is not None)
 
 
 def _names(repo: Repo) -> Iterator[str]:
     yield os.path.join(repo.common, "config")
     yield os.path.join(repo.folder, "config.worktree")
-    yield os.path.join(repo.folder, "rooda")  # the folder: what a flow itself keeps there
+    yield os.path.join(repo.folder, "rooda")  # the folder, not what rooda keeps in it
     for folder in (os.path.join(repo.common, "info"), os.path.join(repo.common, "hooks")):
-        if os.path.islink(folder):  # sorts before what is in it, so that nothing is put back through a wrong one
+        if os.path.islink(folder):  # sorts before its content, so that nothing is restored through a wrong link
             yield folder
         try:
             names = os.listdir(folder)

@@ -1,19 +1,16 @@
-"""The contract of flows (loops/registry.py)."""
+"""The contract of flows (loops/registry.py). Imports git code only when a function needs it."""
 
 from typing import TYPE_CHECKING
 
 from rooda.base.json import Json
 from rooda.errors import RoodaError
-from rooda.git.repository import Repo
-from rooda.loops.flow import repository
-from rooda.loops.flow.repository import lock_path, running_name
-from rooda.processes import lock
 from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
     import click
 
-    from rooda.loops.flow.runs import Known
+    from rooda.git.repository import Repo
+    from rooda.loops.flow.runs import FlowRun
     from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
@@ -23,40 +20,48 @@ _COUNTS = ("iteration", "max_iterations")
 
 
 def locks(workspace: str) -> dict[str, str]:
-    """One lock for the work tree: it bears the name of the run that holds it."""
+    """The lock of the work tree, under the name of the run that holds it."""
+    from rooda.processes import lock
+
     repo = _repo(workspace)
-    path = lock_path(repo.folder) if repo else ""
-    name = running_name(path) if path and lock.is_held(path) else ""
+    if repo is None:
+        return {}
+    from rooda.loops.flow import repository
+
+    path = repository.lock_path(repo.folder)
+    name = repository.running_name(path) if lock.is_held(path) else ""
     return {name: path} if name else {}
 
 
 def lock_of(workspace: str, name: str) -> str:
-    return lock_path(repository.found(workspace).folder)
+    from rooda.loops.flow import repository
+
+    return repository.lock_path(repository.find(workspace).folder)
 
 
 def resumable(workspace: str) -> list[str]:
-    if not (runs := _runs(workspace)):
+    if not (found := _runs(workspace)):
         return []
-    from rooda.loops.flow import runs as flow_runs
+    from rooda.loops.flow import runs
 
-    return [run.id for run in flow_runs.running(runs)]
+    return [run.id for run in runs.open_runs(found)]
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """NAME, or all that are open."""
+    """The facts of the run NAME, or of all open runs."""
     repo = _repo(workspace)
-    runs = _runs(workspace)
-    if not repo or not runs:
+    found = _runs(workspace)
+    if not repo or not found:
         return []
-    from rooda.loops.flow import runs as flow_runs
-    from rooda.loops.flow.inspect import of_run
+    from rooda.loops.flow import runs
+    from rooda.loops.flow.status import run_facts
 
-    wanted = [run for run in runs if run.id == name] if name else flow_runs.running(runs)
-    return [of_run(repo, run, pid_of(repo, run.id)) for run in wanted]
+    wanted = [run for run in found if run.id == name] if name else runs.open_runs(found)
+    return [run_facts(repo, run, pid_of(repo, run.id)) for run in wanted]
 
 
 def facts_of_running(workspace: str, name: str) -> Json:
-    return {}  # its files and commits take git processes to read
+    return {}  # reading its files and commits takes git processes
 
 
 def name_of(facts: Json) -> str:
@@ -64,7 +69,7 @@ def name_of(facts: Json) -> str:
 
 
 def progress(facts: Json, now: "Now") -> Progress:
-    """The iteration of the top node; of a run at work by its events, since reading its files is slow."""
+    """The iteration of the top node: of a running flow by its events, because reading its files is slow."""
     top: Json = next(iter(facts.get("nodes") or ()), {})
     iteration, most = (number if isinstance(number := top.get(key), int) else None for key in _COUNTS)
     iteration = now.iteration if facts.get("running") else iteration
@@ -72,7 +77,7 @@ def progress(facts: Json, now: "Now") -> Progress:
 
 
 def lines(facts: Json) -> list[str]:
-    from rooda.loops.flow.inspect import lines as of_status
+    from rooda.loops.flow.status import lines as of_status
 
     return of_status(facts)
 
@@ -88,34 +93,9 @@ def resume_options() -> set[str]:
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.loops.flow.cli import resumed
+    from rooda.loops.flow import start
 
-    return resumed(name, where, typed)
-
-
-def pid_of(repo: Repo, run: str) -> int | None:
-    """Who works at this run now."""
-    path = lock_path(repo.folder)
-    if not lock.is_held(path) or running_name(path) != run:
-        return None
-    pid = lock.owner(path).get("pid")
-    return pid if isinstance(pid, int) else None
-
-
-def _runs(workspace: str) -> "list[Known]":
-    repo = _repo(workspace)
-    if repo is None:
-        return []
-    from rooda.loops.flow import runs
-
-    return runs.known(repo)
-
-
-def _repo(workspace: str) -> Repo | None:
-    try:
-        return repository.found(workspace)
-    except RoodaError:
-        return None
+    return start.resume(name, where, typed)
 
 
 def is_name(name: str) -> bool:
@@ -138,3 +118,34 @@ def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
     return of_kind(settings, "flow", {})[0]
+
+
+def pid_of(repo: "Repo", run: str) -> int | None:
+    """The process that works on this run now."""
+    from rooda.loops.flow import repository
+    from rooda.processes import lock
+
+    path = repository.lock_path(repo.folder)
+    if not lock.is_held(path) or repository.running_name(path) != run:
+        return None
+    pid = lock.owner(path).get("pid")
+    return pid if isinstance(pid, int) else None
+
+
+def _runs(workspace: str) -> "list[FlowRun]":
+    repo = _repo(workspace)
+    if repo is None:
+        return []
+    from rooda.loops.flow import runs
+
+    return runs.find_all(repo)
+
+
+def _repo(workspace: str) -> "Repo | None":
+    """The repository of the workspace; None without one."""
+    from rooda.loops.flow import repository
+
+    try:
+        return repository.find(workspace)
+    except RoodaError:
+        return None

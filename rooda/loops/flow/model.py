@@ -1,4 +1,4 @@
-"""Records of the flow loop, shared by everything that runs one. No behaviour worth a test."""
+"""The records of a flow, and the names of its runs, branches and files. Pure."""
 
 import re
 import unicodedata
@@ -13,18 +13,18 @@ STATUSES = (RUNNING, COMPLETE, LIMIT, ERROR)
 REASON_OF = {COMPLETE: "target-met", LIMIT: "max-iterations", ERROR: "error"}
 DIRECT, COMPOSITE, LOOP = "direct", "composite", "loop"
 PENDING, PASS, FAIL = "pending", "pass", "fail"
-ROOT = "root"  # what stands where the top node's parent would
+ROOT = "root"  # the parent path of the top node
 
 
 class Sensor(NamedTuple):
-    """One sensor of a node: its name and its agent file, relative to the project's root."""
+    """A sensor and its agent file, relative to the project's root."""
 
     name: str
     path: str
 
 
 class Node(NamedTuple):
-    """One loop of the flow, with the one inside it."""
+    """One node of the flow, with its child."""
 
     id: str
     path: str  # ids from the root, joined by /
@@ -34,7 +34,7 @@ class Node(NamedTuple):
     sensors: tuple[Sensor, ...] = ()
     agent: str = ""  # direct: the actuator's agent file
     child: "Node | None" = None  # composite
-    loop: tuple[tuple[str, Any], ...] = ()  # loop: which kind, and how it is asked
+    loop: tuple[tuple[str, Any], ...] = ()  # loop: the keys of the actuator
 
     @property
     def depth(self) -> int:
@@ -60,38 +60,38 @@ class NodeEntry(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a sensor's file says: pass, fail, or pending."""
+    """The status in a sensor's file: pass, fail or pending."""
 
     sensor: str
     status: str
 
 
 class Decision(NamedTuple):
-    """What the controller's file says."""
+    """The decision in the controller's file."""
 
     met: bool
     plan: str = ""  # the Action Plan, verbatim
 
 
 class Action(NamedTuple):
-    """What the actuator did, in one line."""
+    """A summary of what the actuator did, on one line."""
 
     text: str
 
 
 class NodeState(NamedTuple):
-    """A node after its last boundary: exactly what that commit's message says."""
+    """A node after its last boundary, as the commit message records it."""
 
     iteration: int = NOT_ENTERED
     status: str = RUNNING
     readings: tuple[Reading, ...] = ()
     summary: str = ""
     action: str = ""
-    error: str = ""  # what was wrong, of a node that ended with an error
+    error: str = ""  # the reason, if the node ended with an error
 
 
 class NodeFailed(Exception):
-    """A node can't go on: an agent, a contract or a commit failed for good. `why` is one sentence."""
+    """A node ends with an error, after its retries. `why` is one sentence."""
 
     def __init__(self, why: str, detail: str = "") -> None:
         super().__init__(why)
@@ -99,19 +99,19 @@ class NodeFailed(Exception):
 
 
 class Breach(NamedTuple):
-    """What an agent did beside what it was asked for. `text` goes on after its name."""
+    """A forbidden action of an agent. `text` continues a sentence that starts with the agent's name."""
 
     text: str
     offence: bool = True  # the second in a run ends its node
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first five of them, fit for a screen."""
+    """The first five names, escaped for a terminal."""
     each = [*map(escape_line, names)]
     return ", ".join(each[:5]) + (f" and {len(each) - 5} more" if len(each) > 5 else "")
 
 
-# Names of things in a flow: dot labels, slugs, run ids, artifact paths. Pure.
+# Names: dot labels, slugs, run ids, artifact paths.
 LONGEST_SLUG = 50
 RUNS = ".ai-loop/runs"
 FLOW_FILE = ".ai-loop/flow.yaml"
@@ -126,20 +126,20 @@ def label(parent: str, iteration: int) -> str:
 
 
 def own_iteration(parent: str, text: str) -> int | None:
-    """The node's own number if the label belongs to this entry, else None."""
+    """The iteration in a label of this entry; None for a label of another entry."""
     before, _, last = text.rpartition(".")
     number = last.isdecimal() and last.isascii() and len(last) <= LONGEST_NUMBER
     return int(last) if before == parent and number else None
 
 
 def slug(task: str) -> str:
-    """A short kebab-case word for a branch; `task` when nothing of the text can be in one."""
+    """A short kebab-case name for a branch, made from the task; "task" if nothing of it is usable."""
     plain = unicodedata.normalize("NFKD", task).encode("ascii", "ignore").decode().lower()
     return shortened(re.sub(r"[^a-z0-9]+", "-", plain).strip("-"), LONGEST_SLUG) or "task"
 
 
 def shortened(word: str, longest: int) -> str:
-    """Cut at a hyphen where there is one."""
+    """The word cut to a length, at a hyphen if possible."""
     if len(word) <= longest:
         return word
     cut = word[: longest + 1]
@@ -147,7 +147,7 @@ def shortened(word: str, longest: int) -> str:
 
 
 def numbered(word: str, number: int) -> str:
-    """The slug with -2, -3, … still within its length."""
+    """The slug with -2, -3, … and still within its length."""
     if number == 1:
         return word
     tail = f"-{number}"
@@ -165,7 +165,7 @@ def run_folder(run: str) -> str:
 
 
 def artifacts(run: str, path: str) -> str:
-    """Where a node's files are, without a slash at the end."""
+    """The folder of a node's files, without a trailing slash."""
     return f"{run_folder(run)}/nodes/{path}"
 
 
@@ -174,7 +174,7 @@ def sensor_file(name: str) -> str:
 
 
 def chain(node: Node) -> list[Node]:
-    """The node and all below it, outermost first."""
+    """The node and its descendants, outermost first."""
     found = [node]
     while (below := found[-1].child) is not None:
         found.append(below)
@@ -186,7 +186,7 @@ def in_chain(node: Node, path: str) -> Node | None:
 
 
 def agent_files(node: Node) -> list[str]:
-    """Every agent file that the flow names, each once."""
+    """The distinct agent files of the flow."""
     named = [
         path
         for each in chain(node)

@@ -1,4 +1,4 @@
-"""The git repository that a flow works on: can it begin there, where does it stand, on which branch."""
+"""The git repository of a flow: checks before a run, its branch, parked files of other runs, its lock."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -7,7 +7,8 @@ from typing import NamedTuple
 from rooda.base import clock, files
 from rooda.errors import Undecided, UsageProblem
 from rooda.git import command
-from rooda.git.repository import GitProblem, Repo, find, read_head
+from rooda.git.repository import GitProblem, Repo, read_head
+from rooda.git.repository import find as find_repository
 from rooda.loops.flow.model import PREFIX, RUN_ID, run_folder
 from rooda.processes import lock
 from rooda.run import folder
@@ -22,16 +23,16 @@ UNFINISHED = {
 }
 
 
-def found(workspace: str) -> Repo:
-    """The repository around the project; UsageProblem when a flow can't work there."""
+def find(workspace: str) -> Repo:
+    """The repository of the project; UsageProblem if there is none."""
     try:
-        return find(workspace)
+        return find_repository(workspace)
     except GitProblem as problem:
         raise UsageProblem(f"A flow keeps its history in git: {problem.what}.", problem.hint) from None
 
 
 def require_ready(repo: Repo) -> None:
-    """Whatever would make a run fail in its middle is found before its beginning."""
+    """Raise UsageProblem for a state of the repository in which a run would fail later."""
     if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(
             "This repository has no commit yet, and a flow begins from one.", "Commit what is there first."
@@ -41,26 +42,26 @@ def require_ready(repo: Repo) -> None:
             raise UsageProblem(f"In this work tree {what} is not finished.", "Finish or abort it, then start the flow.")
     if repo.ask("var", "GIT_COMMITTER_IDENT").code or repo.ask("var", "GIT_AUTHOR_IDENT").code:
         hint = 'Set it: git config user.name "…" and git config user.email "…"'
-        raise UsageProblem("git knows no name and address to commit under.", hint)
+        raise UsageProblem("git has no name and email address for commits.", hint)
     if repo.ask("rev-parse", "--verify", "-q", f"refs/heads/{PREFIX[:-1]}").code == 0:
         hint = f"Rename it: git branch -m {PREFIX[:-1]} another-name"
         raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't make `{PREFIX}…`.", hint)
 
 
 def end_unfinished(repo: Repo) -> str:
-    """Nothing that an agent began and left half done becomes part of our commits. Says what it was."""
+    """End a merge, rebase or the like that an agent left unfinished; return a sentence about it, or ""."""
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
     for name in begun:
         what = name.partition("-")[0] if "-" in name else ""
         repo.ask(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
-        files.remove_tree(os.path.join(repo.folder, name))  # what git does not take for one it leaves there
+        files.remove_tree(os.path.join(repo.folder, name))  # git leaves a damaged one
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
 
 
 def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
-    """Change whenever HEAD or its branch is moved: asking git costs a process. Nothing where refs are no files."""
+    """File facts that change when HEAD or its branch moves, without a git process; () if refs are not files."""
     paths = (os.path.join(repo.folder, "HEAD"), os.path.join(repo.common, "refs", "heads", branch))
     try:
         found = [os.lstat(path) for path in paths]
@@ -70,13 +71,13 @@ def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
 
 
 def dirty(repo: Repo) -> list[tuple[str, str]]:
-    """Status word and path of everything that is not committed, paths as the repository names them."""
+    """The status word and path of each uncommitted change; paths are relative to the top of the repository."""
     entries = repo.must("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split(b"\0")
     return [(files.to_text(entry[:2]), files.to_text(entry[3:])) for entry in entries if entry]
 
 
 def head_of(branch: str) -> str:
-    """Its whole name, which no tag has."""
+    """The full ref name of a branch, which no tag can have."""
     return f"refs/heads/{branch}"
 
 
@@ -87,47 +88,47 @@ def branches(repo: Repo) -> list[str]:
 
 
 def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
-    """Made and checked out: the first of the names that is free. A branch below a name takes it as well.
+    """Create and check out a branch with the first free name. A branch below a name makes it unavailable as well.
 
-    It is noted first, with where it comes from, until `settled`.
+    A note with the branch and its origin allows to undo a killed start, until `forget_new_branch`.
     """
     taken = {*known, *("/".join(name.split("/")[:2]) for name in known)}
     free = next((name for name in names if name not in taken), "")
     if not free:
-        hint = "Delete some, or word the task otherwise."
+        hint = "Delete some, or change the wording of the task."
         raise Undecided(f"All branches from {names[0]} to {names[-1]} are taken.", hint)
     here = read_head(repo)
-    files.make_folder(os.path.dirname(_note(repo)))
-    files.replace(_note(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
+    files.make_folder(os.path.dirname(_note_path(repo)))
+    files.replace(_note_path(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
     repo.must("checkout", "-q", "--no-track", "-b", free)
     return free
 
 
-def settled(repo: Repo) -> None:
-    """The new branch has a run."""
-    files.remove(_note(repo))
+def forget_new_branch(repo: Repo) -> None:
+    """Delete the note about the new branch, which has a run now."""
+    files.remove(_note_path(repo))
 
 
-def _note(repo: Repo) -> str:
+def _note_path(repo: Repo) -> str:
     return os.path.join(repo.folder, "rooda", "flow-branch")
 
 
-def take_back_branch(repo: Repo, before: str, branch: str) -> None:
-    """As if `new_branch` had not been, where that is still possible."""
+def delete_new_branch(repo: Repo, before: str, branch: str) -> None:
+    """Undo `new_branch`, if the earlier branch can be checked out."""
     if not repo.ask("checkout", "-q", before).code:
         repo.ask("branch", "-q", "-D", branch)
 
 
-def back_from(repo: Repo, runs: Collection[str]) -> None:
-    """A start that was killed between its branch and its first file: back to where it came from.
+def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
+    """Undo a start that was killed after it created its branch and before its first file.
 
-    `runs` are the branches that runs have. One that somebody has committed on, or made without us, is no leftover.
+    `runs` are the branches of runs. A branch with commits of its own, or without a note, is left alone.
     """
-    noted = files.to_text(files.read_ours_if_exists(_note(repo)) or b"").split("\n")
-    settled(repo)
+    note = files.to_text(files.read_ours_if_exists(_note_path(repo)) or b"").split("\n")
+    forget_new_branch(repo)
     here = read_head(repo)
-    if noted[:2] == [here.branch, here.commit] and here.branch not in runs:
-        take_back_branch(repo, noted[2], here.branch)
+    if note[:2] == [here.branch, here.commit] and here.branch not in runs:
+        delete_new_branch(repo, note[2], here.branch)
 
 
 def check_out(repo: Repo, branch: str) -> None:
@@ -138,12 +139,12 @@ def check_out(repo: Repo, branch: str) -> None:
 
 
 def unstage(repo: Repo) -> None:
-    """Nothing is staged but what a boundary stages itself; the files stay as they are."""
+    """Unstage everything; files stay as they are."""
     repo.ask("reset", "-q")
 
 
 def has_hooks(repo: Repo) -> bool:
-    """Could a commit change files?"""
+    """True if the repository has hooks, which may change files during a commit."""
     said = command.run(["rev-parse", "--git-path", "hooks"], repo.top, env=repo.env, hooks=True).out
     folder = os.path.join(repo.top, said.decode("utf-8", "surrogateescape").rstrip("\n"))
     try:
@@ -154,7 +155,7 @@ def has_hooks(repo: Repo) -> bool:
 
 
 def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
-    """Lock files of git that a killed run left behind. A living git's own are gone within `patience`."""
+    """Delete the lock files that a killed git left; a running git removes its own within `patience` seconds."""
     names = [os.path.join(repo.folder, name) for name in ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")]
     names.append(os.path.join(repo.common, "packed-refs.lock"))
     for below, _, inside in os.walk(os.path.join(repo.common, "refs", "heads", PREFIX)):
@@ -168,11 +169,11 @@ def unlock(repo: Repo, patience: float = 1.0) -> list[str]:
     return left
 
 
-# What an open run has not committed, kept in git's folder while another run has the work tree.
+# Parked files: those of an open run, moved into git's folder while another run uses the work tree.
 
 
-class Aside(NamedTuple):
-    """One run's files, below `root` as they lay below the project."""
+class ParkedFiles(NamedTuple):
+    """The files of one run; `root` replaces the project's folder."""
 
     run: str
     tip: str
@@ -183,51 +184,51 @@ class Aside(NamedTuple):
         return os.path.join(self.root, run_folder(self.run))
 
 
-def all_aside(repo: Repo) -> Iterator[Aside]:
-    top = _top(repo)
+def all_parked(repo: Repo) -> Iterator[ParkedFiles]:
+    top = _parking_folder(repo)
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
         run, _, tip = name.partition("-")
-        found = Aside(run, tip, os.path.join(top, name))
+        found = ParkedFiles(run, tip, os.path.join(top, name))
         if RUN_ID.fullmatch(run) and os.path.isdir(found.files):
             yield found
 
 
-def put_aside(repo: Repo, run: str, branch: str) -> None:
-    """In one step; the work tree has the files as they were committed then, or none."""
+def park(repo: Repo, run: str, branch: str) -> None:
+    """Move the run's folder away in one step; the work tree keeps its files as committed on the current branch."""
     tip = tip_of(repo, branch)
-    aside = Aside(run, tip, os.path.join(_top(repo), f"{run}-{tip}"))
-    files.remove_tree(aside.files)
-    files.make_folder(os.path.dirname(aside.files))
-    files.rename(os.path.join(repo.workspace, run_folder(run)), aside.files)
+    parked = ParkedFiles(run, tip, os.path.join(_parking_folder(repo), f"{run}-{tip}"))
+    files.remove_tree(parked.files)
+    files.make_folder(os.path.dirname(parked.files))
+    files.rename(os.path.join(repo.workspace, run_folder(run)), parked.files)
     repo.ask("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
 
 
-def bring_back(repo: Repo, aside: Aside) -> None:
-    """On the run's branch. Cut off anywhere, it is done again."""
-    place = os.path.join(repo.workspace, run_folder(aside.run))
+def unpark(repo: Repo, parked: ParkedFiles) -> None:
+    """Move the run's folder back into the work tree. Safe to repeat after an interruption."""
+    place = os.path.join(repo.workspace, run_folder(parked.run))
     files.remove_tree(place)
     files.make_folder(os.path.dirname(place))
-    files.rename(aside.files, place)
-    files.remove_tree(aside.root)
+    files.rename(parked.files, place)
+    files.remove_tree(parked.root)
 
 
 def tip_of(repo: Repo, branch: str) -> str:
     return files.to_text(repo.ask("rev-parse", "-q", "--verify", f"refs/heads/{branch}").out).strip()
 
 
-def _top(repo: Repo) -> str:
+def _parking_folder(repo: Repo) -> str:
     return os.path.join(repo.common, "rooda", "aside")
 
 
-# The lock of the flow that works in a work tree, and whose it is.
+# The lock of the flow that works in a work tree.
 
 
 def lock_path(git_folder: str) -> str:
-    """Inside the work tree's git folder: one flow moves its branch."""
+    """The lock file in the work tree's git folder; only one flow can move the branch."""
     return os.path.join(git_folder, "rooda", "locks", "flow.lock")
 
 
 def running_name(path: str) -> str:
-    """The run that the holder of the lock works at."""
+    """The id of the run that holds the lock."""
     run = lock.owner(path).get("run")
     return folder.loop_of(run) if isinstance(run, str) else ""

@@ -1,4 +1,4 @@
-"""The runs of a project: found in the work tree and on the branches, begun, and opened again."""
+"""The runs of a project: find them in the work tree and on branches, begin one, reopen one."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from rooda.loops.flow import artifacts as flow_artifacts
 from rooda.loops.flow import commits, repository
 from rooda.loops.flow.artifacts import STATE, STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
-from rooda.loops.flow.commits import Logged
+from rooda.loops.flow.commits import LoggedCommit
 from rooda.loops.flow.model import (
     ERROR,
     LIMIT,
@@ -25,18 +25,18 @@ from rooda.loops.flow.model import (
     next_run_id,
     run_folder,
 )
-from rooda.loops.flow.repository import Aside
+from rooda.loops.flow.repository import ParkedFiles
 
 KEYS = ("run-id", "status", "active-node-path", "execution-stack", "branch", "base-branch", "task")
 
 
-class Known(NamedTuple):
-    """A run, by its run-state."""
+class FlowRun(NamedTuple):
+    """A run, with the keys of its run-state."""
 
     id: str
     state: dict[str, Any]
-    here: bool  # its files are in the work tree
-    aside: Aside | None = None  # they are kept there, while another run has the work tree
+    in_work_tree: bool
+    parked: ParkedFiles | None = None  # its files, if another run uses the work tree
 
     @property
     def status(self) -> str:
@@ -53,26 +53,28 @@ class Known(NamedTuple):
 
     @property
     def tip(self) -> str:
-        """Where its commits end."""
-        return "HEAD" if self.here else repository.head_of(self.branch)
+        """The revision of its last commit."""
+        return "HEAD" if self.in_work_tree else repository.head_of(self.branch)
 
 
-def known(repo: Repo) -> list[Known]:
-    """Every run of this project, newest first. A run's own branch knows best how it stands."""
+def find_all(repo: Repo) -> list[FlowRun]:
+    """Every run of this project, newest first. The files on a run's own branch are more recent than other copies."""
     current = read_head(repo).branch
     branches = repository.branches(repo)
-    there = {name: Known(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))}
-    found = {name: run for name, run in there.items() if run.branch == current or run.branch not in branches}
+    in_tree = {
+        name: FlowRun(name, state, True) for name in _ids(_folders(repo)) if (state := _of_work_tree(repo, name))
+    }
+    found = {name: run for name, run in in_tree.items() if run.branch == current or run.branch not in branches}
     for branch in branches:
         tip = repository.head_of(branch)
         for name in _ids(commits.runs_at(repo, tip)):
             if name not in found and (state := _of_commit(repo, tip, name)).get("branch") == branch:
-                found[name] = Known(name, state, branch == current)
-    found = {**there, **found}  # cut off before its first commit, a run is in the work tree only
-    for aside in repository.all_aside(repo):
-        state = _checked(flow_artifacts.text(RunFiles(aside.root, aside.run).state))
-        if state and repository.tip_of(repo, str(state["branch"])) == aside.tip:
-            found[aside.run] = Known(aside.run, state, False, aside)
+                found[name] = FlowRun(name, state, branch == current)
+    found = {**in_tree, **found}  # a run interrupted before its first commit is in the work tree only
+    for parked in repository.all_parked(repo):
+        state = _checked(flow_artifacts.text(RunFiles(parked.root, parked.run).state))
+        if state and repository.tip_of(repo, str(state["branch"])) == parked.tip:
+            found[parked.run] = FlowRun(parked.run, state, False, parked)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 
@@ -85,7 +87,7 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 
 def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
-    """An end that is not committed yet is none."""
+    """The run-state in the work tree. A run whose end is not committed yet is still running."""
     state = _checked(flow_artifacts.text(RunFiles(repo.workspace, name).state))
     if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
         state["status"] = RUNNING
@@ -98,7 +100,7 @@ def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
 
 
 def _checked(text: str | None) -> dict[str, Any]:
-    """{} for what is no run-state."""
+    """The keys of a run-state; {} if it is incomplete or invalid."""
     state = flow_artifacts.read_state(text)
     whole = (
         all(key in state for key in KEYS)
@@ -108,7 +110,7 @@ def _checked(text: str | None) -> dict[str, Any]:
     return state if whole and state["status"] in STATUSES else {}
 
 
-def named(runs: Sequence[Known], name: str) -> Known:
+def find(runs: Sequence[FlowRun], name: str) -> FlowRun:
     found = next((run for run in runs if run.id == name), None)
     if found is None:
         rows = ", ".join(run.id for run in runs[:5]) or "none"
@@ -116,30 +118,30 @@ def named(runs: Sequence[Known], name: str) -> Known:
     return found
 
 
-def in_the_way(runs: Sequence[Known], branches: Sequence[str], own: str = "") -> list[Known]:
-    """Other open runs whose files in the work tree another run's commits would take in."""
-    return [run for run in running(runs) if run.here and run.id != own and run.branch in branches]
+def other_open_runs_here(runs: Sequence[FlowRun], branches: Sequence[str], own: str = "") -> list[FlowRun]:
+    """Other open runs with files in the work tree, which the commits of this run would include."""
+    return [run for run in open_runs(runs) if run.in_work_tree and run.id != own and run.branch in branches]
 
 
-def running(runs: Sequence[Known]) -> list[Known]:
+def open_runs(runs: Sequence[FlowRun]) -> list[FlowRun]:
     return [run for run in runs if run.status == RUNNING]
 
 
 def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: str) -> dict[str, Any]:
-    """A new branch and a new run on it, with its folders; gives its run-state."""
-    runs, branches = known(repo), repository.branches(repo)
-    for other in in_the_way(runs, branches):
-        repository.put_aside(repo, other.id, other.branch)
-    repository.back_from(repo, {run.branch for run in runs})
+    """Create a branch and a run on it with its folders; return its run-state."""
+    runs, branches = find_all(repo), repository.branches(repo)
+    for other in other_open_runs_here(runs, branches):
+        repository.park(repo, other.id, other.branch)
+    repository.undo_killed_start(repo, {run.branch for run in runs})
     base = read_head(repo)
     branches = repository.branches(repo)
     tips = [repository.head_of(branch) for branch in branches]
     names = {*_folders(repo), *(name for tip in tips for name in commits.runs_at(repo, tip))}
-    names |= {aside.run for aside in repository.all_aside(repo)}
+    names |= {parked.run for parked in repository.all_parked(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
-        flow_artifacts.sweep(RunFiles(repo.workspace, name))  # of a start that was killed: else it would be committed
-    files.make_folder(os.path.join(repo.workspace, RUNS))  # before the branch: where it can't be made nothing has begun
+        flow_artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
+    files.make_folder(os.path.join(repo.workspace, RUNS))  # first: if this fails, no branch is created
     branch = repository.new_branch(repo, slugs, branches)
     here = base.branch or base.commit
     state: dict[str, Any] = {
@@ -158,34 +160,34 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
         flow_artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
         files.remove(RunFiles(repo.workspace, run).state)  # it may exist: the sync of its folder may be what failed
-        repository.take_back_branch(repo, here, branch)
+        repository.delete_new_branch(repo, here, branch)
         raise
-    repository.settled(repo)
+    repository.forget_new_branch(repo)
     return state
 
 
-def reopen(repo: Repo, run: Known, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
-    """The run's state and its boundaries, ready to go on. What an error or the limit closed is open again."""
+def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
+    """The run-state and boundaries of a run to be resumed. Nodes ended by an error or the limit are opened again."""
     flow_artifacts.sweep(RunFiles(repo.workspace, run.id))
     if flow_artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
-    if closed := _closed(logged, root):
-        commits.take_back(repo, closed[0].commit)
+    if closed := _failed_end(logged, root):
+        commits.uncommit(repo, closed[0].commit)
         logged = logged[: -len(closed)]
     repository.unstage(repo)
     boundaries = [each.boundary for each in logged if each.boundary and not _at_limit(each, root)]
     if any(each.state.status == ERROR for each in boundaries):
         hint = "Take those commits off the branch, or start a new run."
         raise UsageProblem(f"{run.id} ended with an error, and other commits lie on top of that on {run.branch}.", hint)
-    return _reentered(RunFiles(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
+    return _reopen_nodes(RunFiles(repo.workspace, run.id), root, {**run.state, "status": RUNNING}), boundaries
 
 
-def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
-    """The commits that lie behind what `rooda undo` has put back: the run's files are those of an earlier boundary."""
+def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
+    """The commits after the boundary to which `rooda undo` restored the run's files; [] without an undo."""
     logged = commits.history(repo, root.path, run.id)
     iteration, _ = flow_artifacts.progress(RunFiles(repo.workspace, run.id), root)
-    found = logged if iteration < 0 and STEP not in run.state else []  # as before its first step
+    found = logged if iteration < 0 and STEP not in run.state else []  # undone to before the first step
     for place, each in enumerate(logged):
         at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
         if at_top and repo.ask("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:
@@ -193,22 +195,22 @@ def undone(repo: Repo, run: Known, root: Node) -> list[Logged]:
     if not any(each.boundary for each in found):
         return []
     if not all(each.boundary for each in found):
-        hint = "Take those commits off the branch, or take the undo back: rooda undo --redo"
-        raise UsageProblem(f"{run.id} was undone, and commits of somebody else lie on top of it on {run.branch}.", hint)
+        hint = "Take those commits off the branch, or revert the undo: rooda undo --redo"
+        raise UsageProblem(f"{run.id} was undone, and other commits lie on top of it on {run.branch}.", hint)
     return found
 
 
-def _at_limit(logged: Logged, root: Node) -> bool:
-    """Did the run end here at its limit? Below a commit of the person's, who raised it, such a boundary stays."""
+def _at_limit(logged: LoggedCommit, root: Node) -> bool:
+    """True if the run ended at this commit because of its limit."""
     found = logged.boundary
     return found is not None and (found.path, found.state.status) == (root.path, LIMIT)
 
 
-def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
-    """The boundaries at the tip with which the run ended, but did not reach its target."""
+def _failed_end(logged: Sequence[LoggedCommit], root: Node) -> list[LoggedCommit]:
+    """The boundaries at the tip that ended the run without reaching its target."""
     if logged and _at_limit(logged[-1], root):
         return [logged[-1]]
-    found: list[Logged] = []
+    found: list[LoggedCommit] = []
     for each in reversed(logged):
         if each.boundary is None or each.boundary.state.status != ERROR:
             break
@@ -216,8 +218,8 @@ def _closed(logged: Sequence[Logged], root: Node) -> list[Logged]:
     return found
 
 
-def _reentered(place: RunFiles, root: Node, state: dict[str, Any]) -> dict[str, Any]:
-    """Nodes that ended run again, as if interrupted where it failed. The files tell how far they had come."""
+def _reopen_nodes(place: RunFiles, root: Node, state: dict[str, Any]) -> dict[str, Any]:
+    """Set the nodes that ended back to running. Their files show which steps are done."""
     nodes = chain(root)
     ended = [flow_artifacts.progress(place, node)[1] for node in nodes]
     failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]

@@ -1,46 +1,43 @@
-"""`rooda flow setup`: asks a few questions and writes flow.yaml and the agent files. What is there stays."""
+"""`rooda flow setup`: ask a few questions and write flow.yaml and the agent files. Existing files stay."""
 
 import os
 import re
 from typing import NamedTuple
 
-import click
-
 from rooda.base import files
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.loops.flow import topology as flow_topology
 from rooda.loops.flow.effects import prompt_text
-from rooda.loops.flow.inspect import tree
 from rooda.loops.flow.model import FLOW_FILE, RUNS
 from rooda.loops.flow.prompts import TARGET, filled
+from rooda.loops.flow.status import tree
 from rooda.loops.flow.yaml import quoted
 from rooda.run import questions
 from rooda.settings import detect
-from rooda.settings.where import where
+from rooda.views.say import say
 
-# The files that `rooda flow setup` writes, as texts.
 AGENTS = ".claude/agents"
 
 
-class Probe(NamedTuple):
-    """A sensor to be made."""
+class NewSensor(NamedTuple):
+    """A sensor to create."""
 
     name: str
     command: str
 
 
 class Plan(NamedTuple):
-    """What is to be set up: loops from the outside in."""
+    """The flow to create; loops are listed from the outside in."""
 
     names: list[str]
     limits: list[int]
-    inner: list[Probe]
-    outer: list[Probe]
+    inner: list[NewSensor]
+    outer: list[NewSensor]
 
 
 def files_of(plan: Plan) -> list[tuple[str, str]]:
-    """Paths and texts; flow.yaml is the last."""
-    made = {f"{AGENTS}/loop-sensor-{probe.name}.md": _sensor(probe) for probe in (*plan.inner, *plan.outer)}
+    """The paths and texts of all files; flow.yaml is the last."""
+    made = {f"{AGENTS}/loop-sensor-{sensor.name}.md": _sensor(sensor) for sensor in (*plan.inner, *plan.outer)}
     for depth, name in enumerate(plan.names):
         kind = "inner" if depth == len(plan.names) - 1 else "outer"
         text = prompt_text(f"template-{kind}-controller.md")
@@ -50,19 +47,19 @@ def files_of(plan: Plan) -> list[tuple[str, str]]:
     return list(made.items())
 
 
-def _sensor(probe: Probe) -> str:
+def _sensor(sensor: NewSensor) -> str:
     values = {
-        "{name}": probe.name,
-        "{description}": quoted(f"Runs `{probe.command}` and reports whether it passes."),
+        "{name}": sensor.name,
+        "{description}": quoted(f"Runs `{sensor.command}` and reports whether it passes."),
         "{target}": quoted(TARGET),
-        "{command}": quoted(probe.command),
-        "{plain-command}": probe.command.replace("\n", "\n    "),
+        "{command}": quoted(sensor.command),
+        "{plain-command}": sensor.command.replace("\n", "\n    "),
     }
     return filled(prompt_text("template-sensor.md"), values)
 
 
 def _flow(plan: Plan) -> str:
-    """The topology, nested from the inside out."""
+    """The text of flow.yaml, built from the innermost loop outwards."""
     *outer, inner = zip(plan.names, plan.limits, strict=True)
     rows = _node(inner, plan.inner, ["strategy: direct", f"agent: {AGENTS}/loop-actuator.md"])
     for each in reversed(outer):
@@ -72,9 +69,9 @@ def _flow(plan: Plan) -> str:
     return head + "".join(f"  {row}\n" for row in rows)
 
 
-def _node(about: tuple[str, int], probes: list[Probe], actuator: list[str]) -> list[str]:
+def _node(about: tuple[str, int], new_sensors: list[NewSensor], actuator: list[str]) -> list[str]:
     name, limit = about
-    sensors = [f"  - {AGENTS}/loop-sensor-{probe.name}.md" for probe in probes]
+    sensors = [f"  - {AGENTS}/loop-sensor-{sensor.name}.md" for sensor in new_sensors]
     return [
         f"id: {quoted(name)}",
         "type: loop",
@@ -95,8 +92,8 @@ KNOWN = (
 )
 
 
-class Typed(NamedTuple):
-    """What was said on the command line; then nothing is asked of it."""
+class Answers(NamedTuple):
+    """What the options of the command line answer, so that it is not asked."""
 
     levels: int | None
     sensors: tuple[str, ...]
@@ -104,133 +101,108 @@ class Typed(NamedTuple):
     yes: bool
 
 
-@click.command(short_help="Write flow.yaml and its agent files for this project.")
-@click.option("--levels", type=click.IntRange(1, 2), metavar="N", help="One loop, or a loop inside another.")
-@click.option("--sensor", "sensors", multiple=True, metavar="NAME=COMMAND", help="A sensor; repeatable.")
-@click.option("--outer", multiple=True, metavar="NAME=COMMAND", help="A sensor of the outer loop; repeatable.")
-@click.option("--demo", metavar="DIR", help="Make a small project with a flow to try, agents included.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing; take what is proposed.")
-@click.pass_context
-def setup(
-    ctx: click.Context,
-    levels: int | None,
-    sensors: tuple[str, ...],
-    outer: tuple[str, ...],
-    demo: str | None,
-    yes: bool,
-) -> int:
-    """Propose sensors for the project in this folder, and write .ai-loop/flow.yaml and .claude/agents/loop-*.md.
-
-    Safe to repeat: a file that is there is never changed. A sensor's name is best without a hyphen: some viewers of the
-    commits split it there.
-    """
-    if demo is not None:
-        from rooda.loops.registry import demo_of
-
-        return demo_of("flow")(demo)
-    project = where(ctx).workspace
+def set_up(project: str, answers: Answers) -> int:
+    """Write the files of a flow for the project; report an existing flow."""
     if os.path.lexists(os.path.join(project, FLOW_FILE)):
-        return _there(project)
-    plan = asked(project, Typed(levels, sensors, outer, yes))
-    made = write(project, plan)
-    for name in made:
-        click.echo(f"Wrote {name}")
-    click.echo("\n".join(tree(flow_topology.load(project).root)))
-    if not any(probe for probe in (*plan.inner, *plan.outer)):
-        click.echo("WARNING: the flow has no sensors; add some, or it judges blindly", err=True)
-    click.echo('Look through the files, commit them, then: rooda flow run "what is to be done"')
+        topology = flow_topology.load(project)
+        say(f"{FLOW_FILE} is there already; nothing was changed.")
+        say("\n".join(tree(topology.root)))
+        return OK
+    plan = make_plan(project, answers)
+    for name in write(project, plan):
+        say(f"Wrote {name}")
+    say("\n".join(tree(flow_topology.load(project).root)))
+    if not plan.inner and not plan.outer:
+        say("WARNING: the flow has no sensors; add some, or it judges blindly", aside=True)
+    say('Review the files, commit them, then: rooda flow run "your task"')
     return OK
 
 
-def _there(project: str) -> int:
-    topology = flow_topology.load(project)
-    click.echo(f"{FLOW_FILE} is there already; nothing was changed.")
-    click.echo("\n".join(tree(topology.root)))
-    return OK
-
-
-def asked(project: str, typed: Typed) -> Plan:
-    """What the person says; what is proposed, where nobody does."""
-    inner, outer = _probes(typed.sensors), _probes(typed.outer)
+def make_plan(project: str, answers: Answers) -> Plan:
+    """Ask the user for what the options leave open; the proposals are the defaults."""
+    inner, outer = _parse_all(answers.sensors), _parse_all(answers.outer)
     proposed = [] if inner or outer else proposals(project)
     if proposed:
-        click.echo("Commands that check this project:")
-        for probe in proposed:
-            click.echo(f"  {probe.name}: {probe.command}")
-    inner = inner or [probe for probe in proposed if _says_yes(typed, f"Sensor {probe.name} ({probe.command})?")]
-    if not typed.sensors:
-        inner += _more(typed, inner)
-    levels = typed.levels or (2 if outer else _levels(typed, 2 if len(inner) > 1 else 1))
+        say("Commands that check this project:")
+        for sensor in proposed:
+            say(f"  {sensor.name}: {sensor.command}")
+    inner = inner or [sensor for sensor in proposed if _says_yes(answers, f"Sensor {sensor.name} ({sensor.command})?")]
+    if not answers.sensors:
+        inner += _more(answers, inner)
+    levels = answers.levels or (2 if outer else _levels(answers, 2 if len(inner) > 1 else 1))
     if levels == 1:
-        return Plan([_named(typed, "Name of the loop", "main")], [INNER], inner, [])
-    names = [_named(typed, "Name of the outer loop", "delivery"), _named(typed, "Name of the inner loop", "implement")]
-    outer = outer or [
-        Probe(f"all-{probe.name}" if len(inner) == 1 else probe.name, probe.command) for probe in inner[-1:]
+        return Plan([_named(answers, "Name of the loop", "main")], [INNER], inner, [])
+    names = [
+        _named(answers, "Name of the outer loop", "delivery"),
+        _named(answers, "Name of the inner loop", "implement"),
     ]
-    kept = [probe for probe in inner if probe not in outer] or inner
+    outer = outer or [
+        NewSensor(f"all-{sensor.name}" if len(inner) == 1 else sensor.name, sensor.command) for sensor in inner[-1:]
+    ]
+    kept = [sensor for sensor in inner if sensor not in outer] or inner
     return Plan(names, [OUTER, INNER], kept, outer)
 
 
-def proposals(project: str) -> list[Probe]:
-    """A sensor for each command that would be a quality gate."""
-    found: dict[str, Probe] = {}
-    for command in [command for project_ in detect.gates(project) for command in project_.commands]:
+def proposals(project: str) -> list[NewSensor]:
+    """A sensor for each command that rooda would propose as a quality gate."""
+    found: dict[str, NewSensor] = {}
+    for command in [command for part in detect.gates(project) for command in part.commands]:
         name = next((name for name, pattern in KNOWN if re.search(pattern, command)), "check")
         number = 1
         while (key := name if number == 1 else f"{name}{number}") in found:
             number += 1
-        found[key] = Probe(key, command)
-    return sorted(found.values(), key=lambda probe: probe.name.startswith("tests"))
+        found[key] = NewSensor(key, command)
+    return sorted(found.values(), key=lambda sensor: sensor.name.startswith("tests"))
 
 
-def _probes(words: tuple[str, ...]) -> list[Probe]:
-    return [_probe(word) for word in words]
+def _parse_all(words: tuple[str, ...]) -> list[NewSensor]:
+    return [_parse(word) for word in words]
 
 
-def _probe(word: str) -> Probe:
+def _parse(word: str) -> NewSensor:
     name, equals, command = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name.strip()) or not command.strip():
         raise UsageProblem(f"{word!r} is not of the form NAME=COMMAND.", "For example: --sensor tests='pytest -q'")
-    return Probe(name.strip(), command.strip())
+    return NewSensor(name.strip(), command.strip())
 
 
-def _answer(typed: Typed, question: str) -> str:
-    """Empty when nobody answers, or nobody is to be asked."""
-    return "" if typed.yes else (questions.typed_answer(f"{question} ") or "").strip()
+def _answer(answers: Answers, question: str) -> str:
+    """The user's answer; "" without one, or with --yes."""
+    return "" if answers.yes else (questions.typed_answer(f"{question} ") or "").strip()
 
 
-def _says_yes(typed: Typed, question: str) -> bool:
-    return _answer(typed, f"{question} [Y/n]").lower() not in ("n", "no")
+def _says_yes(answers: Answers, question: str) -> bool:
+    return _answer(answers, f"{question} [Y/n]").lower() not in ("n", "no")
 
 
-def _more(typed: Typed, known: list[Probe]) -> list[Probe]:
-    found: list[Probe] = []
-    while answer := _answer(typed, "Another sensor, as NAME=COMMAND (empty: none)?"):
+def _more(answers: Answers, known: list[NewSensor]) -> list[NewSensor]:
+    found: list[NewSensor] = []
+    while answer := _answer(answers, "Another sensor, as NAME=COMMAND (empty: none)?"):
         try:
-            probe = _probe(answer)
+            sensor = _parse(answer)
         except UsageProblem as problem:
-            click.echo(problem.what, err=True)
+            say(problem.what, aside=True)
             continue
-        if probe.name in [each.name for each in (*known, *found)]:
-            click.echo(f"There is a sensor {probe.name} already.", err=True)
+        if sensor.name in [each.name for each in (*known, *found)]:
+            say(f"There is a sensor {sensor.name} already.", aside=True)
             continue
-        found.append(probe)
+        found.append(sensor)
     return found
 
 
-def _levels(typed: Typed, proposed: int) -> int:
-    answer = _answer(typed, f"One loop (1), or a loop inside another (2)? [{proposed}]")
+def _levels(answers: Answers, proposed: int) -> int:
+    answer = _answer(answers, f"One loop (1), or a loop inside another (2)? [{proposed}]")
     return int(answer) if answer in ("1", "2") else proposed
 
 
-def _named(typed: Typed, question: str, proposed: str) -> str:
-    while (answer := _answer(typed, f"{question}? [{proposed}]")) and not flow_topology.ID.fullmatch(answer):
-        click.echo("A name is made of letters, digits, '.', '_', '-'.", err=True)
+def _named(answers: Answers, question: str, proposed: str) -> str:
+    while (answer := _answer(answers, f"{question}? [{proposed}]")) and not flow_topology.ID.fullmatch(answer):
+        say("A name is made of letters, digits, '.', '_', '-'.", aside=True)
     return answer or proposed
 
 
 def write(project: str, plan: Plan) -> list[str]:
-    """The files that were not there; flow.yaml last, so that a setup that was cut short is simply repeated."""
+    """Create the missing files and return their names; flow.yaml is last, so an interrupted setup can be repeated."""
     made = []
     try:
         files.make_folder(os.path.join(project, RUNS))

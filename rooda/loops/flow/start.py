@@ -1,314 +1,274 @@
-"""Everything that can be found wrong with a flow before anything is asked, written or paid for."""
+"""Start a new run of a flow, or resume one that is open."""
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import click
-
-from rooda.agents.records import Agent
-from rooda.base import files
+from rooda.base import files, secrets
 from rooda.base.json import Json
-from rooda.base.text import escape_line
-from rooda.errors import (
-    FAILED,
-    OK,
-    UNFINISHED,
-    Cause,
-    ConfigProblem,
-    Interrupted,
-    LimitReached,
-    RoodaError,
-    Undecided,
-    UsageProblem,
-    code_of_signal,
-)
-from rooda.git.repository import Repo, nul_terminated
-from rooda.loops import configuration, launch
-from rooda.loops.flow import commits, effects
-from rooda.loops.flow import repository as flow_repository
-from rooda.loops.flow import topology as flow_topology
-from rooda.loops.flow.agents import FlowAgents
-from rooda.loops.flow.artifacts import STEP, RunFiles
-from rooda.loops.flow.boundaries import Boundary
-from rooda.loops.flow.commits import Boundaries
-from rooda.loops.flow.effects import Effects, Means
-from rooda.loops.flow.events import KIND, RunEnded, RunResumed, RunStarted
-from rooda.loops.flow.guard import Guard
-from rooda.loops.flow.loop import executed, run_node
+from rooda.errors import ConfigProblem, Undecided, UsageProblem
+from rooda.git.repository import Repo, read_head
+from rooda.loops import launch, options
+from rooda.loops.flow import artifacts, commits, repository, runs, topology
+from rooda.loops.flow.artifacts import RunFiles
 from rooda.loops.flow.model import (
-    COMPLETE,
     ERROR,
     FLOW_FILE,
     LIMIT,
-    REASON_OF,
+    PREFIX,
+    RUN_ID,
     RUNNING,
-    NodeEntry,
-    NodeFailed,
-    NodeState,
-    agent_files,
-    chain,
-    listed,
+    in_chain,
+    numbered,
     run_folder,
+    slug,
 )
-from rooda.loops.flow.store import FlowStore, Place
-from rooda.loops.flow.topology import Topology
-from rooda.loops.flow.view import FlowScreen
-from rooda.loops.kernel import Run
-from rooda.loops.options import RunOptions
+from rooda.loops.flow.runs import FlowRun
+from rooda.loops.flow.session import (
+    Invocation,
+    Prepared,
+    invocation,
+    prepare,
+    require_clean,
+    require_repository,
+    run_session,
+    take_lock,
+    warn_of_ignored,
+)
+from rooda.loops.remembered import has_own, taken_over, whole
 from rooda.processes import lock
-from rooda.processes.signals import Signals
-from rooda.run.event_records import Problem, limits_of
-from rooda.run.owner import Owner
-from rooda.run.session import Session
-from rooda.run.setup import Setup
-from rooda.run.spending import cause_facts
-from rooda.settings import agents, layers
-from rooda.settings.lookup import Lookup
-from rooda.settings.setup import setup
+from rooda.run import questions
 from rooda.settings.where import Where
-from rooda.views.say import warned
+from rooda.views.say import say
+
+BRANCHES = 999  # names to try for a new branch
 
 
-class Ready(NamedTuple):
-    """What a flow is run with."""
+class RunArguments(NamedTuple):
+    """The words and flags of `rooda flow run`."""
 
-    setup: Setup
-    look: Lookup
-    agent: Agent
-    topology: Topology
-    repo: Repo
-    screen: FlowScreen
-    as_json: bool = False
-    kept: tuple[str, ...] = ()
-
-    @property
-    def native(self) -> bool:
-        return bool(self.look.value("sensors") == "native")
-
-    @property
-    def means(self) -> Means:
-        agents = FlowAgents(self.look, self.agent)
-        return Means(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
+    task: tuple[str, ...]
+    resume: str | None  # None: not asked for; "": without the id of a run
+    new: bool
+    allow_dirty: bool
 
 
-class Ground(NamedTuple):
-    """What stands before the flow itself is looked at."""
-
-    where: Where
-    asked: RunOptions
-    found: layers.Settings
-    setup: Setup
-    look: Lookup
-    repo: Repo
-    screen: FlowScreen
-
-
-def ground(where: Where, asked: RunOptions) -> Ground:
-    """Settings and repository."""
-    found = warned(configuration.load(where.workspace, where.config))
-    made, look = setup(found, "flow", asked.flags)
-    return Ground(where, asked, found, made, look, repository(where.workspace), FlowScreen(launch.look(made, asked)))
-
-
-def repository(workspace: str) -> Repo:
-    """Where there is no flow either, that is the first thing to say."""
-    try:
-        return flow_repository.found(workspace)
-    except UsageProblem:
-        flow_topology.load(workspace)
-        raise
+def run(where: Where, typed: Json, arguments: RunArguments) -> int:
+    """Start a new run, or resume an open one if the user chooses that."""
+    if arguments.resume and not RUN_ID.fullmatch(arguments.resume):  # `--resume the task`
+        arguments = arguments._replace(resume="", task=(arguments.resume, *arguments.task))
+    if arguments.resume is not None and arguments.new:
+        raise UsageProblem("--resume and --new are mutually exclusive.")
+    if arguments.resume is not None and typed["worktree"]:
+        raise UsageProblem("--resume and --worktree are mutually exclusive: a new worktree has no earlier run.")
+    asked = options.run_options(typed)
+    if arguments.resume is not None:
+        known = runs.find_all(require_repository(where.workspace))
+        return resume(_run_to_resume(known, arguments.resume, asked.json).id, where, typed)
+    call, task = invocation(where, asked), " ".join(arguments.task)
+    if call.asked.worktree:
+        return _in_worktree(prepare(call), call, task)
+    open_runs = [] if arguments.new else runs.open_runs(runs.find_all(call.repo))
+    has_options = any(has_own(where.workspace, "flow", run.id) for run in open_runs)
+    prepared = None if has_options else prepare(call)  # an open run with options of its own is prepared with those
+    held = take_lock(call.repo, call.screen)
+    if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
+        return _resume_locked(_with_options(where, typed, earlier.id), earlier, held)
+    return _begin(prepared or prepare(call), task, arguments.allow_dirty, held)
 
 
-def ready(under: Ground) -> Ready:
-    """The flow, its agent and its repository, each checked as a whole."""
-    topology = flow_topology.load(under.where.workspace)
-    agent, screen = under.setup.agent, under.screen
-    for warning in topology.warnings:
-        launch.warn(screen, warning)
-    if agent is None:
-        raise ConfigProblem(agents.no_agent_text(under.found, "[flow]"))
-    program = launch.checked(agent, under.where.workspace, "")
-    launch.announced(agent, program, screen, under.asked.kept)
-    flow_repository.require_ready(under.repo)
-    how = (under.asked.json, under.asked.kept)
-    here = Ready(under.setup, under.look, agent, topology, under.repo, screen, *how)
-    if here.native:
-        require_commands(here)
-    return here
+def resume(name: str | None, where: Where, typed: Json) -> int:
+    """Resume the run NAME, or the only open one, with the options that it was started with."""
+    name = choose(runs.find_all(require_repository(where.workspace)), name).id
+    call = _with_options(where, typed, name)
+    held = take_lock(call.repo, call.screen)
+    return _resume_locked(call, find_resumable(runs.find_all(call.repo), name), held)
 
 
-def require_commands(here: Ready) -> None:
-    """rooda can measure only what names a command."""
-    mute = [
-        f"{node.path}: {sensor.path} names no command for rooda to run"
-        for node in chain(here.topology.root)
-        for sensor in node.sensors
-        if not effects.command_of(files.text(os.path.join(here.repo.workspace, sensor.path)))
-    ]
-    if mute:
-        hint = 'Add `command: …` to their front matter, or set [flow] sensors = "agent".'
-        raise ConfigProblem("\n".join(mute), hint)
+def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
+    """Start a new run in a worktree; open runs here don't matter."""
+    if commits.committed(call.repo, "HEAD", FLOW_FILE) is None:
+        what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
+        raise UsageProblem(what, "Commit it first.")
+
+    def work(there: Where) -> int:
+        moved = prepared._replace(repo=repository.find(there.workspace), topology=topology.load(there.workspace))
+        return _begin(moved, task, False, take_lock(moved.repo, prepared.screen))
+
+    return launch.inside(call.where, "flow", "flow", call.screen, work)
 
 
-def locked(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
-    """The work tree's lock. What git was doing when an earlier run was killed is undone."""
-    path = lock_path(repo)
-    held = launch.locked(path, "a flow", flow_repository.running_name(path) or "NAME", screen)
-    if held and held.before.get("run"):
-        for name in flow_repository.unlock(repo):
-            launch.warn(screen, f"The earlier run was killed while git worked; its {name} is removed.")
-    return held
+def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
+    require_clean(prepared, allow_dirty)
+    warn_of_ignored(prepared)
+    task = (
+        files.to_bytes(words).decode("utf-8", "replace").strip("\n")
+        if words.strip()
+        else _ask_for_task(prepared.as_json)
+    )
+    if read_head(prepared.repo).branch.startswith(PREFIX):
+        launch.warn(prepared.screen, "This is the branch of another run; it is the base of the new one.")
+    shown = secrets.hide(task, secrets.forms({**os.environ, **prepared.agent.env}, (prepared.repo.workspace,)))
+    names = [PREFIX + numbered(slug(shown), number) for number in range(1, BRANCHES + 1)]
+    state = runs.begin(prepared.repo, prepared.topology.root, shown, names, prepared.topology.sha256)
+    return run_session(prepared, state, [], held, task)
 
 
-def lock_path(repo: Repo) -> str:
-    return flow_repository.lock_path(repo.folder)
+def _ask_for_task(aside: bool) -> str:
+    """Ask for the task. `aside`: stdout is for programs, so print to stderr."""
+    if questions.at_terminal():
+        answer = questions.typed_answer("What is the task? ")
+    else:
+        say("What is the task?", aside)
+        answer = questions.waiting_answer()
+    if not (answer or "").strip():
+        hint = 'Give it one: rooda flow run "make the tests pass"'
+        raise UsageProblem("A flow needs a task; nothing was started.", hint)
+    return str(answer).strip()
 
 
-def require_clean(here: Ready, allowed: bool) -> None:
-    """What is not committed would become part of the first commit. The flow's own files may."""
-    own = {here.repo.inside(path) for path in agent_files(here.topology.root)}
-    inner = here.repo.inside(".ai-loop/")
-    found = [
-        (word, path)
-        for word, path in flow_repository.dirty(here.repo)
-        if path not in own and not path.startswith(inner)
-    ]
-    rows = [f"  {word} {escape_line(path)}" for word, path in found[:20]]
-    rows += [f"  and {len(found) - 20} more"] if len(found) > 20 else []
-    if not found:
-        return
-    listed = "\n".join(rows)
-    if allowed:
-        launch.warn(here.screen, f"Not committed yet, and part of the first commit from now on:\n{listed}")
-    elif not _confirmed(listed):
-        raise Undecided(
-            f"The work tree has changes that are not committed; nothing was started.\n{listed}",
-            "Commit or stash them, or take them into the first commit: rooda flow run --allow-dirty …",
-        )
+def _run_to_resume(known: list[FlowRun], name: str, aside: bool) -> FlowRun:
+    """The run that --resume names, or the open one that the user chooses."""
+    if name:
+        return find_resumable(known, name)
+    open_ = runs.open_runs(known)
+    if not open_:
+        raise UsageProblem("Nothing to resume here.", 'Start a new run: rooda flow run "TASK"')
+    return open_[0] if len(open_) == 1 else _ask_for_run(open_, False, aside) or open_[0]
 
 
-def warn_of_ignored(here: Ready) -> None:
-    """Committed on the run's branch, such a file would leave the work tree with it; so it stays out, and is named."""
-    own = [here.repo.inside(path) for path in (FLOW_FILE, *agent_files(here.topology.root))]
-    words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
-    ignored = files.to_text(here.repo.ask(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
-    if ignored:
-        launch.warn(here.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't go on without.")
+def _ask_for_run(open_: list[FlowRun], may_begin: bool, aside: bool) -> FlowRun | None:
+    """The open run that the user chooses; None for a new run, or if none is open."""
+    if not open_:
+        return None
+    for run in open_:
+        say(_about(run), aside)
+    which = "r" if len(open_) == 1 else "its number of the list, or its id"
+    rows = [f"  {number}: {run.id}" for number, run in enumerate(open_, 1)] if len(open_) > 1 else []
+    question = "\n".join([*rows, f"Resume it ({which}), or start a new run (n)?"])
+    answers: dict[str, FlowRun | None] = {run.id: run for run in open_}
+    answers |= {"n": None, "new": None} if may_begin else {}
+    answers |= {str(number): run for number, run in enumerate(open_, 1)}
+    if len(open_) == 1:
+        answers |= dict.fromkeys(("r", "resume", "y", "yes"), open_[0])
+    answer = _answer(question, aside)
+    while answer is not None:
+        if (word := answer.strip().lower()) in answers:
+            return answers[word]
+        if not questions.at_terminal():
+            break
+        answer = _answer("Please answer with one of them.", aside)
+    rows = [f"Resume it: rooda flow run --resume {run.id}" for run in open_]
+    rows.append("Or start a new run: rooda flow run --new …")
+    raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
 
 
-def _confirmed(listed: str) -> bool:
-    """At a terminal a person may say so at once."""
-    from rooda.run import questions
-
-    if not questions.at_terminal():
-        return False
-    click.echo(f"The work tree has changes that are not committed:\n{listed}")
-    answer = questions.typed_answer("Take them into the first commit? [y/N] ")
-    return (answer or "").strip().lower() in ("y", "yes")
+def _answer(question: str, aside: bool) -> str | None:
+    say(question, aside)
+    return questions.typed_answer("> ") if questions.at_terminal() else questions.waiting_answer()
 
 
-# From a run's state to its end.
-CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
+def _about(run: FlowRun) -> str:
+    stack = ", ".join(map(str, run.state["execution-stack"]))
+    return (
+        f"A previous run is still in progress: {run.id}\n"
+        f"  active node: {run.state['active-node-path']}\n"
+        f"  execution stack: {stack}\n"
+        f"  branch: {run.branch}\n"
+        f"  task: {run.state['task']}"
+    )
 
 
-def go(here: Ready, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False) -> int:
-    """Run the loop to its end and give the exit code. `state` has the task without keys."""
-    root, screen, made, name = here.topology.root, here.screen, here.setup, str(state["run-id"])
-    with Signals() as signals:
-        owner = Owner(KIND, name, made, resumed, here.kept, task)
-        session = Session(here.repo.workspace, owner, signals, screen.show, screen.tick(), held)
-        session.hide(here.agent.env)
-        try:
-            repo, run_files = here.repo._replace(env=session.context.env), RunFiles(here.repo.workspace, name)
-            guard = Guard(repo, root, name)
-            verify = not here.look.value("no_verify")
-            boundaries = Boundaries(repo, str(state["branch"]), run_folder(name), verify)
-            store = FlowStore(Place(repo, run_files, root, boundaries), state, done, guard)
-            session.emit(_opening(RunResumed if resumed else RunStarted, here, state, done))
-            if guard.inner.paths:
-                session.emit(Problem(text=_of_inner(guard.inner.paths)))
-            world = Effects(session, run_files, guard, here.means)
-            ended = run_node(Run(store), NodeEntry(root, task), world)
-            session.emit(_ending(here, state, ended, session.elapsed()))
-        except Interrupted as cut:
-            return _open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
-        except LimitReached as limit:
-            return _open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
-        except (NodeFailed, RoodaError, OSError) as mishap:  # not even the error could be committed
-            return _open(session, state, "error", FAILED, _said(mishap))
-        finally:
-            screen.close()
-            session.close()
-    return CODES[ended.status]
+def _with_options(where: Where, typed: Json, name: str) -> Invocation:
+    """The invocation with the options that the run was started with, where none are typed now."""
+    where, typed = taken_over(where, typed, "flow", name)
+    return invocation(where, options.run_options(typed))
 
 
-def _open(
-    session: Session,
-    state: Json,
-    reason: str,
-    code: int,
-    note: str,
-    silent: bool = False,
-    hint: str = "",
-    cause: Cause | None = None,
-) -> int:
-    """The run is not over: it can be resumed."""
-    if not silent:
-        session.emit(
-            RunEnded(
-                status=RUNNING,
-                reason=reason,
-                exit_code=code,
-                note=note,
-                branch=state["branch"],
-                **cause_facts(cause),
-                hint=hint,
-                elapsed=round(session.elapsed(), 3),
-            )
-        )
-    return code
+def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> int:
+    run = _check_out(call.repo, run)  # first: flow.yaml may be on that branch only
+    setup = launch.kept(call.setup, call.where.workspace, "flow", run.id, call.asked.flags)
+    return _continue(prepare(call._replace(setup=setup)), run, held)
 
 
-def _of_inner(paths: list[str]) -> str:
-    what = f"Repositories lie inside this one ({listed(paths)}). The run's commits can't hold what is changed in them"
-    return f"{what}: it is put back after each call. To work at one, run a flow in it."
+def choose(known: Sequence[FlowRun], name: str | None) -> FlowRun:
+    """The run of this name, or the only open one."""
+    if name:
+        return find_resumable(known, name)
+    open_ = runs.open_runs(known)
+    if not open_:
+        ended = next((run for run in known if run.status in (ERROR, LIMIT)), None)
+        more = f"\nResume the one that ended, {ended.status}: rooda flow resume {ended.id}" if ended else ""
+        raise UsageProblem("Nothing to resume here.", f'Start with: rooda flow run "TASK"{more}')
+    if len(open_) > 1:
+        rows = "\n".join(f"  rooda flow resume {run.id}  ({run.branch})" for run in open_)
+        raise Undecided("Several runs can be resumed; name one.", rows)
+    return open_[0]
 
 
-def _said(mishap: Exception) -> str:
-    if isinstance(mishap, NodeFailed):
-        return f"{mishap.why}{mishap.detail and ': ' + mishap.detail}"
-    return mishap.what if isinstance(mishap, RoodaError) else str(mishap)
+def find_resumable(known: Sequence[FlowRun], name: str) -> FlowRun:
+    """The run of this name; UsageProblem if it can't be resumed."""
+    found = runs.find(known, name)
+    if found.status not in (RUNNING, ERROR, LIMIT):
+        raise UsageProblem(f"{name} has ended: {found.status}.", 'Start a new run: rooda flow run "TASK"')
+    return found
 
 
-def _opening(event: type[RunStarted], here: Ready, state: dict[str, Any], done: list[Boundary]) -> RunStarted:
+def _continue(here: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
+    """Continue the run where its files and commits end. Its branch is checked out."""
     root = here.topology.root
-    nodes = chain(root)
-    return event(
-        nodes=[node.id for node in nodes],
-        limits=limits_of(here.setup.budget),
-        nodes_paths=[node.path for node in nodes],
-        task=state["task"],
-        branch=state["branch"],
-        base_branch=state["base-branch"],
-        active=state.get("active-node-path", root.path),
-        step=state.get(STEP, ""),
-        number=max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
-        max_iterations=root.max_iterations,
-    )
+    if run.status == LIMIT:
+        _require_higher_limit(here, run)
+    missing = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
+    if missing:
+        what = f"{run.id} is at {missing[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
+        raise ConfigProblem(what, "Put the node back, or start a new run.")
+    if run.state.get("flow-sha256", here.topology.sha256) != here.topology.sha256:
+        text = f".ai-loop/flow.yaml has changed since {run.id} began; the run continues with the new one."
+        launch.warn(here.screen, text)
+    if undone := runs.undone(here.repo, run, root):
+        commits.uncommit(here.repo, undone[0].commit)
+        what = f"{len(undone)} commits are removed from {run.branch}, the last was {undone[-1].commit}"
+        launch.warn(here.screen, f"{run.id} was undone: {what}")
+    task, doubt = whole(here.repo.workspace, "flow", run.id, str(run.state["task"]))
+    if doubt:
+        launch.warn(here.screen, doubt)
+    state, boundaries = runs.reopen(here.repo, run, root)
+    return run_session(here, state, boundaries, held, task, resumed=True)
 
 
-def _ending(here: Ready, state: dict[str, Any], ended: NodeState, elapsed: float) -> RunEnded:
-    return RunEnded(
-        status=ended.status,
-        reason=REASON_OF[ended.status],
-        exit_code=CODES[ended.status],
-        branch=state["branch"],
-        base_branch=state["base-branch"],
-        commits=len(commits.history(here.repo, here.topology.root.path, str(state["run-id"]))),
-        executed=executed(ended),
-        max_iterations=here.topology.root.max_iterations,
-        sensors={reading.sensor: reading.status for reading in ended.readings},
-        action=ended.action,
-        error=ended.error,
-        elapsed=round(elapsed, 3),
-    )
+def _require_higher_limit(here: Prepared, run: FlowRun) -> None:
+    """A run that ended at its limit can be resumed only after the user raised it."""
+    root = here.topology.root
+    reached, _ = artifacts.progress(RunFiles(here.repo.workspace, run.id), root)
+    if root.max_iterations <= reached:
+        hint = f"To resume it, raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
+        what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."
+        raise UsageProblem(what, f'{hint}\nOr start a new run: rooda flow run "TASK"')
+
+
+def _check_out(repo: Repo, run: FlowRun) -> FlowRun:
+    """Check out the run's branch and restore its uncommitted files; Undecided if the user has uncommitted changes."""
+    elsewhere = read_head(repo).branch != run.branch
+    others = runs.other_open_runs_here(runs.find_all(repo), repository.branches(repo), run.id)
+    if elsewhere:
+        _require_no_changes(repo, run, [run.id, *(other.id for other in others)])
+    for other in others:
+        repository.park(repo, other.id, other.branch)
+    if elsewhere:
+        repository.check_out(repo, run.branch)
+    if run.parked:
+        repository.unpark(repo, run.parked)
+    return find_resumable(runs.find_all(repo), run.id) if elsewhere or run.parked else run
+
+
+def _require_no_changes(repo: Repo, run: FlowRun, ids: Sequence[str]) -> None:
+    """Raise Undecided for uncommitted changes outside of the folders of these runs."""
+    own = tuple(repo.inside(run_folder(each)) + "/" for each in ids)
+    foreign = [path for _, path in repository.dirty(repo) if not path.startswith(own)]
+    if foreign:
+        raise Undecided(
+            f"{run.id} works on {run.branch}, and the work tree has changes that are not committed: {foreign[0]!r}"
+            + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""),
+            "Commit or stash them first.",
+        )

@@ -1,4 +1,4 @@
-"""The public state of a flow's run: its artifacts and its commits. Finished steps are read off them."""
+"""The store of a flow's run: its artifacts and commits, which show the finished steps."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ from rooda.loops.flow.artifacts import (
     RunFiles,
     SensorFiles,
 )
-from rooda.loops.flow.boundaries import ACTION, COMMIT, STEP_OF, Boundary, Found, message, one_line, position
-from rooda.loops.flow.commits import Boundaries
+from rooda.loops.flow.boundaries import ACTION, COMMIT, STEP_OF, Boundary, NodeRecord, message, one_line, position
+from rooda.loops.flow.commits import Committer
 from rooda.loops.flow.contract import Broken
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.loop import executed
@@ -42,39 +42,39 @@ WRITES = {"OPEN": CONTROLLER, "CONTROL": CONTROLLER, "ACT": ACTUATOR, "LOOP": AC
 OUTPUTS = (("CONTROL", CONTROLLER), ("ACT", ACTUATOR))
 
 
-class Place(NamedTuple):
-    """One run in its repository."""
+class StorePlace(NamedTuple):
+    """The repository, files and commits of one run."""
 
     repo: Repo
     files: RunFiles
     root: Node
-    boundaries: Boundaries
+    committer: Committer
 
 
 class FlowStore:
-    """`load` is the table by which a run goes on; `carry` is the one commit of a boundary."""
+    """`load` finds where a run is resumed; `carry` makes the one commit of a boundary."""
 
-    def __init__(self, place: Place, state: dict[str, Any], boundaries: Sequence[Boundary], guard: Guard) -> None:
+    def __init__(self, place: StorePlace, state: dict[str, Any], boundaries: Sequence[Boundary], guard: Guard) -> None:
         self._place, self._files = place, place.files
         self._state = state  # run-state.md
         self._boundaries = list(boundaries)
-        self._guard = guard  # knows what changed
+        self._guard = guard  # knows the changed paths
         self._nodes = chain(place.root)
         self._at: list[NodeState] = [NodeState()] * len(self._nodes)
 
     def load(self, scope: Scope) -> Saved:
-        found = position(self._found(scope))
+        found = position(self._record(scope))
         self._at[len(scope)] = found.state or NodeState()
         done: dict[str, Any] = {}
         for name in found.done:
             try:
                 done[name] = self._value(self._nodes[len(scope)], name)
-            except (Broken, NodeFailed):  # its file is gone or spoiled: this and all behind it is to be done again
+            except (Broken, NodeFailed):  # the file is missing or invalid: repeat this step and all later ones
                 break
         return Saved(found.state, done)
 
     def begin(self, scope: Scope, name: str) -> None:
-        """`run-state.md` says which node works at what. The step's own files go first: what is there later is new."""
+        """Write node and step to `run-state.md`, after deleting the step's outputs, so that an existing one is new."""
         artifacts.discard(self._files, self._nodes[len(scope)], WRITES.get(name, ""))
         self._note(scope, STEP_OF[name])
 
@@ -82,7 +82,7 @@ class FlowStore:
         return value
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Close the boundary with one commit, unless it has been made. It holds all that changed."""
+        """Close the boundary with one commit of everything that changed."""
         node = self._nodes[len(scope)]
         boundary = Boundary(node.path, self._label(scope, state.iteration), state)
         if state.status != RUNNING:
@@ -95,11 +95,11 @@ class FlowStore:
 
     def _commit(self, boundary: Boundary) -> None:
         try:
-            self._place.boundaries.commit(message(boundary), self._guard.changed())
+            self._place.committer.commit(message(boundary), self._guard.changed())
         except NodeFailed:
             if boundary.state.status != ERROR:
                 raise
-            self._place.boundaries.commit_own(message(boundary))
+            self._place.committer.commit_own(message(boundary))
         self._guard.committed()
 
     def _note(self, scope: Scope, step: str, status: str = RUNNING) -> None:
@@ -116,48 +116,48 @@ class FlowStore:
     def _parent_label(self, scope: Scope) -> str:
         return self._label(scope[:-1], self._at[len(scope) - 1].iteration + 1) if scope else ""
 
-    def _found(self, scope: Scope) -> Found:
+    def _record(self, scope: Scope) -> NodeRecord:
         node, depth = self._nodes[len(scope)], len(scope)
         iteration, status = artifacts.progress(self._files, node)
         stack = self._state.get("execution-stack")
         stack = [str(each) for each in stack] if isinstance(stack, list) else [self._place.root.path]
         step = str(self._state.get(STEP, "")) if stack[-1:] == [node.path] else "child" if node.path in stack else ""
-        mine = [each for each in self._boundaries if each.path == node.path]
-        return Found(
+        own = [each for each in self._boundaries if each.path == node.path]
+        return NodeRecord(
             parent_label=self._parent_label(scope),
-            boundaries=mine,
+            boundaries=own,
             iteration=iteration,
             status=status,
             on_stack=node.path in stack or depth == 0,
             step=step,
-            fresh=self._fresh(node, step, mine),
+            fresh=self._fresh(node, step, own),
         )
 
-    def _fresh(self, node: Node, step: str, mine: Sequence[Boundary]) -> list[str]:
-        """The steps whose files are there and of this iteration."""
-        there = [
+    def _fresh(self, node: Node, step: str, own: Sequence[Boundary]) -> list[str]:
+        """The steps whose files exist and belong to this iteration."""
+        found = [
             name
             for name, file in OUTPUTS
             if artifacts.text(self._files.of_node(node.path, file)) is not None
-            and (step or self._is_new(node, file, mine))
+            and (step or self._is_new(node, file, own))
         ]
-        return there + ([] if None in artifacts.readings(self._files, node) else ["SENSORS"])
+        return found + ([] if None in artifacts.readings(self._files, node) else ["SENSORS"])
 
-    def _is_new(self, node: Node, name: str, mine: Sequence[Boundary]) -> bool:
-        """Is the file no former iteration's? The last boundary's commit would have the same one."""
+    def _is_new(self, node: Node, name: str, own: Sequence[Boundary]) -> bool:
+        """True if the file differs from the one in the node's last commit, which is that of an earlier iteration."""
         now = artifacts.text(self._files.of_node(node.path, name))
-        if not mine or mine[-1].state.iteration < 1:
+        if not own or own[-1].state.iteration < 1:
             return True
         run, repo = self._files, self._place.repo
         path = f"{run_folder(run.run)}/nodes/{node.path}/{name}"
         for logged in reversed(commits.history(repo, self._place.root.path, run.run)):
-            if logged.boundary and (logged.boundary.path, logged.boundary.label) == (node.path, mine[-1].label):
+            if logged.boundary and (logged.boundary.path, logged.boundary.label) == (node.path, own[-1].label):
                 before = commits.committed(repo, logged.commit, path)
                 return before is None or files.to_text(before) != now
         return True
 
     def _value(self, node: Node, name: str) -> Any:
-        """What a finished step gave, read off its file."""
+        """The value of a finished step, read from its file."""
         if name == "CONTROL":
             return ControllerFile(self._files, node).read()
         if name == "SENSORS" or (name == "MEASURE" and node is self._place.root):
@@ -167,7 +167,7 @@ class FlowStore:
         return None
 
     def _end_node(self, scope: Scope, node: Node, state: NodeState) -> None:
-        """The node's own file and its result say how it ended."""
+        """Write the node's end to its own file and its result file."""
         artifacts.update(self._files, node, state.iteration, state.status, "")
         keys = {
             "status": state.status,
@@ -184,17 +184,17 @@ class FlowStore:
 
     def _ended(self, scope: Scope, node: Node, state: NodeState) -> Ended:
         parent = self._parent_label(scope)
-        mine = [each for each in self._boundaries if each.path == node.path]
-        entry = [each for each in mine if own_iteration(parent, each.label) is not None]
+        own = [each for each in self._boundaries if each.path == node.path]
+        entry = [each for each in own if own_iteration(parent, each.label) is not None]
         outputs = {sensor.name: self._text(node, sensor_file(sensor.name)) for sensor in node.sensors}
         worked = [each.state.action for each in entry if each.state.iteration > 0]
         first = entry[0].state.readings if entry else ()
         controller = self._text(node, CONTROLLER) if executed(state) else ""
-        last = (self._acted(node) if state.status == ERROR else "") or (worked[-1] if worked else "")
+        last = (self._last_action(node) if state.status == ERROR else "") or (worked[-1] if worked else "")
         return Ended(node.id, node.max_iterations, executed(state), state, first, last, controller, outputs)
 
-    def _acted(self, node: Node) -> str:
-        """What was done before the failure: the file of an action that did not finish is not there."""
+    def _last_action(self, node: Node) -> str:
+        """The action that finished before the failure; "" if none did."""
         try:
             done = effects.result(self._files, node.child) if node.child else self._value(node, "ACT")
         except (Broken, NodeFailed):

@@ -1,4 +1,4 @@
-"""Why a flow went on, ended or stopped, node by node: its own makers for `rooda why`. Pure."""
+"""What a flow shows: its reasons for `rooda why`, its lines, and its live tree of nodes."""
 
 import re
 import shlex
@@ -29,8 +29,8 @@ def _entered(record: Json, past: Past) -> Iterator[Reason]:
     yield Reason(record["ts"], record["display"], "began", rule)
 
 
-def _turned(record: Json, past: Past) -> Iterator[Reason]:
-    """A boundary within the node; its end has an event of its own."""
+def _continued(record: Json, past: Past) -> Iterator[Reason]:
+    """A boundary at which the node continues; its end has an event of its own."""
     if record["status"] != "running":
         return
     if record["number"]:
@@ -43,8 +43,8 @@ def _turned(record: Json, past: Past) -> Iterator[Reason]:
     yield Reason(record["ts"], record["display"], "went on", _of_node(record, rule), *evidence)
 
 
-def _done(record: Json, past: Past) -> Iterator[Reason]:
-    """By its controller's word, by the limit before the controller is asked, or by a mishap."""
+def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
+    """The end of a node: by its controller, its limit or an error."""
     error = record["reason"] == "error"
     if record["reason"] == MET:
         rule, evidence = "its controller said that the target is met", _decision(record, past)
@@ -57,20 +57,20 @@ def _done(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _decision(record: Json, past: Past) -> tuple[str, str]:
-    """The line of the controller's file that says it."""
+    """The controller's file and the key of its decision."""
     return next(iter(past.written.get((record["node"], "controller"), ())), ""), f"{MET}:"
 
 
 def _measured(record: Json, past: Past) -> tuple[str, str]:
-    """The first sensor that fails, else the first one."""
+    """The file of the first failing sensor, else of the first sensor."""
     paths = past.written.get((record["node"], "sensor"), [])
     found = dict(zip(record["sensors"], paths, strict=False))
     failing = [path for name, path in found.items() if record["sensors"][name] == "fail"]
     return next(iter([*failing, *paths]), ""), "status:"
 
 
-def _told(record: Json, past: Past) -> Iterator[Reason]:
-    """Mostly of the call that has just ended: a contract that was broken, a file that was put back."""
+def _problem(record: Json, past: Past) -> Iterator[Reason]:
+    """A problem, mostly of the call that has just ended, such as a broken contract or a restored file."""
     yield Reason(record["ts"], record["display"], "told", record["text"], *past.transcript())
 
 
@@ -99,15 +99,15 @@ REASONS: ReasonMakers = {
     "run.started": _began,
     "run.resumed": _began,
     "node.entered": _entered,
-    "node.boundary": _turned,
-    "node.ended": _done,
-    "problem": _told,
+    "node.boundary": _continued,
+    "node.ended": _node_ended,
+    "problem": _problem,
     "run.ended": _why_ended,
 }
 
 
-# What a flow's events say on the screen. Pure: facts in, text out.
-DETACHED = re.compile("[0-9a-f]{40,64}")  # a base that is no branch
+# The lines of a flow's events.
+DETACHED = re.compile("[0-9a-f]{40,64}")  # a base commit without a branch
 
 
 def _started(record: Json) -> list[Line]:
@@ -126,7 +126,7 @@ def _resumed(record: Json) -> list[Line]:
 
 
 def _boundary(record: Json) -> list[Line]:
-    """After each iteration of the root its progress; the inner ones indented before it."""
+    """One line per boundary; those of inner nodes are indented."""
     sensors = ", ".join(f"{name}: {status}" for name, status in record["sensors"].items())
     said = "; ".join(part for part in (record["summary"], sensors) if part)
     met = f"target-met {'true' if record['target_met'] else 'false'}"
@@ -143,7 +143,7 @@ def _ended(record: Json) -> list[Line]:
         return [Line("warn", again) if record["reason"] == "signal" else warning(again), *hint]
     branch, base = shlex.quote(record["branch"]), shlex.quote(record["base_branch"])
     commits = record["commits"]
-    mine = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # merged into no branch, it would be lost again
+    base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a merge into a detached HEAD would be lost
     first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
     resume = f"Go on:    {first.get(record['status'], '')}rooda flow resume {record['name']}"
     going = [Line("info", resume)] if record["status"] in first else []
@@ -153,7 +153,7 @@ def _ended(record: Json) -> list[Line]:
         Line("info", f"Base branch: {record['base_branch']}"),
         Line("info", f"Commits: {commits}"),
         Line("info", f"See it:   git diff {base}...{branch}"),
-        Line("info", f"Take it:  git checkout {mine} && git merge {branch}"),
+        Line("info", f"Take it:  git checkout {base_branch} && git merge {branch}"),
         Line("info", f"Or:       git rebase {base}"),
         Line("info", f"Discard:  git checkout {base} && git branch -D {branch}"),
         *going,
@@ -171,7 +171,7 @@ def _end(record: Json) -> Line:
         text = f"Flow {record['name']} max-iterations-reached ({cycles}), target not met (total: {total})"
         passing = record["sensors"] and all(status == PASS for status in record["sensors"].values())
         return warning(text + ("; all sensors pass, but no controller judged that" if passing else ""))
-    what = record.get("error") or record["action"]  # a log of an earlier rooda has no error
+    what = record.get("error") or record["action"]  # logs of earlier versions have no error
     return error(f"Flow {record['name']} ended with an error: {what} (total: {total})")
 
 
@@ -183,11 +183,11 @@ LINES: LineMakers = {
 }
 
 
-# The screen of a flow: the same lines, and below them a live tree of the nodes.
+# The screen of a flow: its lines, and below them a live tree of the nodes.
 
 
 class FlowLive(Live):
-    """A row per node: where it is, what its sensors say, who works at it and for how long."""
+    """One row per node: its iteration, its sensors, and the agent that works on it."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -1,6 +1,6 @@
-"""YAML as rooda takes it: the safe kind, with line numbers; keys said twice and recursion are faults. Pure.
+"""Safe YAML with line numbers; duplicate keys and recursion are faults. Pure.
 
-The only importer of PyYAML, and only when a text is to be read.
+Only this module imports PyYAML, and only when it parses a text.
 """
 
 import re
@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]
 DEEPEST = 100
-MOST = 100_000  # values that stand in a document again by their anchors
+MOST = 100_000  # values that aliases repeat
 LONGEST = 1000  # characters of a number
 LARGEST = 10**18
 
 
 class Fault(NamedTuple):
-    """What is wrong in a line."""
+    """A fault and its line."""
 
     line: int
     text: str
 
 
 class Read(NamedTuple):
-    """A document: its value, where each part of it begins, and what is wrong."""
+    """A document: its value, the first line of each part, and its faults."""
 
     value: Any
     lines: Mapping[Path, int]
@@ -50,18 +50,18 @@ def read(text: str) -> Read:
     builder = _Builder(yaml)
     value = None if top is None else builder.value(top, (), ())
     if builder.again > MOST:
-        return Read(None, {}, (Fault(1, "its anchors stand for too much"),))
+        return Read(None, {}, (Fault(1, "its aliases expand to too many values"),))
     return Read(value, builder.lines, tuple(builder.faults))
 
 
 def _tab(text: str, line: int) -> str:
-    """What the eye can't see: the line is indented with a tab."""
+    """A hint if the line is indented with a tab, which is invisible."""
     rows = text.split("\n", line)[line - 1 : line]
-    return "; a tab can't indent, put spaces" if rows and re.match(r" *\t", rows[0]) else ""
+    return "; indent with spaces, not with tabs" if rows and re.match(r" *\t", rows[0]) else ""
 
 
 def _too_deep(yaml: Any, text: str, loader: Any) -> int:
-    """The line where it is, else 0. The composer calls itself, in C, where no limit of Python's holds it."""
+    """The line that is nested too deeply, else 0. The composer recurses in C, without Python's recursion limit."""
     depth = 0
     for event in yaml.parse(text, Loader=loader) if sum(map(text.count, "[{-?:")) > DEEPEST else ():
         if isinstance(event, yaml.CollectionStartEvent):
@@ -74,15 +74,15 @@ def _too_deep(yaml: Any, text: str, loader: Any) -> int:
 
 
 class _Builder:
-    """Plain values out of a composed document."""
+    """Builds plain values from a composed document."""
 
     def __init__(self, yaml: Any) -> None:
         self._yaml, self._scalars = yaml, yaml.constructor.SafeConstructor()
         self.lines: dict[Path, int] = {}
         self.faults: list[Fault] = []
-        self._built: dict[int, Any] = {}  # an alias stands for what its anchor stands for, however often
+        self._built: dict[int, Any] = {}  # values by node, shared by aliases
         self._sizes: dict[int, int] = {}
-        self._all = self.again = 0  # values so far, and those of them that aliases stand for
+        self._all = self.again = 0  # number of values, and of those that aliases repeat
 
     def value(self, node: Any, path: Path, above: tuple[int, ...]) -> Any:
         line = node.start_mark.line + 1
@@ -115,7 +115,7 @@ class _Builder:
                 continue
             name = key.value
             if name in found:
-                self.faults.append(Fault(line, f"the key {name!r} stands here a second time"))
+                self.faults.append(Fault(line, f"the key {name!r} is repeated"))
             self.lines[(*path, name)] = line
             found[name] = self.value(value, (*path, name), above)
         return found
@@ -137,7 +137,7 @@ _FENCE = re.compile(r"\ufeff?\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.
 
 
 def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
-    """The keys between the first two `---`, and what follows; None where there are none, or they are no YAML."""
+    """The keys between the first two `---`, and the text after them; None if they are missing or not valid YAML."""
     found = _FENCE.match(text)
     if not found:
         return None, text
@@ -169,7 +169,7 @@ def quoted(text: str) -> str:
 
 
 def scalar(value: object) -> str:
-    """A value as one scalar: a text plain where YAML gives it back as it is, else in quotes."""
+    """A value as one scalar; a text is quoted only if YAML needs that."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):

@@ -167,7 +167,7 @@ def test_ignored_files_of_the_flow_are_named_at_the_start(flow: Flow) -> None:
     flow.commit("ignored")
     ran = flow.run()
     assert ran.code == 0, ran.both
-    assert "git ignores .ai-loop/flow.yaml: a clone of the run's branch can't go on without" in ran.err
+    assert "git ignores .ai-loop/flow.yaml: a clone of the run's branch can't be resumed without" in ran.err
     assert flow.ws.git("ls-files", ".ai-loop/flow.yaml") == "" and flow.ws.exists(".ai-loop/flow.yaml")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.flow import Flow, Level
 from kit.workspace import Workspace
 from rooda.errors import Interrupted
-from rooda.loops.flow.boundaries import STEP_OF, Boundary, Found, position
+from rooda.loops.flow.boundaries import STEP_OF, Boundary, NodeRecord, position
 from rooda.loops.flow.loop import run_node
 from rooda.loops.flow.model import Action, Decision, Node, NodeEntry, NodeFailed, Reading, Sensor, chain, label
 from rooda.loops.flow.world import FlowWorld
@@ -108,7 +108,7 @@ class Store:
         step = disk.step if disk.stack[-1:] == [path] else "child" if path in disk.stack else ""
         fresh = [name for name in ("CONTROL", "ACT", "SENSORS") if (path, name) in disk.files]
         mine = [each for each in disk.boundaries if each.path == path]
-        found = position(Found(self.parent(scope), mine, iteration, status, path in disk.stack, step, fresh))
+        found = position(NodeRecord(self.parent(scope), mine, iteration, status, path in disk.stack, step, fresh))
         self.at[len(scope)] = found.state.iteration if found.state else -1
         values = {"MEASURE": "SENSORS"}
         return Saved(found.state, {name: disk.files.get((path, values.get(name, name))) for name in found.done})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rooda.loops.flow.boundaries import Boundary, Found, Position, position
+from rooda.loops.flow.boundaries import Boundary, NodeRecord, Position, position
 from rooda.loops.flow.contract import Broken, action, decision, reading, section, unfenced
 from rooda.loops.flow.model import Decision, NodeState, Reading
 from rooda.loops.flow.yaml import front_matter, lenient, quoted, read, scalar
@@ -13,16 +13,19 @@ def closed(label: str, status: str = "running", path: str = "a/b") -> Boundary:
 
 
 ZERO, ONE = closed("1.0"), closed("1.1")
-OPEN = Found("1", (ZERO,), 1, "running", True)
+OPEN = NodeRecord("1", (ZERO,), 1, "running", True)
 DONE = ("OPEN", "CONTROL", "ACT", "LOOP", "CHILD")
 TABLE = {
-    "P0 nothing is there": (Found("1"), (None, ())),
+    "P0 nothing is there": (NodeRecord("1"), (None, ())),
     "P1 ended, not committed": (OPEN._replace(status="complete", step="commit"), (ZERO.state, (*DONE, "SENSORS"))),
-    "P2 ended": (Found("1", (ZERO, closed("1.1", "complete")), 1, "complete"), (closed("1.1", "complete").state, ())),
-    "P3 top, not measured": (Found("", (), 0, "running", True), (None, ())),
-    "P4 top, measured": (Found("", (), 0, "running", True, "", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
-    "P4 top, noted": (Found("", (), 0, "running", True, "commit", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
-    "P4 inner: entered anew": (Found("1", (), 0, "running", True, "", ("SENSORS",)), (None, ())),
+    "P2 ended": (
+        NodeRecord("1", (ZERO, closed("1.1", "complete")), 1, "complete"),
+        (closed("1.1", "complete").state, ()),
+    ),
+    "P3 top, not measured": (NodeRecord("", (), 0, "running", True), (None, ())),
+    "P4 top, measured": (NodeRecord("", (), 0, "running", True, "", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
+    "P4 top, noted": (NodeRecord("", (), 0, "running", True, "commit", ("SENSORS",)), (None, ("ENTER", "MEASURE"))),
+    "P4 inner: entered anew": (NodeRecord("1", (), 0, "running", True, "", ("SENSORS",)), (None, ())),
     "P5 committed": (OPEN._replace(boundaries=(ZERO, ONE), step="commit"), (ONE.state, ())),
     "P6 no decision": (OPEN, (ZERO.state, ("OPEN",))),
     "P6 being made": (OPEN._replace(step="controller"), (ZERO.state, ("OPEN",))),
@@ -35,16 +38,16 @@ TABLE = {
     "P9 measured": (OPEN._replace(step="sensors", fresh=("SENSORS",)), (ZERO.state, (*DONE, "SENSORS"))),
     "P10 P11 child": (OPEN._replace(step="child", fresh=("CONTROL",)), (ZERO.state, ("OPEN", "CONTROL", "CHILD"))),
     "P1 by hand, ended, without commits": (
-        Found("1", (), 2, "complete", True, "child", ("CONTROL",)),
+        NodeRecord("1", (), 2, "complete", True, "child", ("CONTROL",)),
         (NodeState(1), ("OPEN", "CONTROL", "CHILD")),
     ),
     "P10 entered anew, a former entry's files": (
-        Found("2", (ZERO,), 2, "complete", True, "measure", ("CONTROL",)),
+        NodeRecord("2", (ZERO,), 2, "complete", True, "measure", ("CONTROL",)),
         (None, ()),
     ),
-    "P13 of a former entry": (Found("2", (ZERO, ONE), 1, "complete"), (None, ())),
+    "P13 of a former entry": (NodeRecord("2", (ZERO, ONE), 1, "complete"), (None, ())),
     "by hand, without commits": (
-        Found("", (), 2, "running", True, "", ("CONTROL",)),
+        NodeRecord("", (), 2, "running", True, "", ("CONTROL",)),
         (NodeState(1), ("OPEN", "CONTROL")),
     ),
 }
@@ -131,11 +134,11 @@ def test_yaml_as_rooda_takes_it() -> None:
     assert [fault.line for fault in read("a: 1\nb: 2\na: 3\n").faults] == [3]
     assert "contains itself" in read("a: &x\n  b: *x\n").faults[0].text
     (tab,) = read("a:\n\tb: 1\n").faults
-    assert tab.line == 2 and tab.text.endswith("; a tab can't indent, put spaces")
+    assert tab.line == 2 and tab.text.endswith("; indent with spaces, not with tabs")
     assert "tab" not in read("a: [\n").faults[0].text
     assert read("a: &x [1]\nb: *x\n").value == {"a": [1], "b": [1]}
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    assert [fault.text for fault in read(bomb).faults] == ["its anchors stand for too much"]
+    assert [fault.text for fault in read(bomb).faults] == ["its aliases expand to too many values"]
     assert read("a: [\n").faults and read("!!python/object:os.system x").value == "x"
 
 

@@ -1,4 +1,4 @@
-"""Paths of a work tree as a tree of git's has them: what differs, and putting it back."""
+"""Compare paths of a work tree with a tree of git, and restore them."""
 
 import os
 from typing import NamedTuple
@@ -9,34 +9,34 @@ from rooda.git.work_tree import add_command
 
 
 def differing(repo: Repo, before: str, now: str) -> list[str]:
-    """As the repository names them."""
+    """The paths that differ between two trees, relative to the top of the repository."""
     if before == now:
         return []
     return _names(repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
 
 
-def rules(paths: list[str]) -> list[str]:
-    """Those that say which other files are there for git, and what is in them: they are put back first."""
+def git_rules(paths: list[str]) -> list[str]:
+    """The paths that change how git sees other files; they must be restored first."""
     return [path for path in paths if os.path.basename(path) in (".gitignore", ".gitattributes")]
 
 
-def put_back(repo: Repo, tree: str, paths: list[str]) -> None:
-    """What the tree does not have goes, with the folders that become empty by that, as git does it."""
+def restore(repo: Repo, tree: str, paths: list[str]) -> None:
+    """Restore the paths from the tree. Delete those that it does not have, and folders that become empty."""
     if not paths:
         return
-    there = set(_names(repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)))
+    in_tree = set(_names(repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)))
     for path in paths:
-        if path not in there:
+        if path not in in_tree:
             _remove(repo, path)
-    if names := nul_terminated(path for path in paths if path in there):
+    if names := nul_terminated(path for path in paths if path in in_tree):
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         repo.must("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
-        # git takes a file for changed whose length is another than in the index, as translated line ends make it
+        # refresh the index: git regards a file as changed if its length differs, as converted line ends make it
         repo.ask(*add_command(repo), "-f", *listed, stdin=names)
 
 
 def _remove(repo: Repo, path: str) -> None:
-    """A path that git knows is a file or a link, or a repository that was made there: that goes as a whole."""
+    """Delete a file or link, or a nested repository as a whole."""
     place = os.path.join(repo.top, path)
     if os.path.islink(place) or not os.path.isdir(place):
         files.remove(place)
@@ -49,11 +49,11 @@ def _names(out: bytes) -> list[str]:
     return [files.to_text(path) for path in out.split(b"\0") if path]
 
 
-# What has a name on the disk, of whatever kind, as it was before a call; and putting it back.
+# Files, links and folders outside of git: their state before a call, and restoring it.
 
 
-class Entry(NamedTuple):
-    """A file; or a link in its place, since people link files of git's, or a folder."""
+class FileState(NamedTuple):
+    """The content of a file, the target of a link, or a folder."""
 
     data: bytes = b""
     mode: int = 0
@@ -61,25 +61,25 @@ class Entry(NamedTuple):
     folder: bool = False
 
 
-OTHER = Entry(mode=-1)  # no ordinary file, or one that can't be read
+OTHER = FileState(mode=-1)  # a special or unreadable file
 
 
-def entry(path: str) -> Entry | None:
-    """None where nothing is."""
+def file_state(path: str) -> FileState | None:
+    """The state of a path; None if nothing exists there."""
     try:
         if os.path.islink(path):
-            return Entry(target=os.readlink(path))
+            return FileState(target=os.readlink(path))
         if os.path.isdir(path):
-            return Entry(folder=True)
-        return Entry(files.read_ours(path), os.stat(path).st_mode & 0o777)
+            return FileState(folder=True)
+        return FileState(files.read_ours(path), os.stat(path).st_mode & 0o777)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
         return OTHER
 
 
-def put(path: str, old: Entry | None) -> None:
-    """As it was. Whatever has the name now goes, and so does what stands in the place of a folder above."""
+def put(path: str, old: FileState | None) -> None:
+    """Restore a path; delete what has replaced it or one of its parent folders."""
     if old == OTHER:
         return
     files.remove_tree(path)

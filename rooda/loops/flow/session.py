@@ -1,0 +1,309 @@
+"""One session of a flow: checked before it starts, then run to its end."""
+
+import os
+from typing import Any, NamedTuple
+
+from rooda.agents.records import Agent
+from rooda.base import files
+from rooda.base.json import Json
+from rooda.base.text import escape_line
+from rooda.errors import (
+    FAILED,
+    OK,
+    UNFINISHED,
+    Cause,
+    ConfigProblem,
+    Interrupted,
+    LimitReached,
+    RoodaError,
+    Undecided,
+    UsageProblem,
+    code_of_signal,
+)
+from rooda.git.repository import Repo, nul_terminated
+from rooda.loops import configuration, launch
+from rooda.loops.flow import commits, effects, repository
+from rooda.loops.flow import topology as flow_topology
+from rooda.loops.flow.agents import FlowAgents
+from rooda.loops.flow.artifacts import STEP, RunFiles
+from rooda.loops.flow.boundaries import Boundary
+from rooda.loops.flow.commits import Committer
+from rooda.loops.flow.effects import Effects, Means
+from rooda.loops.flow.events import KIND, RunEnded, RunResumed, RunStarted
+from rooda.loops.flow.guard import Guard
+from rooda.loops.flow.loop import executed, run_node
+from rooda.loops.flow.model import (
+    COMPLETE,
+    ERROR,
+    FLOW_FILE,
+    LIMIT,
+    REASON_OF,
+    RUNNING,
+    NodeEntry,
+    NodeFailed,
+    NodeState,
+    agent_files,
+    chain,
+    listed,
+    run_folder,
+)
+from rooda.loops.flow.store import FlowStore, StorePlace
+from rooda.loops.flow.topology import Topology
+from rooda.loops.flow.view import FlowScreen
+from rooda.loops.kernel import Run
+from rooda.loops.options import RunOptions
+from rooda.processes import lock
+from rooda.processes.signals import Signals
+from rooda.run import questions
+from rooda.run.event_records import Problem, limits_of
+from rooda.run.owner import Owner
+from rooda.run.session import Session
+from rooda.run.setup import Setup
+from rooda.run.spending import cause_facts
+from rooda.settings import agents, layers
+from rooda.settings.lookup import Lookup
+from rooda.settings.setup import setup
+from rooda.settings.where import Where
+from rooda.views.say import say, warned
+
+
+class Prepared(NamedTuple):
+    """A checked flow with its agent and repository."""
+
+    setup: Setup
+    look: Lookup
+    agent: Agent
+    topology: Topology
+    repo: Repo
+    screen: FlowScreen
+    as_json: bool = False
+    kept: tuple[str, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        return bool(self.look.value("sensors") == "native")
+
+    @property
+    def means(self) -> Means:
+        agents = FlowAgents(self.look, self.agent)
+        return Means(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
+
+
+class Invocation(NamedTuple):
+    """A command with its settings and repository; the flow itself is not read yet."""
+
+    where: Where
+    asked: RunOptions
+    found: layers.Settings
+    setup: Setup
+    look: Lookup
+    repo: Repo
+    screen: FlowScreen
+
+
+def invocation(where: Where, asked: RunOptions) -> Invocation:
+    found = warned(configuration.load(where.workspace, where.config))
+    made, look = setup(found, "flow", asked.flags)
+    repo = require_repository(where.workspace)
+    return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.look(made, asked)))
+
+
+def require_repository(workspace: str) -> Repo:
+    """The repository; without one, a missing flow.yaml is reported first."""
+    try:
+        return repository.find(workspace)
+    except UsageProblem:
+        flow_topology.load(workspace)
+        raise
+
+
+def prepare(call: Invocation) -> Prepared:
+    """Read and check the flow, its agent and its repository."""
+    topology = flow_topology.load(call.where.workspace)
+    agent, screen = call.setup.agent, call.screen
+    for warning in topology.warnings:
+        launch.warn(screen, warning)
+    if agent is None:
+        raise ConfigProblem(agents.no_agent_text(call.found, "[flow]"))
+    program = launch.checked(agent, call.where.workspace, "")
+    launch.announced(agent, program, screen, call.asked.kept)
+    repository.require_ready(call.repo)
+    how = (call.asked.json, call.asked.kept)
+    prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
+    if prepared.native:
+        require_commands(prepared)
+    return prepared
+
+
+def require_commands(prepared: Prepared) -> None:
+    """Raise ConfigProblem if a native sensor names no command."""
+    missing = [
+        f"{node.path}: {sensor.path} names no command for rooda to run"
+        for node in chain(prepared.topology.root)
+        for sensor in node.sensors
+        if not effects.command_of(files.text(os.path.join(prepared.repo.workspace, sensor.path)))
+    ]
+    if missing:
+        hint = 'Add `command: …` to their front matter, or set [flow] sensors = "agent".'
+        raise ConfigProblem("\n".join(missing), hint)
+
+
+def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
+    """Take the work tree's lock, and remove git's lock files if an earlier run was killed."""
+    path = repository.lock_path(repo.folder)
+    held = launch.locked(path, "a flow", repository.running_name(path) or "NAME", screen)
+    if held and held.before.get("run"):
+        for name in repository.unlock(repo):
+            launch.warn(screen, f"The earlier run was killed while git was running; removed its {name}.")
+    return held
+
+
+def require_clean(prepared: Prepared, allowed: bool) -> None:
+    """Uncommitted changes would become part of the first commit: refuse them, except the flow's own files."""
+    own = {prepared.repo.inside(path) for path in agent_files(prepared.topology.root)}
+    inner = prepared.repo.inside(".ai-loop/")
+    found = [
+        (word, path) for word, path in repository.dirty(prepared.repo) if path not in own and not path.startswith(inner)
+    ]
+    rows = [f"  {word} {escape_line(path)}" for word, path in found[:20]]
+    rows += [f"  and {len(found) - 20} more"] if len(found) > 20 else []
+    if not found:
+        return
+    listed = "\n".join(rows)
+    if allowed:
+        launch.warn(prepared.screen, f"These uncommitted changes become part of the first commit:\n{listed}")
+    elif not _confirmed(listed):
+        raise Undecided(
+            f"The work tree has changes that are not committed; nothing was started.\n{listed}",
+            "Commit or stash them, or include them in the first commit: rooda flow run --allow-dirty …",
+        )
+
+
+def warn_of_ignored(prepared: Prepared) -> None:
+    """Warn of flow files that git ignores. They are not committed, because a checkout would then delete them."""
+    own = [prepared.repo.inside(path) for path in (FLOW_FILE, *agent_files(prepared.topology.root))]
+    words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
+    ignored = files.to_text(prepared.repo.ask(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
+    if ignored:
+        launch.warn(
+            prepared.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't be resumed without."
+        )
+
+
+def _confirmed(listed: str) -> bool:
+    """Ask the user, if stdin is a terminal."""
+    if not questions.at_terminal():
+        return False
+    say(f"The work tree has changes that are not committed:\n{listed}")
+    answer = questions.typed_answer("Include them in the first commit? [y/N] ")
+    return (answer or "").strip().lower() in ("y", "yes")
+
+
+CODES = {COMPLETE: OK, LIMIT: UNFINISHED, ERROR: FAILED}
+
+
+def run_session(
+    prepared: Prepared, state: Json, done: list[Boundary], held: lock.Lock | None, task: str, resumed: bool = False
+) -> int:
+    """Run the loop to its end and return the exit code. In `state` the task's secrets are starred."""
+    root, screen, made, name = prepared.topology.root, prepared.screen, prepared.setup, str(state["run-id"])
+    with Signals() as signals:
+        owner = Owner(KIND, name, made, resumed, prepared.kept, task)
+        session = Session(prepared.repo.workspace, owner, signals, screen.show, screen.tick(), held)
+        session.hide(prepared.agent.env)
+        try:
+            repo, run_files = prepared.repo._replace(env=session.context.env), RunFiles(prepared.repo.workspace, name)
+            guard = Guard(repo, root, name)
+            verify = not prepared.look.value("no_verify")
+            committer = Committer(repo, str(state["branch"]), run_folder(name), verify)
+            store = FlowStore(StorePlace(repo, run_files, root, committer), state, done, guard)
+            session.emit(_opening(RunResumed if resumed else RunStarted, prepared, state, done))
+            if guard.nested.paths:
+                session.emit(Problem(text=_about_nested(guard.nested.paths)))
+            world = Effects(session, run_files, guard, prepared.means)
+            ended = run_node(Run(store), NodeEntry(root, task), world)
+            session.emit(_ending(prepared, state, ended, session.elapsed()))
+        except Interrupted as cut:
+            return _end_open(session, state, "signal", code_of_signal(cut.number), "Interrupted", signals.abandoned)
+        except LimitReached as limit:
+            return _end_open(session, state, "limit", limit.code, limit.what, hint=limit.hint, cause=limit.cause)
+        except (NodeFailed, RoodaError, OSError) as problem:  # the error itself could not be committed
+            return _end_open(session, state, "error", FAILED, _sentence(problem))
+        finally:
+            screen.close()
+            session.close()
+    return CODES[ended.status]
+
+
+def _end_open(
+    session: Session,
+    state: Json,
+    reason: str,
+    code: int,
+    note: str,
+    silent: bool = False,
+    hint: str = "",
+    cause: Cause | None = None,
+) -> int:
+    """End a session whose run can be resumed."""
+    if not silent:
+        session.emit(
+            RunEnded(
+                status=RUNNING,
+                reason=reason,
+                exit_code=code,
+                note=note,
+                branch=state["branch"],
+                **cause_facts(cause),
+                hint=hint,
+                elapsed=round(session.elapsed(), 3),
+            )
+        )
+    return code
+
+
+def _about_nested(paths: list[str]) -> str:
+    return (
+        f"Repositories are inside this one ({listed(paths)}). The run's commits can't hold changes to their files;"
+        " rooda undoes them after each call. To change one, run a flow in it."
+    )
+
+
+def _sentence(problem: Exception) -> str:
+    if isinstance(problem, NodeFailed):
+        return f"{problem.why}{problem.detail and ': ' + problem.detail}"
+    return problem.what if isinstance(problem, RoodaError) else str(problem)
+
+
+def _opening(event: type[RunStarted], prepared: Prepared, state: dict[str, Any], done: list[Boundary]) -> RunStarted:
+    root = prepared.topology.root
+    nodes = chain(root)
+    return event(
+        nodes=[node.id for node in nodes],
+        limits=limits_of(prepared.setup.budget),
+        nodes_paths=[node.path for node in nodes],
+        task=state["task"],
+        branch=state["branch"],
+        base_branch=state["base-branch"],
+        active=state.get("active-node-path", root.path),
+        step=state.get(STEP, ""),
+        number=max((each.state.iteration for each in done if each.path == root.path), default=-1) + 1,
+        max_iterations=root.max_iterations,
+    )
+
+
+def _ending(prepared: Prepared, state: dict[str, Any], ended: NodeState, elapsed: float) -> RunEnded:
+    return RunEnded(
+        status=ended.status,
+        reason=REASON_OF[ended.status],
+        exit_code=CODES[ended.status],
+        branch=state["branch"],
+        base_branch=state["base-branch"],
+        commits=len(commits.history(prepared.repo, prepared.topology.root.path, str(state["run-id"]))),
+        executed=executed(ended),
+        max_iterations=prepared.topology.root.max_iterations,
+        sensors={reading.sensor: reading.status for reading in ended.readings},
+        action=ended.action,
+        error=ended.error,
+        elapsed=round(elapsed, 3),
+    )
