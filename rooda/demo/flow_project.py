@@ -1,9 +1,7 @@
-"""Makes the project of `rooda flow setup --demo DIR`: a failing test suite and a two-level flow that repairs it."""
+"""`rooda flow setup --demo DIR`: create a project with failing tests and a two-level flow that fixes them."""
 
 import os
 import shlex
-
-import click
 
 from rooda.base import files
 from rooda.demo.agent import PROGRAM, TESTS
@@ -12,6 +10,7 @@ from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.git import command
 from rooda.loops.flow import setup
 from rooda.loops.flow.setup import NewSensor, Plan
+from rooda.views.say import say
 
 SETTINGS = """\
 [flow]
@@ -26,7 +25,7 @@ PLAN = Plan(
 
 
 def scaffold(folder: str) -> int:
-    """Make the project in `folder`, which must be missing or empty."""
+    """Create the project in a folder, which must be missing or empty."""
     if taken(folder):
         raise UsageProblem(f"{folder} is there already and is not an empty folder.", "Name a new one.")
     own = (
@@ -43,9 +42,9 @@ def scaffold(folder: str) -> int:
     except OSError as problem:
         raise RoodaError(f"The demo can't be made in {folder}: {problem.strerror}.", "Name another folder.") from None
     _commit(folder)
-    click.echo(f"Made in {folder}: textkit.py with three mistakes, its tests, and a flow of two loops.")
+    say(f"Made in {folder}: textkit.py with three mistakes, its tests, and a flow of two loops.")
     task = '"make every test pass"'
-    click.echo(f"Next: rooda flow run -C {shlex.quote(folder)} {task}")
+    say(f"Next: rooda flow run -C {shlex.quote(folder)} {task}")
     return OK
 
 
@@ -56,6 +55,6 @@ def _commit(folder: str) -> None:
         raise RoodaError(f"git {failed} failed in {folder}: {why}", "A flow needs git.")
     if (
         env.get("GIT_AUTHOR_NAME") == command.DEFAULT_IDENTITY["GIT_AUTHOR_NAME"]
-    ):  # the flow's own commits need a name too
+    ):  # the flow's commits need a name too
         for key, value in SOMEBODY.items():
             command.run(["config", f"user.{key.lower()}", value], folder)

@@ -1,4 +1,4 @@
-"""The events of a flow, as typed records. Imports nothing but the base of all events."""
+"""The events of a flow, as typed records."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class RunStarted(Event, name="run.started", durable=True):
     nodes_paths: list[str]  # their paths
     task: str  # the task
     branch: str  # the run's branch
-    base_branch: str  # the branch it began from
-    active: str  # the path of the node that is at work
-    # what it is about to do: `measure`, `controller`, `actuator`, `child`, `sensors`, `commit`; empty at the beginning
+    base_branch: str  # the branch that was checked out at the start
+    active: str  # the path of the active node
+    # its next step: `measure`, `controller`, `actuator`, `child`, `sensors`, `commit`; empty at the start
     step: str
-    number: int  # the iteration of the top node that begins or goes on, from 0
+    number: int  # the iteration of the top node that is started or resumed, from 0
     max_iterations: int  # the top node's limit
     limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
 
@@ -41,7 +41,7 @@ class RunResumed(RunStarted, name="run.resumed", durable=True):
 
 
 class NodeEntered(Event, name="node.entered"):
-    """A node begins; one inside another for each of its entries."""
+    """A node is entered. An inner node is entered once in each iteration of its parent."""
 
     iteration: int
     node: str  # the node's path
@@ -50,25 +50,27 @@ class NodeEntered(Event, name="node.entered"):
     number: int  # the last part of it
     max_iterations: int  # the node's limit
     status: Status  # of the node
-    target_met: bool  # true: its controller said so
-    sensors: Mapping[str, Sensor]  # by name; none yet where the node was entered just now
+    target_met: bool  # true if its controller decided so
+    sensors: Mapping[str, Sensor]  # by name; empty at the node's entry
     summary: str  # as in the commit's subject
     action: str  # as in the commit's message
-    error: str  # what was wrong, of a node that ended with an error; else empty
-    executed: int  # iterations in which the controller was asked
+    error: str  # the reason, if the node ended with an error; else empty
+    executed: int  # number of iterations in which the controller ran
 
 
 class NodeAnswered(Event, name="node.answered"):
-    """What was asked for has been written; it is judged next."""
+    """An agent, or rooda itself, has written its output files, which are checked next."""
 
     node: str  # the node's path
     label: str  # the dot label of its iteration: `1.2`
-    call: Annotated[str, "sensor", "controller", "actuator"]  # who wrote it; `sensor` also where rooda measures itself
-    files: list[str]  # copies of what was written: of each sensor, of the controller, or of the actuator
+    call: Annotated[
+        str, "sensor", "controller", "actuator"
+    ]  # the kind of call; `sensor` also if rooda runs the sensors
+    files: list[str]  # copies of the output files: one per sensor, or that of the controller or actuator
 
 
 class NodeBoundary(NodeEntered, name="node.boundary"):
-    """A commit has been made."""
+    """A boundary was committed."""
 
 
 class NodeEnded(NodeBoundary, name="node.ended"):
@@ -81,13 +83,13 @@ class RunEnded(Event, name="run.ended", durable=True):
     exit_code: int  # of rooda
     branch: str  # the run's branch
     elapsed: float  # of this session
-    base_branch: str = ABSENT  # only of a run that is over: the branch it began from
-    commits: int = ABSENT  # only of a run that is over: how many
-    executed: int = ABSENT  # only of a run that is over: iterations of the top node in which its controller was asked
-    max_iterations: int = ABSENT  # only of a run that is over: the top node's limit
-    sensors: Mapping[str, Sensor] = ABSENT  # only of a run that is over: the top node's
-    action: str = ABSENT  # only of a run that is over: the last one
-    error: str = ABSENT  # only of a run that is over: what was wrong, if it ended with an error; else empty
-    note: str = ABSENT  # only of a run that can be resumed: what ended this session
-    hint: str = ABSENT  # only of a run that can be resumed: what to do about it, or empty
+    base_branch: str = ABSENT  # only if the run has ended: the base branch
+    commits: int = ABSENT  # only if the run has ended: number of commits
+    executed: int = ABSENT  # only if the run has ended: number of iterations in which the top node's controller ran
+    max_iterations: int = ABSENT  # only if the run has ended: the top node's limit
+    sensors: Mapping[str, Sensor] = ABSENT  # only if the run has ended: the top node's readings
+    action: str = ABSENT  # only if the run has ended: the last action
+    error: str = ABSENT  # only if the run has ended: the reason of an error, else empty
+    note: str = ABSENT  # only if the run can be resumed: the reason for the session's end
+    hint: str = ABSENT  # only if the run can be resumed: what to do next, or empty
     cause: EndCause = ABSENT

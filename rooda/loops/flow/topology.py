@@ -1,4 +1,4 @@
-"""`.ai-loop/flow.yaml` to a checked topology: every fault at once, each with its line and its node."""
+"""Read and check `.ai-loop/flow.yaml`; report all faults at once, each with its line and node."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from rooda.settings.types import meant, shown
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")
-DEEPEST = 60  # nodes below one another
+DEEPEST = 60  # nested nodes
 NODE_KEYS = ("id", "type", "controller", "actuator", "sensors", "termination")
 ACTUATOR_KEYS = {DIRECT: ("strategy", "agent"), COMPOSITE: ("strategy", "child")}
 FIRST = "Run `rooda flow setup` first."
@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 class Topology(NamedTuple):
-    """The flow as it is checked, and what the file it came from looks like."""
+    """A checked flow, and the hash of its file."""
 
     root: Node
     sha256: str
@@ -29,7 +29,7 @@ class Topology(NamedTuple):
 
 
 def load(project: str) -> Topology:
-    """The topology of the project; ConfigProblem with all its faults."""
+    """Read the topology of the project; ConfigProblem with all its faults."""
     path = os.path.join(project, FLOW_FILE)
     try:
         data = files.read(path)
@@ -51,7 +51,7 @@ def load(project: str) -> Topology:
 
 
 class _Reader:
-    """Walks the document once; what is wrong is noted, and the walk goes on."""
+    """Reads the document once and collects faults and warnings."""
 
     def __init__(self, project: str, lines: Mapping[Path, int]) -> None:
         self._project, self._lines = project, lines
@@ -65,16 +65,16 @@ class _Reader:
         self._unknown(value, (), "", ("version", "defaults", "flow"))
         if type(value.get("version")) is not int or value["version"] != 1:
             self._fault(("version",), "", f"version must be 1, got {_kind(value.get('version'))}")
-        most = self._defaults(value.get("defaults"))
+        default = self._defaults(value.get("defaults"))
         if not isinstance(value.get("flow"), dict):
             self._fault(
                 ("flow",), "", f"flow must be a map that describes the root node, got {_kind(value.get('flow'))}"
             )
             return None
-        return self._node(value["flow"], ("flow",), "", most)
+        return self._node(value["flow"], ("flow",), "", default)
 
     def _defaults(self, value: Any) -> Any:
-        """The limit of nodes that have none of their own."""
+        """The limit of nodes without their own."""
         if value is None:
             return None
         inner = value.get("termination") if isinstance(value, dict) else value
@@ -87,7 +87,7 @@ class _Reader:
             self._fault(("defaults", "termination", "on_error"), "", f"on_error must be fail-fast, got {_kind(rule)}")
         return inner.get("max_iterations")
 
-    def _node(self, value: dict[str, Any], at: Path, above: str, most: Any) -> Node:
+    def _node(self, value: dict[str, Any], at: Path, above: str, default: Any) -> Node:
         name = value.get("id")
         good = isinstance(name, str) and ID.fullmatch(name) is not None
         shown_as = name if isinstance(name, str) and name.strip() and name.isprintable() else "?"
@@ -96,9 +96,9 @@ class _Reader:
             rule = "letters, digits, '.', '_', '-', at most 64, and begins with a letter or digit"
             self._fault((*at, "id"), path, f"id must be made of {rule}, got {_kind(name)}")
         elif name in above.split("/"):
-            self._warn((*at, "id"), path, f"the id {name!r} stands at two depths")
+            self._warn((*at, "id"), path, f"the id {name!r} is used at two depths")
             if name == "root":
-                self._fault((*at, "id"), path, "a node inside `root` can't be called `root` as well")
+                self._fault((*at, "id"), path, "a node inside `root` can't be called `root` too")
         self._unknown(value, at, path, NODE_KEYS)
         if value.get("type") != "loop":
             self._fault((*at, "type"), path, f"type must be loop, got {_kind(value.get('type'))}")
@@ -107,24 +107,24 @@ class _Reader:
             path=path,
             controller=self._file(value.get("controller"), (*at, "controller"), path, "controller"),
             strategy="",
-            max_iterations=self._limit(value.get("termination"), at, path, most),
+            max_iterations=self._limit(value.get("termination"), at, path, default),
             sensors=self._sensors(value.get("sensors"), (*at, "sensors"), path),
         )
-        return self._actuator(value.get("actuator"), (*at, "actuator"), node, most)
+        return self._actuator(value.get("actuator"), (*at, "actuator"), node, default)
 
-    def _limit(self, value: Any, at: Path, path: str, most: Any) -> int:
+    def _limit(self, value: Any, at: Path, path: str, default: Any) -> int:
         if value is not None and not isinstance(value, dict):
             self._fault((*at, "termination"), path, f"termination must be a map, got {_kind(value)}")
             return 1
         self._unknown(value or {}, (*at, "termination"), path, ("max_iterations",), "termination.")
         own = (value or {}).get("max_iterations")
-        found = most if own is None else own
+        found = default if own is None else own
         where = (*at, "termination", "max_iterations")
         if type(found) is not int or found < 1:
             self._fault(where, path, f"termination.max_iterations must be a whole number >= 1, got {_kind(found)}")
             return 1
         if found == 1:
-            text = "max_iterations is 1: the limit is tested before the controller, so this node only measures"
+            text = "max_iterations is 1: the limit is checked before the controller, so this node only measures"
             self._warn(where, path, text)
         return found
 
@@ -149,7 +149,7 @@ class _Reader:
             found.append(Sensor(name, file))
         return tuple(found)
 
-    def _actuator(self, value: Any, at: Path, node: Node, most: Any) -> Node:
+    def _actuator(self, value: Any, at: Path, node: Node, default: Any) -> Node:
         if not isinstance(value, dict):
             self._fault(at, node.path, f"actuator must be a map with a strategy, got {_kind(value)}")
             return node
@@ -167,19 +167,19 @@ class _Reader:
             for text in loop_faults(value):
                 self._fault((*at, "loop"), node.path, text)
             return node._replace(strategy=LOOP, loop=tuple(sorted(value.items())))
-        return self._composite(value.get("child"), at, node, most) if strategy == COMPOSITE else node
+        return self._composite(value.get("child"), at, node, default) if strategy == COMPOSITE else node
 
-    def _composite(self, child: Any, at: Path, node: Node, most: Any) -> Node:
+    def _composite(self, child: Any, at: Path, node: Node, default: Any) -> Node:
         if not isinstance(child, dict):
             self._fault((*at, "child"), node.path, f"actuator.child must be a node, got {_kind(child)}")
             return node
         if node.depth + 1 >= DEEPEST:
             self._fault((*at, "child"), node.path, f"more than {DEEPEST} nodes inside one another")
             return node
-        return node._replace(strategy=COMPOSITE, child=self._node(child, (*at, "child"), node.path, most))
+        return node._replace(strategy=COMPOSITE, child=self._node(child, (*at, "child"), node.path, default))
 
     def _file(self, value: Any, at: Path, path: str, what: str) -> str:
-        """An agent file inside the project, that is there; its path as it is written."""
+        """The path of an agent file, which must exist inside the project."""
         if not isinstance(value, str) or not value.strip():
             self._fault(at, path, f"{what} must be the path of an agent file, got {_kind(value)}")
             return ""
@@ -218,7 +218,7 @@ def _kind(value: Any) -> str:
     )
 
 
-# A flow's actuator that is another kind of loop: `actuator: {strategy: loop, loop: ooda, …}`.
+# An actuator that is a loop of another kind: `actuator: {strategy: loop, loop: ooda, …}`.
 KEYS: dict[str, dict[str, type]] = {
     "ooda": {"procedure": str, "max_iterations": int},
     "reflex": {"rules": str, "template": str, "max_iterations": int},
@@ -228,7 +228,7 @@ COMMON = ("strategy", "loop")
 
 
 def loop_faults(value: dict[str, Any]) -> list[str]:
-    """What is wrong with it, as the rest of a sentence that begins with the node."""
+    """The faults of such an actuator; each continues a sentence that starts with the node."""
     kind = value.get("loop")
     if not isinstance(kind, str) or kind not in KEYS:
         return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]
