@@ -30,7 +30,6 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "agents/records", "a
 
 # Who may use what reaches the world. A name ending in / is a room.
 CLICK_LEFT = {  # commands and messages that still have to move to their slice's cli.py or to views/say
-    *("loops/flow/inspect", "loops/flow/setup", "loops/flow/start"),
     *("loops/goal/commands", "loops/goal/resume", "loops/goal/run", "loops/goal/verify"),
     *("loops/reflex/drafting", "loops/reflex/effects", "loops/reflex/inspect"),
     *("loops/reflex/manage", "loops/reflex/status"),
