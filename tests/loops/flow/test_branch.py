@@ -14,7 +14,7 @@ Ran = Callable[[str], Any]
 
 
 def test_F_030_F_034_the_branch_at_the_start_is_the_base(flow: Flow) -> None:
-    """Started on `dev`, the run says so, and names its own branch."""
+    """A run started on `dev` records it as the base branch, and names its own branch."""
     flow.scenario("S1")
     flow.ws.git("checkout", "-qb", "dev")
     assert flow.run("Fix It").code == 0
@@ -34,7 +34,7 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_F_031_the_slug_of_a_task(task: str) -> None:
-    """Lower case, letters and digits with single hyphens, at most 50, never empty."""
+    """A slug has lower-case letters, digits and single hyphens, at most 50 characters, and is never empty."""
     assert slug(task) == TASKS[task]
     assert len(slug(task)) <= 50
     for number in (1, 2, 10, 999):
@@ -43,7 +43,7 @@ def test_F_031_the_slug_of_a_task(task: str) -> None:
 
 
 def test_F_031_F_032_a_taken_name_gets_a_number(flow: Flow) -> None:
-    """The branch is made of the commit that was checked out; where the name is taken it ends in -2, -3."""
+    """The branch starts at the commit that was checked out; if the name is taken, it ends in -2 or -3."""
     flow.scenario("S1")
     for name in ("ai-loop/" + slug("long " * 60), "ai-loop/other"):
         flow.ws.git("branch", name)
@@ -56,7 +56,7 @@ def test_F_031_F_032_a_taken_name_gets_a_number(flow: Flow) -> None:
 
 
 def test_F_032_the_branch_is_checked_out_during_the_run(flow: Flow) -> None:
-    """An agent that looks finds it."""
+    """An agent finds the run's branch checked out."""
     flow.scenario("S1")
     shell = f"git rev-parse --abbrev-ref HEAD > {flow.ws.fake}/branch"
     flow.say("sensor-unit", f"!sh {shell}\n---\nsensor: unit\nstatus: pass\n---\n")
@@ -67,7 +67,7 @@ def test_F_032_the_branch_is_checked_out_during_the_run(flow: Flow) -> None:
 
 @pytest.mark.parametrize("name", ["S2", "S5"])
 def test_F_033_all_commits_are_on_one_linear_branch(ran: Ran, name: str) -> None:
-    """No merges, and the base branch has not moved."""
+    """The branch has no merges, and the base branch does not move."""
     flow, _ = ran(name)
     assert flow.ws.git("rev-list", "--merges", "main..HEAD") == ""
     assert len(flow.ws.git("rev-list", "main").split()) <= 2
@@ -75,7 +75,7 @@ def test_F_033_all_commits_are_on_one_linear_branch(ran: Ran, name: str) -> None
 
 
 def test_F_040_F_041_the_next_number_of_the_day(flow: Flow) -> None:
-    """The first is 001; after the highest there comes one more; the folder is there."""
+    """The first id ends in 001, the next one is the highest plus one, and the run's folder exists."""
     import time
 
     flow.scenario("S1")
@@ -90,7 +90,7 @@ def test_F_040_F_041_the_next_number_of_the_day(flow: Flow) -> None:
 
 
 def test_F_040_runs_of_other_branches_count(flow: Flow) -> None:
-    """A run that was committed on its branch is not there on main, and its number is still taken."""
+    """The number of a run that exists only on its own branch is not used again."""
     flow.scenario("S1")
     assert flow.run().code == 0
     flow.ws.git("checkout", "-q", "main")
@@ -100,14 +100,14 @@ def test_F_040_runs_of_other_branches_count(flow: Flow) -> None:
 
 
 def test_F_040_more_than_999() -> None:
-    """Then the number has four digits; other days do not count."""
+    """After 999 the number has four digits; runs of other days do not count."""
     assert next_run_id("20260225", ["run_20260225_999", "run_20260224_1200"]) == "run_20260225_1000"
     assert next_run_id("20260225", ["run_20260225_1000", "run_20260225_x", "notes"]) == "run_20260225_1001"
     assert next_run_id("20260225", []) == "run_20260225_001"
 
 
 def test_F_042_F_044_the_state_at_the_first_call(ran: Ran) -> None:
-    """At the root's first sensor call the file has its keys, and each node its folder."""
+    """At the root's first sensor call run-state.md has its keys, and each node has its folder."""
     flow, _ = ran("S5")
     first = flow.calls[0]
     text = first["texts"][flow.rd("run-state.md")]
@@ -140,7 +140,7 @@ STRANGE = [
 
 @pytest.mark.parametrize("task", STRANGE, ids=ascii)
 def test_F_043_any_task_stays_the_same_text(flow: Flow, task: str) -> None:
-    """It parses back to what was typed, as YAML in the state file and in the setpoint."""
+    """The task in run-state.md and in the setpoint equals the typed one."""
     flow.scenario("S1")
     flow.controller("main", True)
     assert flow.run("--", task).code == 0
@@ -154,7 +154,7 @@ def test_F_043_any_task_stays_the_same_text(flow: Flow, task: str) -> None:
 
 
 def test_F_031_a_branch_below_the_name_takes_it(flow: Flow) -> None:
-    """`ai-loop/do-it/more` leaves no room for `ai-loop/do-it`: the next name is taken."""
+    """If `ai-loop/do-it/more` exists, the branch can't be `ai-loop/do-it`, and the next name is used."""
     flow.scenario("S1")
     flow.ws.git("branch", "ai-loop/do-it/more")
     assert flow.run().code == 0
@@ -162,7 +162,7 @@ def test_F_031_a_branch_below_the_name_takes_it(flow: Flow) -> None:
 
 
 def test_F_030_another_runs_branch_as_the_base(flow: Flow) -> None:
-    """Started on the branch of an ended run: that is the base, and it is said."""
+    """A run started on the branch of an ended run has it as its base, with a warning."""
     flow.scenario("S1")
     assert flow.run().code == 0
     second = flow.run("more")

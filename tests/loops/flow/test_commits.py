@@ -18,7 +18,7 @@ KEYS = ["node-path", "level", "iteration", "status", "target-met", "sensors", "a
 
 @pytest.mark.parametrize("name", ALL)
 def test_F_130_F_131_F_132_F_133_F_134_F_135_F_136_F_137_F_138_the_format(ran: Ran, name: str) -> None:
-    """Every message: the subject, a blank line, seven lines in their order, each with a value of its kind."""
+    """Every message has the subject, a blank line, and seven lines in order, each with a valid value."""
     flow, _ = ran(name)
     assert flow.log()
     for commit in flow.log():
@@ -72,7 +72,7 @@ SAID = {
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: ascii(said)[:20])
 def test_F_123_F_138_the_action_is_one_line(said: str) -> None:
-    """The first sentence under `What Was Done`, without control characters, cut where it is too long."""
+    """The summary is the first sentence under `What Was Done`, without control characters, cut if too long."""
     from rooda.loops.flow.contract import action
 
     found = action(f"# Actuator Output\n\n## What Was Done\n\n{said}\n\n## Files Changed\n\n- `x`\n")
@@ -80,7 +80,7 @@ def test_F_123_F_138_the_action_is_one_line(said: str) -> None:
 
 
 def test_F_131_messages_are_read_back_as_they_were_made() -> None:
-    """The law of the store: what a commit says is the state that was carried."""
+    """A commit message parses back to the state that was carried."""
     for state in (
         NodeState(3, "running", (Reading("a b", "pass"), Reading("c", "fail")), "did — it: x", "y, z"),
         NodeState(0, "complete", (), "target met", "target met"),
@@ -105,7 +105,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("key", RESULTS, ids=str)
 def test_F_150_F_151_F_152_F_153_F_154_results(ran: Ran, key: tuple[str, str]) -> None:
-    """Every node that ended has one, with these keys."""
+    """Every ended node has a result file with these keys."""
     flow, _ = ran(key[0])
     status, met, reason, node, parent, count = RESULTS[key]
     assert list(flow.fm(flow.rd(f"nodes/{key[1]}/result-output.md")).items()) == [
@@ -122,7 +122,7 @@ def test_F_150_F_151_F_152_F_153_F_154_results(ran: Ran, key: tuple[str, str]) -
 
 @pytest.mark.parametrize(("name", "node"), RESULTS)
 def test_F_155_the_body_of_a_result(ran: Ran, name: str, node: str) -> None:
-    """Its headings in order, each with a text."""
+    """The result has its headings in order, each with a text."""
     flow, _ = ran(name)
     body = flow.ws.read(flow.rd(f"nodes/{node}/result-output.md")).split("\n---\n", 1)[1]
     parts = re.split(r"^(#{1,2} .*)$", body, flags=re.MULTILINE)[1:]
@@ -132,7 +132,7 @@ def test_F_155_the_body_of_a_result(ran: Ran, name: str, node: str) -> None:
 
 
 def test_F_156_a_result_tells_what_changed(ran: Ran) -> None:
-    """First and last reading, the gap, what was done, what remains."""
+    """The result shows first and last readings, the gap, the action, and what remains."""
     flow, _ = ran("S1")
     text = flow.ws.read(flow.ap("main", "result-output.md"))
     assert "| unit | fail | pass |" in text
@@ -144,7 +144,7 @@ def test_F_156_a_result_tells_what_changed(ran: Ran) -> None:
 
 
 def test_F_156_failing_sensors_last_words_and_stagnation(flow: Flow) -> None:
-    """The last lines of what fails, and the controller's notes, are there for the parent."""
+    """The result shows the last lines of failing sensors and the controller's notes to the parent."""
     flow.scenario("S3")
     flow.sensor("unit", "fail", more="\n## Output\n\n```\nline 1\nE: seven is not eight\n```\n")
     parts = ("## Gap Analysis\n\ng", "## Action Plan\n\n1. x", "## Stagnation Notes\n\nthe third time\n")
@@ -165,7 +165,7 @@ def test_F_156_all_pass_at_the_limit(flow: Flow) -> None:
 
 
 def test_F_157_the_result_is_rooda_s(flow: Flow) -> None:
-    """No agent writes it: a run of silent agents has one, and no other role was called."""
+    """rooda writes the result: agents that write nothing have one, and no other role is called."""
     flow.scenario("S1")
     flow.say("controller-main", "!nowrite\n", "!nowrite\n")
     assert flow.run().code == 1
@@ -175,14 +175,14 @@ def test_F_157_the_result_is_rooda_s(flow: Flow) -> None:
 
 @pytest.mark.parametrize(("name", "label", "node"), [("S1", "2", "main"), ("S2", "1.2", "impl"), ("S4", "1.3", "impl")])
 def test_F_158_the_result_is_in_the_last_commit(ran: Ran, name: str, label: str, node: str) -> None:
-    """It belongs to the boundary that ends the node."""
+    """The result is part of the commit that ends the node."""
     flow, _ = ran(name)
     names = flow.ws.git("show", "--name-only", "--format=", flow.at(label).sha).split()
     assert flow.ap(node, "result-output.md") in names
 
 
 def test_F_163_the_nodes_file_does_not_grow(ran: Ran) -> None:
-    """As many lines in the last iteration as in the first."""
+    """The node's file has as many lines in the last iteration as in the first."""
     flow, _ = ran("S3")
     path = flow.ap("main", "orchestrator-output.md")
     sizes = {flow.shown(label, path).count("\n") for label in ("0", "1", "2", "3")}
@@ -202,7 +202,7 @@ def test_F_164_artifacts_hold_the_latest_only(flow: Flow) -> None:
 
 
 def test_F_150_F_152_F_135_an_error_is_written_everywhere(flow: Flow) -> None:
-    """A child that fails: error in its result and commit, in its parent's, in the state; exit 1."""
+    """A failing child sets `error` in its own and its parent's result and commit and in the state; exit 1."""
     flow.scenario("S2")
     flow.say("actuator-impl", "!exit 3\n")
     ran = flow.run()
@@ -221,7 +221,7 @@ def test_F_150_F_152_F_135_an_error_is_written_everywhere(flow: Flow) -> None:
 
 
 def test_F_123_F_156_an_error_shows_no_reading_that_is_not_there(flow: Flow) -> None:
-    """The sensors fail after an action: their old reading is gone from message and result, the action is told."""
+    """If the sensors fail after an action, message and result show the action and not the old reading."""
     flow.scenario("S1")
     flow.sensor("unit", "pass")
     flow.say("sensor-unit", flow.scripts["sensor-unit.1"], "!nowrite\n")
@@ -236,7 +236,7 @@ def test_F_123_F_156_an_error_shows_no_reading_that_is_not_there(flow: Flow) -> 
 
 
 def test_F_137_an_error_at_the_entry_names_the_sensors(flow: Flow) -> None:
-    """Not `none`, which is a node without sensors."""
+    """A failed measurement is shown as pending, not as `none`, which means a node without sensors."""
     flow.scenario("S1")
     flow.say("sensor-unit", "!nowrite\n", "!nowrite\n")
     assert flow.run().code == 1
@@ -244,7 +244,7 @@ def test_F_137_an_error_at_the_entry_names_the_sensors(flow: Flow) -> None:
 
 
 def test_F_156_an_action_that_failed_is_not_denied(flow: Flow) -> None:
-    """What it left is in the commit; readings that are there still count."""
+    """The commit has the files that the failed action left; valid readings still count."""
     flow.scenario("S1")
     flow.say("actuator-main", "!edit src.txt half\n!exit 3\n")
     assert flow.run().code == 1
@@ -254,7 +254,7 @@ def test_F_156_an_action_that_failed_is_not_denied(flow: Flow) -> None:
 
 
 def test_FQ_26_the_action_at_the_limit(ran: Ran) -> None:
-    """Subject and action say the same; how many cycles that were stands in the report."""
+    """Subject and action have the same text; the report has the number of cycles."""
     flow, done = ran("S3")
     assert flow.at("3").fields["action"] == "max iterations reached"
     assert flow.at("3").subject.endswith(" — max iterations reached")

@@ -11,7 +11,7 @@ from rooda.loops.flow import kind
 
 
 def test_the_demo_repairs_its_project(bare: Workspace) -> None:
-    """Scaffold, run, look: complete, a suite that passes, the actuator's three repairs in three commits."""
+    """The demo is created and runs to completion: the suite passes, and three commits have three fixes."""
     made = bare.rooda("flow", "setup", "--demo", "demo")
     assert made.code == 0, made.both
     bare.path = bare.file("demo")
@@ -33,7 +33,7 @@ def test_the_demo_needs_an_empty_folder(bare: Workspace) -> None:
 
 
 def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
-    """Outside of its project, or asked for anything else, it says so and fails."""
+    """The scripted agent fails with a message outside of its project, or for another prompt."""
     command = [sys.executable, "-m", "rooda.demo.flow"]
     done = subprocess.run(command, cwd=bare.path, env=bare.env, input=b"x", capture_output=True)
     assert done.returncode == 1 and b"only a script" in done.stdout
@@ -55,7 +55,7 @@ def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
 
 
 def test_a_running_flow_can_be_stopped_by_its_lock(flow: Flow) -> None:
-    """While it works its lock bears its name and pid; SIGTERM to that ends it with 143 and keeps the run open."""
+    """The lock of a running flow has its name and PID; SIGTERM to the PID ends it with 143 and keeps the run open."""
     import os
     import signal
 

@@ -16,13 +16,13 @@ def s2(ran: Ran) -> Flow:
 
 
 def call(flow: Flow, role: str, name: str, number: int = 1) -> dict[str, Any]:
-    """The number-th call of a role for one name."""
+    """Return the number-th call of a role for one name."""
     found = [each for each in flow.calls if each["role"] == role and [role, name] in each["served"]]
     return found[number - 1]
 
 
 def seen(flow: Flow, made: dict[str, Any], path: str) -> str:
-    """A file as it was when the call began."""
+    """Return a file's text at the start of the call."""
     return str(made["texts"][path])
 
 
@@ -43,7 +43,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("key", EXPECTED, ids=str)
 def test_F_051_F_052_F_071_the_nodes_own_file(ran: Ran, key: tuple[str, str, str, str]) -> None:
-    """Iteration, status, limit, path and parent, then the setpoint."""
+    """The node's file has iteration, status, limit, path and parent, then the setpoint."""
     scenario, role, name, path = key
     flow, _ = ran(scenario)
     text = seen(flow, call(flow, role, name), flow.rd(f"nodes/{path}/orchestrator-output.md"))
@@ -59,7 +59,7 @@ def test_F_051_F_052_F_071_the_nodes_own_file(ran: Ran, key: tuple[str, str, str
 
 
 def test_F_053_F_162_the_state_follows_the_active_node(ran: Ran) -> None:
-    """Entering a child appends to the stack, leaving it takes it off again."""
+    """Entering a child pushes it onto the execution stack, leaving it pops it."""
     for scenario in ("S2", "S5"):
         flow, _ = ran(scenario)
         paths = {"delivery": "delivery", "full": "delivery", "impl": "delivery/impl", "types": "delivery/impl"}
@@ -75,7 +75,7 @@ def test_F_053_F_162_the_state_follows_the_active_node(ran: Ran) -> None:
 
 @pytest.mark.parametrize(("name", "labels"), [("S1", "0"), ("S2", "0 1.0"), ("S5", "0 1.0 1.1.0")])
 def test_F_054_labels_of_entries(ran: Ran, name: str, labels: str) -> None:
-    """`0` at the root, the parent's label and `.0` below."""
+    """The entry's label is `0` at the root, and the parent's label plus `.0` below."""
     found = [label for label in ran(name)[0].labels() if label.endswith("0")]
     assert found == labels.split()
 
@@ -87,7 +87,7 @@ def test_F_055_a_child_entry_starts_no_sensor(s2: Flow) -> None:
 
 
 def test_F_056_stubs_to_the_byte(s2: Flow) -> None:
-    """The file of each sensor at the entry's commit."""
+    """The commit of a child's entry has a stub for each sensor."""
     for name in ("types", "unit"):
         assert s2.shown("1.0", s2.ap("impl", f"sensor-{name}-output.md")) == (
             f"---\nsensor: {name}\nstatus: pending\n---\n# Sensor Output: {name}\n"
@@ -96,7 +96,7 @@ def test_F_056_stubs_to_the_byte(s2: Flow) -> None:
 
 
 def test_F_057_the_commit_of_an_entry(s2: Flow) -> None:
-    """Its whole message."""
+    """The commit has exactly this message."""
     commit = s2.at("1.0")
     assert commit.subject == "ai-loop[delivery > impl]: iteration 1.0 — initial entry (sensors skipped)"
     assert commit.body == [
@@ -129,13 +129,13 @@ def test_F_058_F_070_later_entries_begin_anew(flow: Flow) -> None:
 
 
 def test_F_059_F_060_one_cheap_call_measures_all(s2: Flow) -> None:
-    """Before the commit `0` there is one call, with the model haiku, for both sensors."""
+    """One call with the model haiku measures both sensors before commit `0`."""
     assert s2.roles()[0] == "sensor full+cover haiku"
     assert s2.roles()[1].startswith("controller")
 
 
 def test_F_061_F_063_the_prompt_lists_each_sensor(s2: Flow) -> None:
-    """Name, whole instructions with the path filled in, and the path."""
+    """The prompt has each sensor's name, its path, and its instructions with the path filled in."""
     prompt = s2.calls[0]["prompt"]
     assert "{output-path}" not in prompt
     for name in ("full", "cover"):
@@ -146,7 +146,7 @@ def test_F_061_F_063_the_prompt_lists_each_sensor(s2: Flow) -> None:
 
 
 def test_F_062_what_sensors_are_told(s2: Flow) -> None:
-    """One after the other, every file, read-only, no judgement, errors as they are."""
+    """The prompt demands one sensor after the other, every file, read-only, no judgement, and unchanged errors."""
     prompt = " ".join(s2.calls[0]["prompt"].split())
     for words in ("one after the other", "Write every output file", "read-only", "Do not judge", "errors as they are"):
         assert words in prompt
@@ -154,7 +154,7 @@ def test_F_062_what_sensors_are_told(s2: Flow) -> None:
 
 @pytest.mark.parametrize(("name", "sensors"), [("S1", "unit: fail"), ("S2", "full: fail, cover: fail")])
 def test_F_064_the_commit_of_the_first_measurement(ran: Ran, name: str, sensors: str) -> None:
-    """Its whole message."""
+    """The commit has exactly this message."""
     flow, _ = ran(name)
     commit, root = flow.log()[0], flow.levels[0].id
     assert commit.subject == f"ai-loop[{root}]: iteration 0 — initial measurement"

@@ -1,4 +1,4 @@
-"""Real git in all its states: what a start refuses, what a run puts up with."""
+"""Flows on real git in all its states: what a start refuses, and what a run tolerates."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PASSES = "---\nsensor: unit\nstatus: pass\n---\n"
 
 
 def refused(flow: Flow, code: int, *said: str) -> None:
-    """Not started: the exit code, the words, no branch, no run, no call."""
+    """Expect a refused start: exit code, message, no branch, no run, no call."""
     branches = flow.ws.git("branch", "-a")
     ran = flow.run()
     assert ran.code == code, ran.both
@@ -81,14 +81,14 @@ def test_a_branch_in_the_way(flow: Flow) -> None:
 
 
 def test_no_identity(flow: Flow) -> None:
-    """Nobody to commit as: exit 2 and the settings to make."""
+    """Without a name and address for commits: exit 2 and the settings to make."""
     flow.scenario("S1")
     Path(flow.ws.home, ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
     refused(flow, 2, "user.name")
 
 
 def test_an_unfinished_merge(flow: Flow) -> None:
-    """A merge that waits for a person: exit 2."""
+    """An unfinished merge: exit 2."""
     flow.scenario("S1")
     git = flow.ws.git
     git("checkout", "-qb", "side")
@@ -103,7 +103,7 @@ def test_an_unfinished_merge(flow: Flow) -> None:
 
 
 def test_a_detached_head(flow: Flow) -> None:
-    """The base is the commit's full name."""
+    """On a detached HEAD the base is the full commit id."""
     flow.scenario("S1")
     commit = flow.ws.git("rev-parse", "HEAD").strip()
     flow.ws.git("checkout", "-q", "--detach")
@@ -114,7 +114,7 @@ def test_a_detached_head(flow: Flow) -> None:
 
 
 def test_a_work_tree_of_its_own(flow: Flow, tmp_path: Path) -> None:
-    """In a linked work tree the run is there, and the first work tree does not move."""
+    """A run in a linked work tree does not change the first work tree."""
     flow.scenario("S1")
     first = flow.ws.path
     flow.ws.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
@@ -126,7 +126,7 @@ def test_a_work_tree_of_its_own(flow: Flow, tmp_path: Path) -> None:
 
 
 def test_a_project_below_the_top(bare: Workspace) -> None:
-    """.ai-loop/ in a folder of the repository: paths are its own, the commits hold the whole tree."""
+    """With .ai-loop/ in a subfolder, paths are relative to it, and the commits contain the whole tree."""
     flow = Flow(bare, git=False).__class__(bare, git=False)
     top = bare.path
     bare.path = os.path.join(top, "inner folder")
@@ -148,7 +148,7 @@ def test_a_project_below_the_top(bare: Workspace) -> None:
 
 
 def test_ignored_artifacts_are_committed(flow: Flow) -> None:
-    """`.ai-loop/` in .gitignore: the run's files are in its commits all the same."""
+    """The commits contain the run's files even if .gitignore lists `.ai-loop/`."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", ".ai-loop/\n*.log\n")
     flow.commit("ignore")
@@ -160,7 +160,7 @@ def test_ignored_artifacts_are_committed(flow: Flow) -> None:
 
 
 def test_ignored_files_of_the_flow_are_named_at_the_start(flow: Flow) -> None:
-    """They are in no commit, so that a clone of the branch could not go on: said, and nothing is taken in by force."""
+    """Ignored flow files are not committed; a warning says that a clone of the branch can't be resumed."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", ".ai-loop/\n")
     flow.ws.git("rm", "-q", "--cached", ".ai-loop/flow.yaml")
@@ -185,7 +185,7 @@ STRANGE = [
 
 
 def test_strange_file_names(flow: Flow) -> None:
-    """Names with blanks, newlines, umlauts, quotes and pathspec signs: committed, compared and put back."""
+    """Files with blanks, newlines, umlauts, quotes and pathspec characters are committed, compared and restored."""
     flow.scenario("S1")
     for name in STRANGE:
         flow.ws.write(name, "before\n")
@@ -241,7 +241,7 @@ def held_by_a_hook(flow: Flow) -> tuple[Running, int]:
 
 
 def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
-    """Ctrl+C while git waits for a hook: the hook is ended at once, the run stays open, and goes on when asked."""
+    """Ctrl+C while git waits for a hook ends the hook at once; the run stays open and can be resumed."""
     flow.scenario("S1")
     run, at = held_by_a_hook(flow)
     run.signal(signal.SIGINT)
@@ -254,7 +254,7 @@ def test_a_signal_ends_a_hook_that_takes_long(flow: Flow) -> None:
 
 
 def test_a_killed_guardian_ends_a_hook_that_takes_long(flow: Flow) -> None:
-    """kill -9 of the process that people see, while git waits for a hook: nobody lives on, and the run goes on."""
+    """kill -9 while git waits for a hook leaves no process behind, and the run can be resumed."""
     flow.scenario("S1")
     run, _ = held_by_a_hook(flow)
     run.signal(signal.SIGKILL)
@@ -267,7 +267,7 @@ def test_a_killed_guardian_ends_a_hook_that_takes_long(flow: Flow) -> None:
 
 @pytest.mark.parametrize("word", ["add", "commit"])
 def test_F_177_a_resume_at_once_after_a_killed_guardian_makes_no_error(flow: Flow, word: str) -> None:
-    """It ends the git that works; the loop that waited for that takes it for no failure of the node's."""
+    """A signal that ends a running git interrupts the loop; it is not an error of the node."""
     flow.scenario("S1")
     at = Path(flow.ws.fake, "at")
     if word == "add":
@@ -289,7 +289,7 @@ def test_F_177_a_resume_at_once_after_a_killed_guardian_makes_no_error(flow: Flo
 
 
 def test_a_second_signal_ends_git(flow: Flow) -> None:
-    """git that takes for ever: one Ctrl+C lets it finish, with the second one nobody waits."""
+    """The first Ctrl+C lets a slow git finish, the second one ends it."""
     real = subprocess.run(["sh", "-c", "command -v git"], capture_output=True, text=True, check=True).stdout.strip()
     flow.scenario("S1")
     slow = f'case " $* " in *" add "*) echo $$ >"$FAKE/at"; sleep 1000 & wait ;; esac\nexec {real} "$@"'
@@ -304,7 +304,7 @@ def test_a_second_signal_ends_git(flow: Flow) -> None:
 
 
 def test_hooks_may_change_files(flow: Flow) -> None:
-    """What a formatter adds to the commit is nobody's offence."""
+    """Changes that a formatting hook adds to a commit are not an offence of an agent."""
     flow.scenario("S2")
     hook(flow, "pre-commit", "date +%N > stamp.txt; git add stamp.txt; date +%N > later.txt")
     hook(flow, "post-commit", "date +%N >> after.txt")
@@ -315,7 +315,7 @@ def test_hooks_may_change_files(flow: Flow) -> None:
 
 
 def test_hooks_can_be_passed_over(flow: Flow) -> None:
-    """[flow] no_verify = true."""
+    """With `[flow] no_verify = true` commits skip the hooks."""
     flow.scenario("S1")
     flow.ws.config(flow.ws.read("rooda.toml") + "[flow]\nno_verify = true\n")
     flow.commit("settings")
@@ -350,7 +350,7 @@ def test_signing_asks_nobody(flow: Flow) -> None:
     ids=lambda settings: next(iter(settings)),
 )
 def test_settings_of_git_make_no_difference(flow: Flow, settings: dict[str, str]) -> None:
-    """A person's configuration: the same commits with the same messages."""
+    """The user's git configuration does not change the commits and their messages."""
     flow.scenario("S2")
     for key, value in settings.items():
         flow.ws.git("config", key, value)
@@ -361,7 +361,7 @@ def test_settings_of_git_make_no_difference(flow: Flow, settings: dict[str, str]
 
 
 def test_called_from_a_hook(flow: Flow) -> None:
-    """GIT_DIR and its like in the environment do not lead anywhere else."""
+    """GIT_DIR and similar variables in the environment are ignored."""
     flow.scenario("S1")
     strange = {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index", "GIT_WORK_TREE": "/nowhere"}
     assert flow.run(env=strange).code == 0
@@ -370,7 +370,7 @@ def test_called_from_a_hook(flow: Flow) -> None:
 
 @pytest.mark.parametrize("name", ["GIT_ICASE_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"])
 def test_a_persons_way_of_reading_paths(flow: Flow, name: str) -> None:
-    """It changes no commit of a run."""
+    """The setting does not change the commits of a run."""
     flow.scenario("S1")
     ran = flow.run(env={name: "1"})
     assert ran.code == 0, ran.both
@@ -379,7 +379,7 @@ def test_a_persons_way_of_reading_paths(flow: Flow, name: str) -> None:
 
 @pytest.mark.parametrize("how", ["--cone", "--no-cone"])
 def test_F_122_F_196_in_a_sparse_checkout(flow: Flow, how: str) -> None:
-    """What an actuator makes outside of its patterns is committed, what a sensor makes there goes; it stays sparse."""
+    """An actuator's files outside of the sparse patterns are committed, a sensor's are deleted."""
     flow.scenario("S1")
     flow.ws.write("out/o.txt", "o\n")
     flow.commit("out")
@@ -398,7 +398,7 @@ def test_F_122_F_196_in_a_sparse_checkout(flow: Flow, how: str) -> None:
 
 @pytest.mark.parametrize(("settings", "begun"), [("input", "a\r\nb\r\n"), ("true", "a\nb\n")])
 def test_F_196_where_line_ends_are_translated(flow: Flow, settings: str, begun: str) -> None:
-    """What a sensor changed is put back so that git sees no change in it."""
+    """A file that a sensor changed is restored so that git sees no difference."""
     flow.scenario("S1")
     flow.ws.git("config", "core.autocrlf", settings)
     Path(flow.ws.path, "lines.txt").write_bytes(begun.encode())
@@ -411,7 +411,7 @@ def test_F_196_where_line_ends_are_translated(flow: Flow, settings: str, begun: 
 
 
 def test_a_submodule(flow: Flow, tmp_path: Path) -> None:
-    """A repository inside: its commit is recorded when it moves."""
+    """The run records a new commit of a submodule."""
     flow.scenario("S1")
     inner = tmp_path / "inner"
     env = flow.ws.env
@@ -427,7 +427,7 @@ def test_a_submodule(flow: Flow, tmp_path: Path) -> None:
 
 
 def test_a_repository_that_an_agent_makes(flow: Flow) -> None:
-    """Inside the work tree, with a commit: it does not end the run."""
+    """A nested repository with a commit does not end the run."""
     flow.scenario("S1")
     made = "!sh git init -q sub && git -C sub commit -q --allow-empty -m x\n## What Was Done\n\nmade sub\n"
     flow.say("actuator-main", made)
@@ -473,7 +473,7 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", AGENT_MOVES)
 def test_F_141_agents_that_move_git_are_put_right(flow: Flow, name: str) -> None:
-    """The actuator commits, switches or resets: the branch and its tip are as they were, its edits stay."""
+    """After an actuator commits, switches or resets, branch and tip are restored, and its edits stay."""
     shell, said = AGENT_MOVES[name]
     flow.scenario("S1")
     flow.ws.write("other.txt", "stays\n")
@@ -502,7 +502,7 @@ def test_F_141_agents_that_move_git_are_put_right(flow: Flow, name: str) -> None
     ],
 )
 def test_a_linked_hook_is_put_back_as_a_link(flow: Flow, shell: str) -> None:
-    """A linked hook that an agent overwrites, bends or removes leads where it led, and runs at each commit."""
+    """A linked hook that an agent overwrites, redirects or removes is restored and runs at each commit."""
     flow.scenario("S1")
     evil, mine = Path(flow.ws.fake, "evil"), Path(flow.ws.fake, "mine")
     for path in (evil, mine):
@@ -527,7 +527,7 @@ READERS = {"sensor": "sensor-unit", "controller": "controller-main"}
     ["edits", "adds", "deletes", "spoils the state", "commits", "another runs files", "hides", "repository", "link"],
 )
 def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> None:
-    """Whatever a sensor or a controller changed besides its own file is put back, and said."""
+    """Changes of a sensor or controller to other files are undone and reported."""
     shell = {
         "edits": "echo bad > src.txt",
         "adds": "mkdir -p deep/er; echo bad > deep/er/new.txt",
@@ -556,7 +556,7 @@ def test_read_only_roles_change_nothing(flow: Flow, role: str, what: str) -> Non
 
 
 def test_the_second_offence_is_an_error(flow: Flow) -> None:
-    """The same agent changes what it may not twice in a run: its node ends."""
+    """The second forbidden change by the same agent in a run ends its node."""
     flow.scenario("S1")
     bad = "!sh echo bad > src.txt\n---\nsensor: unit\nstatus: fail\n---\n"
     flow.say("sensor-unit", bad, bad)
@@ -567,7 +567,7 @@ def test_the_second_offence_is_an_error(flow: Flow) -> None:
 
 
 def test_the_actuator_may_not_touch_the_loops_own_files(flow: Flow) -> None:
-    """flow.yaml, agent files and the run's files are put back; its other edits stay."""
+    """An actuator's changes to flow.yaml, agent files and the run's files are undone; its other edits stay."""
     flow.scenario("S1")
     spoil = "echo bad > .ai-loop/flow.yaml; echo bad > .claude/agents/loop-sensor-unit.md; echo ok > .claude/notes.md"
     more = "for f in .ai-loop/runs/run_*/nodes/main/*; do echo bad > $f; done"
@@ -579,7 +579,7 @@ def test_the_actuator_may_not_touch_the_loops_own_files(flow: Flow) -> None:
 
 
 def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
-    """A sensor builds: what git ignores may change."""
+    """A sensor may change files that git ignores, such as build output."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", "build/\n")
     flow.commit("ignore")
@@ -606,7 +606,7 @@ def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
 
 
 def test_answers_on_stdout(flow: Flow) -> None:
-    """An agent that can't write files prints its artifact, in a fence perhaps: rooda writes the file, word for word."""
+    """If an agent prints its artifact, with or without a fence, rooda writes the file unchanged."""
     flow.ws.env |= {"DB_PASSWORD": "Postgres-dev-1"}
     flow.scenario("S1")
     flow.say(
@@ -635,7 +635,7 @@ CONTRACT: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", CONTRACT)
 def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
-    """Whoever does not keep to the contract is asked once more with the same prompt; then the node ends."""
+    """An agent that breaks its contract is called once more with the same prompt; then the node ends."""
     key, text = CONTRACT[name]
     flow.scenario("S1")
     flow.say(key, text, text)
@@ -651,7 +651,7 @@ def test_one_more_try_then_an_error(flow: Flow, name: str) -> None:
 
 
 def test_a_composite_plan_must_say_something(flow: Flow) -> None:
-    """`target-met: false` without an Action Plan gives a child no task: asked once more, then an error."""
+    """`target-met: false` without an Action Plan gives a child no task: one more call, then an error."""
     flow.scenario("S2")
     flow.say(
         "controller-delivery", "---\ntarget-met: false\n---\n## Action Plan\n\n\n", "---\ntarget-met: false\n---\n"
@@ -662,7 +662,7 @@ def test_a_composite_plan_must_say_something(flow: Flow) -> None:
 
 
 def test_agents_that_hang_are_ended(flow: Flow) -> None:
-    """The time limit of a call counts as a failure of it."""
+    """A call that exceeds its time limit has failed."""
     flow.scenario("S1")
     flow.say("controller-main", "!wait /nowhere\n")
     ran = flow.run("do it", "--iteration-timeout", "1")
@@ -685,7 +685,7 @@ def test_native_sensors(flow: Flow) -> None:
 
 
 def test_native_sensors_need_commands(flow: Flow) -> None:
-    """A sensor without a command: refused before the start, with its node and file."""
+    """A native sensor without a command is refused before the start, with its node and file."""
     flow.scenario("S1")
     flow.ws.config(flow.ws.read("rooda.toml") + '[flow]\nsensors = "native"\n')
     flow.commit("native")
@@ -728,7 +728,7 @@ esac
 
 
 def test_a_reflex_loop_as_the_actuator(flow: Flow) -> None:
-    """Its artifact is in the iteration's commit; rules and limit stand in flow.yaml."""
+    """The reflex loop's artifact is in the iteration's commit; flow.yaml has its rules and limit."""
     acting(flow, {"loop": "reflex", "rules": "rules.json", "max_iterations": 2})
     rules = [{"id": "a.correctness.two", "severity": "fail", "description": "two", "phase": "A", "weight": 2}]
     flow.ws.write("rules.json", json.dumps(rules))
@@ -741,7 +741,7 @@ def test_a_reflex_loop_as_the_actuator(flow: Flow) -> None:
 
 
 def test_a_goal_as_the_actuator(flow: Flow) -> None:
-    """A specification that is not ready fails the node with the goal's own words; nothing else is begun."""
+    """A specification that is not ready fails the node with the goal's message; nothing else starts."""
     acting(flow, {"loop": "goal", "max_iterations": 2})
     flow.commit("goal")
     ran = flow.run()
@@ -783,14 +783,14 @@ def acting(flow: Flow, keys: dict[str, object]) -> None:
     ],
 )
 def test_what_is_wrong_with_a_loop_as_the_actuator(flow: Flow, keys: dict[str, object], said: str) -> None:
-    """It is told by `rooda flow check`, before anything is started."""
+    """`rooda flow check` reports the fault before anything starts."""
     acting(flow, keys)
     ran = flow.ws.rooda("flow", "check")
     assert ran.code == 2 and said in ran.both, ran.both
 
 
 def test_what_an_agent_stages_counts_for_nothing(flow: Flow) -> None:
-    """An ignored file that it forced into the index is not committed."""
+    """An ignored file that an agent forced into the index is not committed."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", ".env\n")
     flow.commit("ignore")
@@ -802,7 +802,7 @@ def test_what_an_agent_stages_counts_for_nothing(flow: Flow) -> None:
 
 
 def test_many_changed_files(flow: Flow) -> None:
-    """More than a command line holds: all in the commit."""
+    """More paths than fit on a command line are all committed."""
     flow.scenario("S1")
     make = "mkdir many; for n in $(seq 1200); do echo $n > many/file-$n; done"
     flow.say("actuator-main", f"!sh {make}\n## What Was Done\n\nmany\n")

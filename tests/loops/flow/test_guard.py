@@ -1,4 +1,4 @@
-"""What agents of a flow do to git beside their work: branches, tags, repeated offences, repositories inside."""
+"""What agents of a flow do to git besides their work: branches, tags, repeated offences, nested repositories."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ MOVES = {
 
 
 def refs(flow: Flow) -> dict[str, str]:
-    """All but the run's branch."""
+    """Return all refs except the run's branch."""
     rows = flow.ws.git("for-each-ref", "--format=%(refname) %(objectname)%(symref)", "refs/heads", "refs/tags")
     found = dict(row.split(" ") for row in rows.strip("\n").split("\n"))
     return {name: value for name, value in found.items() if name != "refs/heads/ai-loop/do-it"}
@@ -35,7 +35,7 @@ def refs(flow: Flow) -> dict[str, str]:
 @pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
 @pytest.mark.parametrize("name", MOVES)
 def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, role: str) -> None:
-    """What was there before the call is there after it, and what was done is said."""
+    """Branches and tags are restored after the call, and the change is reported."""
     shell, said = MOVES[name]
     flow.scenario("S1")
     flow.ws.git("tag", "-a", "-m", "x", "v1")
@@ -51,7 +51,7 @@ def test_F_033_F_141_no_agent_moves_a_branch_or_a_tag(flow: Flow, name: str, rol
 
 
 def test_F_033_names_of_branches_may_have_signs_that_end_a_line_elsewhere(flow: Flow) -> None:
-    """Such branches are there before the run, and one is moved by an agent and put back."""
+    """A branch that existed before the run is restored after an agent moved it."""
     flow.scenario("S1")
     name = "old\u2028x\x85y"
     flow.ws.git("branch", name)
@@ -88,7 +88,7 @@ OTHER_KINDS = {  # what stands there, and what an agent puts in its place
 @pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
 @pytest.mark.parametrize("name", OTHER_KINDS)
 def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flow, name: str, role: str) -> None:
-    """A folder, a link or nothing in the place of a file, a file in the place of a folder: the run goes on."""
+    """The run continues after an agent replaces a file by a folder, a link or nothing, or a folder by a file."""
     flow.scenario("S1")
     hook = Path(flow.ws.write(".git/hooks/post-commit", "#!/bin/sh\ntrue\n", 0o755))
     flow.ws.write(".git/info/exclude", "none\n")
@@ -105,7 +105,7 @@ def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flo
 
 @pytest.mark.parametrize("made", ["mkdir $FAKE/away; ln -s $FAKE/away $T", "touch $T", "true", "mkdir $T"])
 def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
-    """Nothing of the run goes through a link to elsewhere, and the node inside has its folder."""
+    """The run writes nothing through a link to elsewhere, and the child node has its folder."""
     flow.scenario("S2")
     flow.also("sensor-full.2", f"!sh T=$(echo {RUN}/nodes/delivery/impl); rm -rf $T; {made}")
     ran = flow.run()
@@ -116,7 +116,7 @@ def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
 
 
 def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
-    """`git clean` removes such ones; the node inside has its own again all the same."""
+    """The child node gets its folder back after `git clean` removed it."""
     flow.scenario("S2")
     for name, shell in (
         ("sensor-full.1", "rmdir $T/impl"),
@@ -128,7 +128,7 @@ def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
 
 
 def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
-    """What it holds may be nowhere else: it is no offence, however often."""
+    """A new branch stays, because only it may hold its commits; it is not an offence."""
     flow.scenario("S3")
     flow.say("actuator-main", *[f"!sh git branch new{n}; git tag t{n}\n## What Was Done\n\nx\n" for n in (1, 2)])
     ran = flow.run()
@@ -138,7 +138,7 @@ def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
 
 
 def test_F_033_who_works_in_another_work_tree_moves_what_he_likes(flow: Flow) -> None:
-    """Commits, resets and new branches there while an agent works here are not put back, and nobody is blamed."""
+    """Commits, resets and new branches in another work tree during a call are neither undone nor reported."""
     flow.scenario("S1")
     other = f"{flow.ws.root}/other"
     flow.ws.git("branch", "side")
@@ -162,7 +162,7 @@ OFFENCES = {
 
 @pytest.mark.parametrize("name", OFFENCES)
 def test_F_141_the_second_offence_ends_the_node_whatever_it_was(flow: Flow, name: str) -> None:
-    """git's own files, commits and branches count as the work tree does."""
+    """Changes to git's own files, commits and branches count as offences, like those to the work tree."""
     key, shell = OFFENCES[name]
     flow.scenario("S3")
     text = flow.scripts[f"{key}.1"]
@@ -184,7 +184,7 @@ def test_F_141_a_sensors_command_that_edits_is_ended_too(flow: Flow) -> None:
 
 
 def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
-    """Not as a commit that is taken back."""
+    """A reset is reported as a reset, not as a commit that was undone."""
     flow.scenario("S1")
     flow.say("actuator-main", "!sh git reset -q --hard HEAD~1\n!edit src.txt one\n## What Was Done\n\none\n")
     ran = flow.run()
@@ -193,7 +193,7 @@ def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
 
 
 def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow) -> None:
-    """That the commit which it went to has a file of that name too makes the new one no foreign change."""
+    """An output is accepted even if the commit that the agent reset to has a file of the same name."""
     flow.scenario("S3")
     flow.sensor("unit", "fail", "fail", "pass")
     flow.also("sensor-unit.3", "!sh git reset -q --hard HEAD~1")
@@ -227,7 +227,7 @@ INSIDE = {
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: str) -> None:
-    """Files, index and HEAD of the repository inside are as they were, and it is said."""
+    """Files, index and HEAD of a nested repository are restored, and the change is reported."""
     flow.scenario("S1")
     with_submodule(flow)
     head = flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
@@ -241,7 +241,7 @@ def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: s
 
 
 def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Flow) -> None:
-    """No commit of the run can hold it: told at the start, put back with a word; the second time is an error."""
+    """Changes in a nested repository are announced at the start, undone and reported; the second one is an error."""
     flow.scenario("S3")
     with_submodule(flow)
     flow.say("actuator-main", *["!edit src.txt one\n!edit lib/f new\n## What Was Done\n\nx\n"] * 2)
@@ -254,7 +254,7 @@ def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Fl
 
 @pytest.mark.parametrize("commit", ["git -C in commit -q --allow-empty -m x", "true"])
 def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: str) -> None:
-    """A clone of the run's branch would not have its files: that is said once, and no offence."""
+    """A new nested repository is reported once, because clones lack its files; it is not an offence."""
     flow.scenario("S3")
     flow.say("actuator-main", f"!sh git init -q in; echo x > in/f; {commit}\n## What Was Done\n\nx\n")
     ran = flow.run()
@@ -263,7 +263,7 @@ def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: 
 
 
 def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
-    """git can't put it into a tree, and it goes all the same, with the folder that it lay in."""
+    """A nested repository without a commit, which git can't add to a tree, is deleted with its folder."""
     flow.scenario("S1")
     flow.also("sensor-unit.1", "!sh git init -q a/in; echo x > a/in/f")
     ran = flow.run()
@@ -272,7 +272,7 @@ def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
 
 
 def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
-    """As far as nothing else is in them."""
+    """Folders that a sensor made are deleted, unless they hold other files."""
     flow.scenario("S1")
     flow.ws.write("kept/x", "x\n")
     flow.commit("kept")
@@ -305,7 +305,7 @@ def test_FQ_06_what_is_ignored_stays_when_the_rules_are_put_back(flow: Flow, she
 
 
 def test_FQ_06_a_new_file_is_not_hidden_by_rules_that_are_put_back(flow: Flow) -> None:
-    """A sensor ignores what it makes: both are put back, and said."""
+    """A .gitignore that a sensor writes and the files that it ignores are undone and reported."""
     flow.scenario("S1")
     flow.also("sensor-unit.2", "!sh echo stray > stray.txt; echo 'stray*' > .gitignore")
     ran = flow.run()
@@ -316,7 +316,7 @@ def test_FQ_06_a_new_file_is_not_hidden_by_rules_that_are_put_back(flow: Flow) -
 
 
 def test_FQ_06_what_a_submodule_ignores_stays_when_its_rules_are_put_back(flow: Flow) -> None:
-    """A sensor removes the rules of a repository inside: they come back, and what they ignore has not gone."""
+    """Ignore rules of a nested repository that a sensor deletes are restored, and the ignored files stay."""
     flow.scenario("S1")
     flow.ws.write("sm/.gitignore", "*.env\n")
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "inside")):

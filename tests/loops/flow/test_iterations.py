@@ -33,7 +33,7 @@ def test_F_072_counts_under_the_limit(flow: Flow, most: int, cycles: int) -> Non
 
 
 def test_F_073_F_074_F_075_what_the_limit_leaves(ran: Ran) -> None:
-    """The node's file, its result, and a last commit that say so."""
+    """The node's file, its result and the last commit have the status of the limit."""
     flow, _ = ran("S3")
     own = flow.fm(flow.ap("main", "orchestrator-output.md"))
     assert (own["status"], own["iteration"]) == ("max-iterations-reached", 3)
@@ -44,7 +44,7 @@ def test_F_073_F_074_F_075_what_the_limit_leaves(ran: Ran) -> None:
 
 
 def test_F_076_F_121_a_child_at_its_limit_is_measured_by_its_parent(ran: Ran) -> None:
-    """After `1.3` the root's sensors are called, and the root goes on to its own limit."""
+    """After `1.3` the root's sensors are called, and the root continues to its own limit."""
     flow, done = ran("S4")
     assert done.code == 4
     assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1.3", "1", "2"]
@@ -61,7 +61,7 @@ def test_F_078_F_079_F_080_F_081_which_model_a_controller_gets(ran: Ran) -> None
 
 
 def test_F_080_the_model_of_the_file(flow: Flow) -> None:
-    """`model:` in the controller's front matter is taken while not all sensors pass."""
+    """The controller's own `model:` is used unless all sensors pass."""
     flow.scenario("S1")
     text = flow.ws.read(f"{AGENTS}/loop-controller-main.md").replace("---\n", "---\nmodel: sonnet\n", 1)
     flow.ws.write(f"{AGENTS}/loop-controller-main.md", text)
@@ -73,7 +73,7 @@ def test_F_080_the_model_of_the_file(flow: Flow) -> None:
 
 
 def test_F_080_models_are_translated_by_the_settings(flow: Flow) -> None:
-    """[models] maps the words; ROODA_MODEL has what came of it."""
+    """[models] maps the model words; ROODA_MODEL has the result."""
     flow.scenario("S1")
     flow.ws.config(flow.ws.read("rooda.toml") + '[models]\nhaiku = "small-1"\nopus = "big-4"\n')
     flow.commit("models")
@@ -83,7 +83,7 @@ def test_F_080_models_are_translated_by_the_settings(flow: Flow) -> None:
 
 
 def test_F_082_a_sensor_file_without_status_is_no_pass(flow: Flow) -> None:
-    """It is asked for once more, and then the node ends with an error; the controller never sees it as a pass."""
+    """An unreadable status causes one more call, then an error; the controller never sees it as a pass."""
     flow.scenario("S1")
     flow.say("sensor-unit", "no front matter\n", "---\nsensor: unit\nstatus: maybe\n---\n")
     assert flow.run().code == 1
@@ -91,7 +91,7 @@ def test_F_082_a_sensor_file_without_status_is_no_pass(flow: Flow) -> None:
 
 
 def test_F_082_without_sensors_nothing_has_passed(flow: Flow) -> None:
-    """No sensor call, `none` in the commits, and the controller's own model."""
+    """A node without sensors has no sensor call, `none` in its commits, and the controller's own model."""
     flow.scenario("S1")
     flow.put((Level("main", (), 5),))
     flow.commit("no sensors")
@@ -117,7 +117,7 @@ def test_F_083_F_084_F_085_F_086_the_controllers_prompt(ran: Ran) -> None:
 
 
 def test_F_085_the_target_of_the_sensors_file(flow: Flow) -> None:
-    """`target:` of its front matter stands in the section; else that the status is pass."""
+    """The section has the `target:` of a sensor's front matter, or "status is pass" without one."""
     flow.scenario("S2")
     flow.agent("sensor-full", "FAKE: sensor full -> {output-path}\n", front='target: "less than 3 warnings"\n')
     assert flow.run().code == 0
@@ -127,7 +127,7 @@ def test_F_085_the_target_of_the_sensors_file(flow: Flow) -> None:
 
 
 def test_F_086_paths_of_older_agent_files_lead_to_the_child(flow: Flow) -> None:
-    """`{artifacts-path}/../{child-node-id}` stands for the child's true folder."""
+    """`{artifacts-path}/../{child-node-id}` is replaced by the child's real folder."""
     flow.scenario("S2")
     flow.agent(
         "controller-delivery",
@@ -160,7 +160,7 @@ def test_F_088_F_089_F_090_F_091_the_controllers_word_ends_a_node(ran: Ran) -> N
 
 
 def test_F_092_sensors_do_not_decide(flow: Flow) -> None:
-    """All pass and the controller says no: it goes on. All fail and it says yes: complete."""
+    """The controller alone decides: passing sensors don't end a node, failing ones don't keep it open."""
     flow.scenario("S1")
     flow.sensor("unit", "pass")
     flow.controller("main", False, False, True)
@@ -186,7 +186,7 @@ def test_F_100_F_101_F_102_F_103_the_actuators_call(ran: Ran) -> None:
 
 
 def test_F_103_a_shell_is_denied_by_the_agents_own_option(flow: Flow) -> None:
-    """Where the agent has an option for it: the actuator's command takes Bash away, and what its file denies."""
+    """The actuator's command denies Bash and the tools in its file, if the agent has an option for that."""
     flow.scenario("S1")
     import json
 
@@ -201,7 +201,7 @@ def test_F_103_a_shell_is_denied_by_the_agents_own_option(flow: Flow) -> None:
 
 
 def test_F_103_a_fallback_has_no_shell_either(flow: Flow) -> None:
-    """While the first agent's account may not be used, the actuator's command of the second takes Bash away as well."""
+    """The command of the fallback agent denies Bash to the actuator as well."""
     flow.scenario("S1")
     import json
 
@@ -220,7 +220,7 @@ def test_F_103_a_fallback_has_no_shell_either(flow: Flow) -> None:
 
 
 def test_flow_check_warns_of_a_fallback_that_keeps_its_shell(flow: Flow) -> None:
-    """An agent without an option for it is named, also if it is only switched to."""
+    """A warning names an agent, or a fallback, without an option to deny tools."""
     agents = '[agents.first]\ncommand = "true"\ndeny = "--deny {tools}"\n[agents.other]\ncommand = "true"\n'
     flow.ws.config(f'{agents}[flow]\nagent = "first"\non_limit = "switch"\nfallback = ["other"]\n')
     ran = flow.ws.rooda("flow", "check")
@@ -249,7 +249,7 @@ PLANS = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_F_107_verbatim(flow: Flow, name: str) -> None:
-    """Whatever stands in the plan stands in the setpoint, byte by byte."""
+    """The child's setpoint is the plan, byte for byte."""
     plan = PLANS[name]
     flow.scenario("S2")
     flow.say(
@@ -274,12 +274,12 @@ def test_F_107_verbatim(flow: Flow, name: str) -> None:
     ],
 )
 def test_F_108_F_110_F_160_F_161_labels_of_the_scenarios(ran: Ran, name: str, labels: str) -> None:
-    """In order, each once."""
+    """The labels are in order, each once."""
     assert ran(name)[0].labels() == labels.split()
 
 
 def test_F_110_six_levels(flow: Flow) -> None:
-    """Any depth: the innermost acts, and all come back."""
+    """At any depth the innermost node acts, and control returns to every parent."""
     levels = tuple(Level(f"n{depth}", (f"s{depth}",), 3) for depth in range(6))
     flow.put(levels)
     for depth in range(6):
@@ -323,13 +323,13 @@ def test_F_111_each_level_sees_its_own_parents_plan(ran: Ran) -> None:
 
 
 def test_F_120_each_node_measures_again_after_acting(ran: Ran) -> None:
-    """The root twice, the child once."""
+    """The root's sensors are called twice, the child's once."""
     rows = [row.split()[1] for row in ran("S2")[0].roles() if row.startswith("sensor")]
     assert rows == ["full+cover", "types+unit", "full+cover"]
 
 
 def test_F_122_an_iterations_commit_holds_everything(ran: Ran) -> None:
-    """Code and artifacts; the tree is clean afterwards."""
+    """The commit has code and artifacts, and the work tree is clean afterwards."""
     flow, _ = ran("S2")
     names = flow.ws.git("show", "--name-only", "--format=", flow.at("1.1").sha).split()
     wanted = ["src.txt", *(flow.ap("impl", f"{name}-output.md") for name in ("actuator", "controller", "sensor-unit"))]
@@ -338,7 +338,7 @@ def test_F_122_an_iterations_commit_holds_everything(ran: Ran) -> None:
 
 
 def test_F_123_the_commit_of_an_iteration(ran: Ran) -> None:
-    """Its whole message: what the actuator did, what the child came to."""
+    """The commit's message has the actuator's action or the child's result."""
     flow, _ = ran("S2")
     inner, outer = flow.at("1.1"), flow.at("1")
     assert inner.subject == "ai-loop[delivery > impl]: iteration 1.1 — Wrote one into src.txt."

@@ -47,14 +47,14 @@ def path_of(flow: Flow) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """S2 in full: what came of it, and how often git was called."""
+    """Run S2 uninterrupted; return its log and the number of git calls."""
     flow = shimmed(Flow(Workspace(str(tmp_path_factory.mktemp("kills")))).scenario("S2"))
     assert flow.run(env=path_of(flow)).code == 0
     return outcome(flow), int(Path(flow.ws.fake, "git-n").read_text())
 
 
 def ended_as(flow: Flow, expected: Any, code: int = 0) -> None:
-    """Resume as often as it takes; the same log and tree, and nothing open."""
+    """Resume until the run ends; expect the same log and tree, and no open run."""
     runs = flow.ws.file(".ai-loop/runs")
     begun = os.path.isdir(runs) and any(name.startswith("run_") for name in os.listdir(runs))
     ran = flow.resume()
@@ -84,7 +84,7 @@ def killed_at_git(flow: Flow, mode: str, number: int, whole: Any) -> None:
 
 @pytest.mark.parametrize("part", range(9))
 def test_F_177_F_139_killed_at_git_commands(flow: Flow, whole: Any, part: int) -> None:
-    """At commands from all parts of a run, in all three ways."""
+    """Kill at git commands of all parts of a run, in all three ways."""
     number = 1 + part * whole[1] // 9
     killed_at_git(flow, MODES[part % 3], number, whole)
 
@@ -93,7 +93,7 @@ def test_F_177_F_139_killed_at_git_commands(flow: Flow, whole: Any, part: int) -
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("number", range(1, 80))
 def test_F_177_killed_at_every_git_command(flow: Flow, whole: Any, mode: str, number: int) -> None:
-    """At each of them, in each way."""
+    """Kill at each git command, in each way."""
     if number <= whole[1]:
         killed_at_git(flow, mode, number, whole)
 
@@ -121,12 +121,12 @@ def killed_at_random(flow: Flow, seed: int, whole: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_F_177_killed_at_random_moments(flow: Flow, whole: Any, seed: int) -> None:
-    """Several times in one run."""
+    """Kill several times in one run."""
     killed_at_random(flow, seed, whole)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 220))
 def test_F_177_killed_at_many_random_moments(flow: Flow, whole: Any, seed: int) -> None:
-    """The same with many other dice."""
+    """Kill at random times, with many other seeds."""
     killed_at_random(flow, seed, whole)

@@ -1,4 +1,4 @@
-"""Limits of cost and time end a flow so that it can go on; [hooks] are told how runs end."""
+"""Limits of cost and time end a flow so that it can be resumed; [hooks] run at the end of runs."""
 
 import json
 import os
@@ -19,7 +19,7 @@ BY_ITERATION = [("0", 1), ("1", 6), ("2", 1)]  # of the top node; 0 is its first
 
 
 def paid(flow: Flow) -> Flow:
-    """S2 with an agent that says what each call cost: half a dollar."""
+    """S2 with an agent that reports a cost of half a dollar per call."""
     flow.scenario("S2")
     agent = Path(flow.ws.root, "paid")
     agent.write_text(PAID.format(fake=FAKE_AI))
@@ -31,7 +31,7 @@ def paid(flow: Flow) -> Flow:
 
 
 def test_a_limit_of_cost_leaves_the_run_open(flow: Flow) -> None:
-    """The call after the limit is not made: exit 4, status running; a resume has the same limit, or a higher one."""
+    """The limit prevents the next call: exit 4, status running; a resume has the same limit or a higher one."""
     ran = paid(flow).run("do it", "--max-cost", "1.2")
     assert ran.code == 4, ran.both
     assert f"Cost limit reached: $1.50 of $1.20. State saved. Resume with: rooda flow resume {flow.run_id}" in ran.out
@@ -57,7 +57,7 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_hooks_are_told_how_a_flow_ends(flow: Flow, name: str) -> None:
-    """The moment of [hooks] that fits the end, once, with the event on stdin."""
+    """The hook for this kind of end runs once, with the event on stdin."""
     scenario, controller, flags, code = ENDS[name]
     if flags:
         paid(flow)
@@ -79,7 +79,7 @@ def test_hooks_are_told_how_a_flow_ends(flow: Flow, name: str) -> None:
 
 
 def test_a_mishap_of_git_leaves_the_run_open(flow: Flow) -> None:
-    """git refuses every commit: no traceback, exit 1, and the run goes on when that is over."""
+    """If git refuses every commit: no traceback, exit 1, and the run can be resumed later."""
     flow.scenario("S1")
     objects = flow.ws.file(".git/objects")
     flow.say("actuator-main", f"!edit src.txt one\n!sh mv {objects} {objects}.away\n## What Was Done\n\none\n")

@@ -94,7 +94,7 @@ class Disk:
 
 
 class Store:
-    """The store's law over this disk; positions by the real rule."""
+    """A store over this disk, which finds positions by the real rule."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk, self.at = disk, [-1] * len(disk.nodes)
@@ -196,7 +196,7 @@ class World(FlowWorld):
 
 
 def played(script: Script, crashes: list[int]) -> Disk:
-    """The loop, interrupted after so many effects each time, and taken up again each time."""
+    """Run the loop, interrupted after the given numbers of effects and resumed each time."""
     root = tree(script)
     disk, points = Disk(root), iter(crashes)
     for _ in range(len(crashes) + 1):

@@ -1,4 +1,4 @@
-"""The resume table, row by row, and the pure readers of what agents and people write."""
+"""The resume table row by row, and the parsers of what agents and users write."""
 
 import pytest
 
@@ -80,12 +80,12 @@ SECTIONS = {
 
 @pytest.mark.parametrize("text", SECTIONS, ids=ascii)
 def test_F_106_the_plan_is_found(text: str) -> None:
-    """The first level-2 heading that begins so, outside of fences, up to the next heading of level 1 or 2."""
+    """A section starts at a level-2 heading and ends at the next heading of level 1 or 2; fences hide headings."""
     assert section(text, "action plan") == SECTIONS[text]
 
 
 def test_F_088_decisions() -> None:
-    """Strict about the boolean, and about a plan where one is needed."""
+    """A decision needs a boolean, and a plan if the actuator is a loop."""
     assert decision("---\ntarget-met: true\n---\n", True) == Decision(True, "")
     assert decision("\ufeff\n---\ntarget-met: false\n---\n## Action Plan\nx", True) == Decision(False, "x")
     for text in (
@@ -102,7 +102,7 @@ def test_F_088_decisions() -> None:
 
 
 def test_F_078_readings() -> None:
-    """pass and fail only, and of the sensor that was asked."""
+    """A reading is pass or fail, of the sensor that was called."""
     assert reading("---\nsensor: a\nstatus: pass\n---\n", "a") == Reading("a", "pass")
     assert reading("---\nstatus: fail\n---\n", "a") == Reading("a", "fail")  # whose file it is its name says as well
     assert reading("---\nsensor: 7\nstatus: fail\n---\n", "7") == Reading("7", "fail")
@@ -118,7 +118,7 @@ def test_F_078_readings() -> None:
 
 
 def test_reports() -> None:
-    """Anything that is not empty is a report; the one fence around an answer is taken off."""
+    """Any text is a report; one fence around a whole answer is removed."""
     assert action("words. more").text == "words."
     with pytest.raises(Broken):
         action("---\nx: y\n---\n\n")
@@ -127,7 +127,7 @@ def test_reports() -> None:
 
 
 def test_yaml_as_rooda_takes_it() -> None:
-    """Lines of every key, faults for what is said twice or contains itself, plain texts for dates."""
+    """YAML has the line of every key, faults for duplicates and recursion, and plain texts for dates."""
     document = read("a: 1\nb:\n  - x\n  - {c: 2024-01-01}\n")
     assert document.value == {"a": 1, "b": ["x", {"c": "2024-01-01"}]}
     assert (document.lines[("b",)], document.lines[("b", 1, "c")]) == (2, 4)
@@ -143,7 +143,7 @@ def test_yaml_as_rooda_takes_it() -> None:
 
 
 def test_front_matter_of_people() -> None:
-    """What is no YAML is read key by key; without any there are no keys."""
+    """Invalid front matter is read key by key; without front matter there are no keys."""
     assert lenient("---\ndescription: use it: often\nmodel: opus\n---\nx") == {
         "description": "use it: often",
         "model": "opus",
@@ -156,6 +156,6 @@ def test_front_matter_of_people() -> None:
     "text", ["true", "1", "1.5", "null", "a: b", "#x", "- x", "", " x", "ü", "1_0", "0x1", "~", "*a"]
 )
 def test_scalars_survive(text: str) -> None:
-    """A text is written so that it is read back as that text."""
+    """A written text parses back to itself."""
     assert read(f"k: {scalar(text)}").value == {"k": text}
     assert read(f"k: {quoted(text)}").value == {"k": text}

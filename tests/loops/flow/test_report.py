@@ -1,4 +1,4 @@
-"""Rows F-190 to F-203: what a person is told, who does what, and the companions of `run`."""
+"""Rows F-190 to F-203: the report of a run, the roles, and the companion commands of `run`."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ Ran = Callable[[str], Any]
 
 
 def test_F_190_F_191_the_report_at_the_end(ran: Ran) -> None:
-    """Branch, base, number of commits, and the four next steps with real names."""
+    """The report has branch, base, number of commits, and the four next steps with real names."""
     flow, done = ran("S1")
     for text in (
         *("Branch: ai-loop/do-it", "Base branch: main", "Commits: 3"),
@@ -29,7 +29,7 @@ def test_F_190_F_191_the_report_at_the_end(ran: Ran) -> None:
 
 
 def test_F_192_progress_after_each_root_iteration(ran: Ran) -> None:
-    """Number, target-met, and what the loop inside came to."""
+    """The progress line has the number, target-met, and the child's result."""
     _, done = ran("S2")
     rows = [row for row in done.lines if re.search(r"\] Iteration \d", row)]
     assert len(rows) == 3
@@ -47,7 +47,7 @@ def test_F_192_progress_after_each_root_iteration(ran: Ran) -> None:
     ],
 )
 def test_F_193_F_196_the_state_at_the_end(ran: Ran, name: str, status: str, code: int) -> None:
-    """No longer running, committed, the tree clean, the exit code the table's."""
+    """An ended run is committed with its status, the tree is clean, and the exit code fits."""
     flow, done = ran(name)
     assert done.code == code
     assert flow.state["status"] == status
@@ -67,7 +67,7 @@ def test_F_194_rooda_measures_and_edits_nothing_itself(flow: Flow) -> None:
 
 @pytest.mark.parametrize("name", ["S1", "S2", "S3", "S4", "S5"])
 def test_F_195_F_104_one_call_per_cycle(ran: Ran, name: str) -> None:
-    """All sensors of a node in one cheap call; the actuator once per full iteration of a direct node."""
+    """One cheap call measures all sensors of a node; the actuator runs once per full iteration of a direct node."""
     flow, _ = ran(name)
     full = [c for c in flow.log() if c.fields["status"] == "running" and not c.label.endswith("0")]
     direct = [c for c in full if c.fields["node-path"].count("/") == len(flow.levels) - 1]
@@ -79,7 +79,7 @@ def test_F_195_F_104_one_call_per_cycle(ran: Ran, name: str) -> None:
 
 
 def digest(folder: str) -> dict[str, str]:
-    """Every file below, `.git` too, by its content."""
+    """Return the content of every file below a folder, `.git` included."""
     found = {}
     for place, _, names in os.walk(folder):
         for name in names:
@@ -89,7 +89,7 @@ def digest(folder: str) -> dict[str, str]:
 
 
 def test_F_200_F_201_setup_makes_a_flow_that_runs(bare: Workspace) -> None:
-    """With answers: flow.yaml, agent files, the runs' folder; the checks pass; a second time changes nothing."""
+    """Setup with answers writes a flow that passes the checks; repeating it changes nothing."""
     bare.git("init", "-q", "-b", "main")
     bare.write("pyproject.toml", "[tool.pytest.ini_options]\n[tool.ruff]\n")
     answers = b"y\ny\nstyle=test -f style\n\n2\nouter\nwork\n"
@@ -119,7 +119,7 @@ def test_F_200_F_201_setup_makes_a_flow_that_runs(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [(), ("--yes",), ("--levels", "1"), ("--levels", "2", "--sensor", "t=true")])
 def test_F_200_setup_without_a_person(bare: Workspace, words: tuple[str, ...]) -> None:
-    """Nobody answers: what is proposed is taken, and the checks pass."""
+    """Setup without answers uses the proposals, and the checks pass."""
     bare.write("pyproject.toml", "[tool.pytest.ini_options]\n")
     ran = bare.rooda("flow", "setup", *words)
     assert ran.code == 0, ran.both
@@ -128,7 +128,7 @@ def test_F_200_setup_without_a_person(bare: Workspace, words: tuple[str, ...]) -
 
 
 def test_F_200_an_interrupted_setup_is_repeated(bare: Workspace) -> None:
-    """Agent files that are there stay as they are; flow.yaml is written last."""
+    """Existing agent files stay unchanged; flow.yaml is written last."""
     mine = bare.write(".claude/agents/loop-actuator.md", "mine\n")
     assert bare.rooda("flow", "setup", "--sensor", "t=true").code == 0
     assert Path(mine).read_text() == "mine\n"
@@ -137,7 +137,7 @@ def test_F_200_an_interrupted_setup_is_repeated(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("word", ["x", "=true", "a b=true", "x= "])
 def test_F_200_a_wrong_sensor_is_refused(bare: Workspace, word: str) -> None:
-    """NAME=COMMAND it must be; exit 2 and nothing written."""
+    """A sensor that is not NAME=COMMAND: exit 2 and nothing written."""
     ran = bare.rooda("flow", "setup", "--sensor", word)
     assert ran.code == 2 and "NAME=COMMAND" in ran.err
     assert not bare.exists(".ai-loop")
@@ -161,7 +161,7 @@ def test_F_202_status_tells_everything_and_changes_nothing(ran: Ran) -> None:
 
 
 def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
-    """Of a long run the newest are shown."""
+    """Only the newest commits of a long run are shown."""
     from kit.flow import FL1
 
     flow.scenario("S3")
@@ -173,7 +173,7 @@ def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
 
 
 def test_F_202_status_from_another_branch(flow: Flow) -> None:
-    """On main the run is found on its branch, open or ended."""
+    """Status on main finds an open or ended run on its branch."""
     flow.scenario("S1")
     assert flow.ws.rooda("flow", "status").out == "No flow has run here.\n"
     assert flow.run().code == 0
@@ -196,7 +196,7 @@ def test_F_203_check_prints_the_topology(flow: Flow) -> None:
 
 
 def test_F_203_check_prints_all_errors(flow: Flow) -> None:
-    """The same words as at a start."""
+    """`check` reports the same faults as a start."""
     flow.put(FL2)
     os.remove(flow.ws.file(".claude/agents/loop-actuator-impl.md"))
     os.remove(flow.ws.file(".claude/agents/loop-sensor-full.md"))
@@ -206,7 +206,7 @@ def test_F_203_check_prints_all_errors(flow: Flow) -> None:
 
 
 def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
-    """Such a node only measures; so is a name at two depths, and a key that nobody knows."""
+    """`check` warns of a limit of 1, an id at two depths, and an unknown key."""
     from kit.flow import Level
 
     flow.put((Level("a", ("x",), 1), Level("b", (), 2), Level("a", (), 2)))
@@ -219,7 +219,7 @@ def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
 
 
 def test_the_log_as_a_tree(ran: Ran) -> None:
-    """A row per boundary, inner nodes indented."""
+    """The log has one row per boundary, with inner nodes indented."""
     flow, _ = ran("S2")
     rows = flow.ws.rooda("flow", "log").out.splitlines()
     assert rows[0] == f"{flow.run_id} on ai-loop/do-it: complete"
@@ -231,7 +231,7 @@ def test_the_log_as_a_tree(ran: Ran) -> None:
 
 
 def test_events_as_json(flow: Flow) -> None:
-    """--json: each line an event; boundaries with label, status and sensors; nothing else on stdout."""
+    """With --json stdout has only events, one per line; boundaries have label, status and sensors."""
     flow.scenario("S2")
     ran = flow.run("do it", "--json")
     assert ran.code == 0
@@ -242,7 +242,7 @@ def test_events_as_json(flow: Flow) -> None:
 
 
 def test_a_live_tree_on_a_terminal(flow: Flow) -> None:
-    """While an agent works the nodes, their sensors and the one at work are shown; afterwards the tree is gone."""
+    """The live tree shows nodes, sensors and the active node during a call, and is erased afterwards."""
     from kit.workspace import until
 
     flow.scenario("S2")

@@ -1,4 +1,4 @@
-"""Rows F-170 to F-179: a run goes on from its files and commits, and ends as if nothing had been."""
+"""Rows F-170 to F-179: a run is resumed from its files and commits, and ends as without an interruption."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_F_177_F_179_killed_at_each_call(flow: Flow, whole_s2: Any, key: str) ->
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_F_177_a_signal_keeps_the_run_open(flow: Flow, whole_s2: Any, number: int) -> None:
-    """130 or 143, the command to go on is said, the state says running, and the end is the same."""
+    """A signal: exit 130 or 143, the command to resume, status running; the resumed run ends the same."""
     flow.scenario("S2")
     code = kill_at(flow, "actuator-impl.1", number)
     assert code == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
@@ -63,7 +63,7 @@ def test_F_170_F_171_the_innermost_node_goes_on_first(flow: Flow) -> None:
 
 
 def edited_state(flow: Flow, **keys: str | None) -> None:
-    """Change keys of run-state.md as a person would; None removes one."""
+    """Change keys of run-state.md by hand; None removes one."""
     path = flow.rd("run-state.md")
     text = flow.ws.read(path)
     for key, value in keys.items():
@@ -73,7 +73,7 @@ def edited_state(flow: Flow, **keys: str | None) -> None:
 
 
 def next_call(flow: Flow) -> str:
-    """Resume; the first call of that."""
+    """Resume, and return the first call."""
     before = len(flow.calls)
     ran = flow.resume()
     assert ran.code in (0, 4), ran.both
@@ -81,7 +81,7 @@ def next_call(flow: Flow) -> str:
 
 
 def test_F_172_sensors_and_no_decision(flow: Flow) -> None:
-    """Made by hand: no step is noted, sensors are there, no controller output: the controller is asked."""
+    """In a hand-made state with sensor files and without controller output the controller is called."""
     flow.scenario("S1")
     kill_at(flow, "controller-main.1")
     edited_state(flow, active_step=None)
@@ -100,7 +100,7 @@ def test_F_173_a_decision_and_no_action(flow: Flow, noted: bool) -> None:
 
 
 def test_F_173_in_a_later_iteration_too(flow: Flow) -> None:
-    """The outputs of the former iteration are still there, and are not taken for this one's."""
+    """Outputs of the previous iteration are not used for this one."""
     flow.scenario("S3")
     flow.controller("main", False, False)
     kill_at(flow, "actuator-main.2")
@@ -112,7 +112,7 @@ def test_F_173_in_a_later_iteration_too(flow: Flow) -> None:
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_F_172_stale_outputs_do_not_count(flow: Flow, noted: bool) -> None:
-    """Killed while the second decision was being made: it is asked for, the first one is not obeyed again."""
+    """After a kill during the second controller call it is repeated; the first decision is not reused."""
     flow.scenario("S3")
     kill_at(flow, "controller-main.2")
     if not noted:
@@ -152,7 +152,7 @@ def test_F_175_an_action_and_no_measurement(flow: Flow, noted: bool) -> None:
 
 
 def test_F_178_the_branch_is_checked_out_again(flow: Flow, whole_s2: Any) -> None:
-    """Back on main, even with the run's own files left lying there: the run goes on on its branch."""
+    """A run is resumed on its branch from main, even with its own uncommitted files in the work tree."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     flow.ws.git("stash", "-q", "--include-untracked")
@@ -164,7 +164,7 @@ def test_F_178_the_branch_is_checked_out_again(flow: Flow, whole_s2: Any) -> Non
 
 
 def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) -> None:
-    """Back on main the run is in the work tree only: it is found, shown, and goes on on its branch."""
+    """A run without a commit is found, shown and resumed on its branch from main."""
     flow.scenario("S2")
     kill_at(flow, "sensor-full.1")
     flow.ws.git("checkout", "-q", "main")
@@ -175,7 +175,7 @@ def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) 
 
 
 def test_F_177_what_a_killed_writer_left_is_not_committed(flow: Flow, whole_s2: Any) -> None:
-    """Files that were about to take a place in the run's folder when the loop was killed."""
+    """Temporary files of a killed writer in the run's folder are removed."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     flow.ws.write(flow.rd("run-state.md.123.tmp"), "half")
@@ -185,7 +185,7 @@ def test_F_177_what_a_killed_writer_left_is_not_committed(flow: Flow, whole_s2: 
 
 
 def test_F_177_a_run_folder_that_was_deleted(flow: Flow, whole_s2: Any) -> None:
-    """The branch has it: the run goes on from its last commit."""
+    """A deleted run folder is restored from the branch, and the run continues after its last commit."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     shutil.rmtree(flow.ws.file(".ai-loop/runs"))
@@ -195,7 +195,7 @@ def test_F_177_a_run_folder_that_was_deleted(flow: Flow, whole_s2: Any) -> None:
 
 
 def test_F_178_a_tag_with_the_name_of_the_runs_branch_hides_no_run(flow: Flow, whole_s2: Any) -> None:
-    """Back on the base branch, the run is found, told and gone on with by its branch, never by such a tag."""
+    """A tag with the branch's name is ignored when a run is found, shown and resumed from the base branch."""
     flow.scenario("S2")
     flow.ws.git("tag", "ai-loop/do-it")
     kill_at(flow, "sensor-types.1")
@@ -210,7 +210,7 @@ def test_F_178_a_tag_with_the_name_of_the_runs_branch_hides_no_run(flow: Flow, w
 
 
 def test_F_177_F_190_a_hook_that_puts_its_words_before_the_subject(flow: Flow, whole_s2: Any) -> None:
-    """The commits are the run's all the same: it goes on behind the last one, and they are counted and shown."""
+    """Commits whose subject a hook prefixed still belong to the run: they are counted, shown and continued."""
     flow.scenario("S2")
     hook = '#!/bin/sh\n{ printf "JIRA-1 "; cat "$1"; echo "Change-Id: I1"; } >"$1.new" && mv "$1.new" "$1"\n'
     os.chmod(flow.ws.write(".git/hooks/commit-msg", hook), 0o755)
@@ -223,7 +223,7 @@ def test_F_177_F_190_a_hook_that_puts_its_words_before_the_subject(flow: Flow, w
 
 
 def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
-    """A dirty tree on another branch: a clear refusal, exit 3, nothing moved."""
+    """A dirty tree on another branch is refused with exit 3, and nothing changes."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     flow.ws.git("stash", "-q", "--include-untracked")
@@ -236,7 +236,7 @@ def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
 
 
 def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tmp_path: Path) -> None:
-    """Nothing but the branch is needed: the steps since the last commit are done again."""
+    """A clone with only the branch can resume: the steps since the last commit are repeated."""
     flow.scenario("S2")
     kill_at(flow, "sensor-types.1")
     old = flow.ws.path
@@ -255,7 +255,7 @@ def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tm
 
 
 def test_F_177_error_runs_go_on_at_the_failed_step(flow: Flow, whole_s2: Any) -> None:
-    """Named, a run that ended with an error goes on where it failed; labels stay unique, the end is the same."""
+    """A named run that ended with an error is resumed where it failed; labels stay unique, the end is the same."""
     flow.scenario("S2")
     good = flow.scripts["actuator-impl.1"]
     flow.say("actuator-impl", "!exit 3\n")
@@ -271,7 +271,7 @@ def test_F_177_error_runs_go_on_at_the_failed_step(flow: Flow, whole_s2: Any) ->
 
 
 def test_nothing_to_resume(flow: Flow) -> None:
-    """Without an open run: exit 2 and what to type; so for one that ended, and for one that is not there."""
+    """Without an open run, for an ended one and for an unknown one: exit 2 and the command to type."""
     assert flow.resume().code == 2
     flow.scenario("S1")
     assert flow.run().code == 0
@@ -282,7 +282,7 @@ def test_nothing_to_resume(flow: Flow) -> None:
 
 
 def test_a_second_flow_in_the_same_work_tree_is_refused(flow: Flow) -> None:
-    """While one works: exit 3, its pid and how to end it; nothing is asked."""
+    """While a run works: exit 3, its PID and how to end it, no question."""
     flow.scenario("S1")
     held(flow, "actuator-main.1")
     running = flow.ws.start("flow", "run", "do it")
@@ -295,7 +295,7 @@ def test_a_second_flow_in_the_same_work_tree_is_refused(flow: Flow) -> None:
 
 
 def test_a_node_that_is_gone_is_refused(flow: Flow) -> None:
-    """flow.yaml no longer has the node in which the run stands: exit 2; a smaller change is only warned of."""
+    """If flow.yaml no longer has the active node: exit 2; a smaller change causes a warning."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     text = flow.ws.read(".ai-loop/flow.yaml")
@@ -308,7 +308,7 @@ def test_a_node_that_is_gone_is_refused(flow: Flow) -> None:
 
 
 def test_several_open_runs_are_listed(flow: Flow) -> None:
-    """`resume` without a name takes none of them: exit 3 and all names."""
+    """With several open runs `resume` needs a name: exit 3 and all names."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
     flow.ws.git("stash", "-q", "--include-untracked")
@@ -326,7 +326,7 @@ def test_several_open_runs_are_listed(flow: Flow) -> None:
 
 @pytest.mark.parametrize("how", ["committed", "not committed", "killed again"])
 def test_a_run_at_its_limit_goes_on_under_a_higher_one(flow: Flow, how: str) -> None:
-    """Exit 4 keeps the state: refused with words while the limit is the same, then the next cycle follows."""
+    """A run at its limit is refused until the limit is raised, then continues with the next cycle."""
     flow.scenario("S3")
     assert flow.run().code == 4
     name = flow.run_id

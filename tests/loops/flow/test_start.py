@@ -17,7 +17,7 @@ FLOW_FILE = ".ai-loop/flow.yaml"
 
 
 def trace(flow: Flow) -> tuple[str, ...]:
-    """What a failed check must leave as it was."""
+    """Return the state that a failed check must not change."""
     git = flow.ws.git
     return git("branch", "-a"), git("status", "--porcelain", "--ignored=no"), git("rev-parse", "HEAD"), listing(flow)
 
@@ -40,7 +40,7 @@ def refused(flow: Flow, *said: str) -> str:
 
 
 def test_F_001_F_045_the_argument_is_the_task(ran: Callable[[str], Any]) -> None:
-    """It stands in the run's state and as the root's setpoint; the root really measures at label 0."""
+    """The task is in run-state.md and in the root's setpoint; the root measures at label 0."""
     flow, _ = ran("S1")
     assert flow.state["task"] == "do it"
     assert flow.ws.read(flow.ap("main", "orchestrator-output.md")).endswith("\n# Task (setpoint)\n\ndo it\n")
@@ -66,7 +66,7 @@ def test_F_002_without_an_argument_the_task_is_asked_for(flow: Flow) -> None:
 @pytest.mark.parametrize("stdin", [b"", b"\n", b"  \n", None])
 @pytest.mark.parametrize("words", [(), ("  ",)])
 def test_F_002_no_task_no_run(flow: Flow, stdin: bytes | None, words: tuple[str, ...]) -> None:
-    """End of input, an empty line or a blank task: a message, and nothing has begun."""
+    """End of input, an empty line or a blank task: a message, and nothing starts."""
     before = trace(flow)
     ran = flow.ws.rooda("flow", "run", *words, stdin=stdin, timeout=60)
     assert ran.code == 2
@@ -87,7 +87,7 @@ def test_F_003_without_a_flow_file_setup_is_named(bare: Any) -> None:
 
 
 def test_F_003_without_git_setup_is_named_too(bare: Any) -> None:
-    """A folder without a flow and without git: the flow is what is missing first."""
+    """In a folder without flow and git the missing flow is reported first."""
     ran = bare.rooda("flow", "run", "do it")
     assert ran.code == 2
     assert "rooda flow setup" in ran.err and FLOW_FILE in ran.err
@@ -95,7 +95,7 @@ def test_F_003_without_git_setup_is_named_too(bare: Any) -> None:
 
 
 def test_F_011_no_branch_where_no_run_can_be_made(flow: Flow) -> None:
-    """A file in the place of the runs' folder: an error, and no branch."""
+    """A file instead of the runs' folder is an error, and no branch is created."""
     flow.scenario("S1")
     flow.ws.write(".ai-loop/runs", "a file")
     ran = flow.run()
@@ -119,7 +119,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_F_004_F_011_a_broken_file_is_refused_with_its_place(flow: Flow, name: str) -> None:
-    """Whatever is wrong with the file itself: the error names file and line, and nothing is there afterwards."""
+    """A faulty flow file: the error names file and line, and nothing is created."""
     text, line = BROKEN[name]
     flow.ws.write(FLOW_FILE, text)
     flow.commit("broken")
@@ -198,7 +198,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_F_008_F_010_each_fault_alone_is_an_error(flow: Flow, name: str) -> None:
-    """One wrong thing in the topology: the error names the node and what is expected."""
+    """A fault in the topology: the error names the node and the expected value."""
     path, value, said = WRONG[name]
     changed(flow, *path, value=value)
     said = refused(flow, said)
@@ -224,7 +224,7 @@ def test_F_009_all_faults_are_reported_at_once(flow: Flow) -> None:
 
 
 def test_F_009_a_wrong_strategy_hides_nothing_below_it(flow: Flow) -> None:
-    """The child is looked at all the same, and a node whose id is wrong is named as it is written."""
+    """The child of a faulty node is checked too, and a node with a wrong id is named as written."""
     flow.put(FL2)
     data = topology(FL2)
     data["flow"]["id"] = "the flow"
@@ -236,7 +236,7 @@ def test_F_009_a_wrong_strategy_hides_nothing_below_it(flow: Flow) -> None:
 
 
 def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
-    """A node without a limit of its own has that of `defaults`."""
+    """A node without its own limit has the one of `defaults`."""
     flow.scenario("S1")
     data = topology(flow.levels)
     del data["flow"]["termination"]
@@ -268,7 +268,7 @@ case "$*" in *"checkout -q --no-track -b"*) kill -9 $PPID ;; esac
 
 
 def test_F_030_a_start_that_was_killed_behind_its_branch(flow: Flow) -> None:
-    """A branch that such a start made and left empty is taken back: the next run has its name, and the right base."""
+    """The empty branch of a killed start is removed: the next run gets its name and the right base."""
     flow.scenario("S1")
     shim = Path(flow.ws.root, "bin", "git")
     shim.parent.mkdir()
@@ -281,7 +281,7 @@ def test_F_030_a_start_that_was_killed_behind_its_branch(flow: Flow) -> None:
 
 
 def test_F_030_FQ_45_a_person_s_own_empty_branch_is_no_leftover(flow: Flow) -> None:
-    """One of that kind that nothing is committed on yet is the base all the same, and stays."""
+    """A user's own empty `ai-loop/` branch stays and is the base."""
     flow.scenario("S1")
     flow.ws.git("checkout", "-q", "-b", "ai-loop/mine")
     assert flow.run().code == 0
@@ -290,7 +290,7 @@ def test_F_030_FQ_45_a_person_s_own_empty_branch_is_no_leftover(flow: Flow) -> N
 
 
 def test_F_030_a_person_s_own_branch_is_no_leftover(flow: Flow) -> None:
-    """One with a commit of its own stays, and is the base."""
+    """A user's own `ai-loop/` branch with a commit stays and is the base."""
     flow.scenario("S1")
     flow.ws.git("checkout", "-q", "-b", "ai-loop/do-it")
     flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
@@ -299,7 +299,7 @@ def test_F_030_a_person_s_own_branch_is_no_leftover(flow: Flow) -> None:
 
 
 def test_F_020_F_021_F_022_F_023_an_open_run_is_found_shown_and_resumed(flow: Flow) -> None:
-    """Its id, node, stack and branch are shown, the question is on stdout, and `r` ends it as if nothing had been."""
+    """Id, node, stack and branch of the open run are shown with a question; `r` resumes it to the same end."""
     flow.scenario("S2")
     killed_in(flow, "actuator-impl")
     name = flow.run_id
@@ -327,7 +327,7 @@ def test_F_022_F_024_a_new_run_leaves_the_old_one_alone(flow: Flow) -> None:
 
 
 def test_F_022_with_json_the_question_stands_aside(flow: Flow) -> None:
-    """stdout has nothing but events then."""
+    """With --json the question is on stderr, and stdout has only events."""
     flow.scenario("S2")
     killed_in(flow, "actuator-impl")
     flow.scenario("S2")
