@@ -455,8 +455,14 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
         "echo '* filter=f' > .gitattributes; git config filter.f.clean false; git config filter.f.required true",
         "put back: .git/config",
     ),
-    "a hook that refuses": ("echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "pre-commit"),
-    "a link as a hook": ("ln -s $FAKE/evil .git/hooks/post-commit", "put back: .git/hooks/post-commit"),
+    "a hook that refuses": (
+        "mkdir -p .git/hooks; echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "pre-commit",
+    ),
+    "a link as a hook": (
+        "mkdir -p .git/hooks; ln -s $FAKE/evil .git/hooks/post-commit",
+        "put back: .git/hooks/post-commit",
+    ),
     "a link as the folder of hooks": (
         "mkdir $FAKE/h && cp $FAKE/evil $FAKE/h/post-commit; mv .git/hooks $FAKE/old; ln -s $FAKE/h .git/hooks",
         "put back: .git/hooks, .git/hooks/post-commit",

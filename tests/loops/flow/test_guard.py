@@ -154,7 +154,7 @@ def test_F_033_who_works_in_another_work_tree_moves_what_he_likes(flow: Flow) ->
 
 
 OFFENCES = {
-    "a hook": ("actuator-main", "echo x > .git/hooks/pre-push"),
+    "a hook": ("actuator-main", "mkdir -p .git/hooks; echo x > .git/hooks/pre-push"),
     "a commit": ("controller-main", "git commit -q --allow-empty -m no"),
     "a moved branch": ("actuator-main", "git branch -f main HEAD"),
 }
