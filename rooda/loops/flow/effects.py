@@ -162,8 +162,8 @@ class Effects(FlowWorld):
             command = command_of(each.text)
             if not command:
                 raise NodeFailed(f"the sensor {each.name} names no command for rooda to run")
-            label = f"sensor-{place}-{each.name}"
-            ran = self._session.run((Command(command, label, self._means.sensor_timeout, number),))[0]
+            name = f"sensor-{place}-{each.name}"
+            ran = self._session.run((Command(command, name, self._means.sensor_timeout, number),))[0]
             if ran.ended == "interrupted":
                 raise Interrupted(self._session.signalled())
             path = os.path.join(self._run_files.project, each.output)

@@ -63,9 +63,8 @@ class NodeAnswered(Event, name="node.answered"):
 
     node: str  # the node's path
     label: str  # the dot label of its iteration: `1.2`
-    call: Annotated[
-        str, "sensor", "controller", "actuator"
-    ]  # the kind of call; `sensor` also if rooda runs the sensors
+    # the kind of call; `sensor` also if rooda runs the sensors
+    call: Annotated[str, "sensor", "controller", "actuator"]
     files: list[str]  # copies of the output files: one per sensor, or that of the controller or actuator
 
 
