@@ -214,7 +214,7 @@ def test_a_limit_of_one_is_warned_of(flow: Flow) -> None:
     flow.ws.write(".ai-loop/flow.yaml", text)
     ran = flow.ws.rooda("flow", "check")
     assert ran.code == 0
-    for part in ("max_iterations is 1", "stands at two depths", "unknown key extra"):
+    for part in ("max_iterations is 1", "is used at two depths", "unknown key extra"):
         assert part in ran.err
 
 
