@@ -1,6 +1,5 @@
 """Linux system calls for parents: adopt orphans, signal a parent's death, mark processes. No effect elsewhere."""
 
-import gc
 import sys
 
 from rooda.base import files
@@ -56,16 +55,3 @@ def libc(function: str, *arguments: int) -> int | None:
         return int(getattr(ctypes.CDLL(None), function)(*arguments))
     except (ImportError, OSError, AttributeError):
         return None
-
-
-# Memory held while an agent runs.
-_M_MMAP_THRESHOLD = -3
-_LARGE = 1 << 20
-
-
-def settle_memory() -> None:
-    """Freeze loaded modules out of the garbage collector, and return freed large blocks to the system."""
-    gc.freeze()
-    gc.enable()
-    if sys.platform.startswith("linux"):
-        libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)  # otherwise glibc keeps the blocks of a long prompt

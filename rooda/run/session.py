@@ -1,5 +1,6 @@
 """One session of a loop: run folder, journal, ledger, signals, and the effects that every kind of loop shares."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -53,7 +54,8 @@ class Session:
         tick: Periodic | None,
         held: Lock | None,
     ) -> None:
-        linux.settle_memory()
+        gc.freeze()  # collections would write to memory that is shared with the guardian
+        gc.enable()  # off since startup, while modules were loading
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)
