@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from rooda.settings.layers import Settings
 
 
-def say(text: str = "", aside: bool = False) -> None:
-    """Print a line on stdout, or on stderr if it is `aside`, at once."""
+def say(text: str = "", aside: bool = False, end: str = "\n") -> None:
+    """Print a text on stdout, or on stderr if it is `aside`, at once."""
     stream = sys.stderr if aside else sys.stdout
-    stream.write(f"{text}\n")
+    stream.write(f"{text}{end}")
     stream.flush()
 
 

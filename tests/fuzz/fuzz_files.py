@@ -17,7 +17,6 @@ from rooda.loops.goal.commands import answer
 from rooda.loops.procedure import loop, settings, view
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.reflex import files, inspect, status
-from rooda.loops.reflex import status as listing
 from rooda.loops.reflex.store import opened
 from rooda.processes import ledger as processes_ledger
 from rooda.processes import lock
@@ -92,9 +91,9 @@ def _reflex(run: bytes, events: bytes) -> None:
     put(".ai-factory/evolution/loop/history.jsonl", events)
     put(".ai-factory/evolution/loop/artifact.md", b"# A\n")
     json.dumps(status.facts_of(place), ensure_ascii=False)
-    assert status.lines(status.facts_of(place)) and listing._line(listing._row(place), 9)
+    assert status.lines(status.facts_of(place)) and status.row_line(status.row(place), 9)
     found = files.look(place)
-    assert all(map(inspect.line, found.history))
+    assert all(map(inspect.event_line, found.history))
     if found.state is not None:
         opened(place, found)
         again = files.read_state(place)

@@ -1,30 +1,40 @@
-"""`rooda reflex new TASK`: a new loop, once its criteria and its limit are confirmed."""
+"""The commands of `rooda reflex`."""
 
+import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooda.base import clock
+from rooda.base import files as base_files
 from rooda.base.json import Json
-from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem, code_of_signal
+from rooda.base.text import escape_line
+from rooda.errors import OK, Interrupted, Undecided, UsageProblem, code_of_signal
 from rooda.loops import launch, options
-from rooda.loops.options import DASH_H, InOrder, RunOptions
-from rooda.loops.reflex import drafting, files, rules
-from rooda.loops.reflex import store as reflex_store
+from rooda.loops.options import DASH_H, InOrder, RunOptions, items, place_of_tab
+from rooda.loops.reflex import drafting, files, inspect, rules, store, view
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
-from rooda.loops.reflex.files import FRESH, Found, Place, meant, none_active, without_history
-from rooda.loops.reflex.inspect import diff, history, show
+from rooda.loops.reflex.files import Place, find, named, newest, none_active, without_history
 from rooda.loops.reflex.keys import OWN
-from rooda.loops.reflex.manage import clean, stop
 from rooda.loops.reflex.setup import Prepared, prepared
-from rooda.loops.reflex.start import go
-from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
-from rooda.loops.reflex.status import list_, status, tab_aliases
-from rooda.loops.remembered import taken_over
+from rooda.loops.reflex.start import ended, own_flags, refuse_second, resume_loop, start, unused_alias
+from rooda.loops.reflex.state import RUNNING
+from rooda.loops.reflex.status import facts_of, lines, row, row_line
+from rooda.processes import lock
+from rooda.run import folder, questions
 from rooda.settings.where import Where, relocated, where
+from rooda.views.say import say
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COUNT = click.IntRange(min=1)
+
+
+class _Number(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if number == number else self.fail(f"{value!r} is not a number.", param, ctx)  # nan
 
 
 @click.pass_context
@@ -36,18 +46,16 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
         raise UsageProblem("The task is empty.", 'Say what is to be written: rooda reflex new "An OpenAPI spec for …"')
     _one_source(typed)
     if not asked.worktree:
-        _refuse_a_second(here.workspace)
+        refuse_second(here.workspace)
     made = prepared(here, asked, own_flags(typed))
     try:
         proposal = _proposed(text, here, asked, made, typed)
     except Interrupted as cut:  # while an agent drafted
-        click.echo("Interrupted. Nothing was started.", err=True)
+        say("Interrupted. Nothing was started.", aside=True)
         return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
-    proposal = confirmed(proposal, given, asked.json)
+    proposal = confirmed(proposal, given, asked.json, _edit)
     if asked.worktree:
-        from rooda.loops import launch
-
         return launch.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
     return start(proposal, here, asked, made)
 
@@ -65,26 +73,11 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def own_flags(typed: Json) -> Json:
-    """What was typed of [reflex]'s own settings."""
-    return options.flags_of(OWN, typed)
-
-
-def _refuse_a_second(workspace: str) -> None:
-    """One loop at a time: there is one pointer."""
-    running = files.running(workspace)
-    if running:
-        raise Undecided(
-            f"The loop '{running[0]}' is active; no second one was started.",
-            f"Go on with it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
-        )
-
-
 def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Proposal:
     drafted = _drafted(task, here, asked, made, typed)
     thresholds = dict(drafted.criteria.thresholds)
     thresholds |= {level: typed[key] for level in "AB" if typed[key := f"threshold_{level.lower()}"] is not None}
-    alias = _unused(here.workspace, typed["alias"] or rules.alias_of(task))
+    alias = unused_alias(here.workspace, typed["alias"] or rules.alias_of(task))
     shown = "rules of both phases hold" if any(rule.phase == "B" for rule in drafted.criteria.rules) else "rules hold"
     first = " ".join(task.split())
     ideal = typed["ideal_result"] or drafted.ideal or f"{first[:120]}: all {shown}"
@@ -99,57 +92,27 @@ def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: J
     if typed["template"]:
         return drafting.from_template(typed["template"])
     if typed["draft"]:
-        from rooda.loops.reflex.drafting import draft
-
-        return draft(task, here, made)
+        return drafting.draft(task, here, made)
     return drafting.chosen(task)
 
 
-def _unused(workspace: str, alias: str) -> str:
-    """Never over an older loop: a number is put behind the name."""
-    taken, number = set(files.aliases(workspace)), 1
-    while (name := rules.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
-        number += 1
-    return rules.numbered(alias, number)
+def _edit(text: str) -> str | None:
+    try:
+        return click.edit(text, extension=".toml", require_save=False)
+    except click.ClickException as problem:
+        raise Undecided(
+            f"{problem.format_message()}. Nothing was started.",
+            "Name another editor in the variable EDITOR, or write the rules to a file: --rules FILE",
+        ) from None
 
 
-def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) -> int:
-    reflex_store.tidy_all(here.workspace)
-    place = Place(here.workspace, _unused(here.workspace, proposal.alias))
-    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
-    reflex_store.require_none_running(here.workspace)  # begun before we had the lock
-    store = reflex_store.ReflexStore(place, None)
-    return go(place, store, first(place, proposal), made, held, asked)
+def tab_aliases(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    aliases = files.aliases(place_of_tab(ctx).workspace)
+    return items(((alias, "a reflex loop") for alias in aliases), incomplete)
 
 
-def first(place: Place, proposal: Proposal) -> State:
-    """The state before the first phase."""
-    now = clock.now()
-    stamp = clock.file_stamp(now)
-    return State(
-        run_id=f"{place.alias}-{stamp[:8]}-{stamp[9:15]}",
-        task_alias=place.alias,
-        status=RUNNING,
-        iteration=1,
-        max_iterations=proposal.max_iterations,
-        phase="A",
-        current_step=PLAN,
-        task={"prompt": proposal.task, "ideal_result": proposal.ideal},
-        criteria=rules.stored(proposal.criteria),
-        created_at=clock.rfc3339(now),
-    )
-
-
-class _Number(click.FloatRange):
-    """A number in a range; nan is in none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        return number if number == number else self.fail(f"{value!r} is no number.", param, ctx)
-
-
-def ways() -> list[click.Parameter]:
-    """What `new` and `resume` share beside the agent's options."""
+def loop_options() -> list[click.Parameter]:
+    """Options that `new` and `resume` share, besides those of agents."""
     return [*options.of(OWN, "steps"), *options.of(OWN, "checks", check_timeout=_Number(min=0))]
 
 
@@ -169,7 +132,7 @@ new = click.Command(
         click.Option(["--alias"], metavar="NAME", help="The loop's name; made from the task otherwise."),
         click.Option(["--confirm-criteria"], is_flag=True, help="I confirm the rules and thresholds."),
         click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="I confirm this limit."),
-        *ways(),
+        *loop_options(),
         options.worktree(),
         *options.for_kind(),
     ],
@@ -178,95 +141,201 @@ new = click.Command(
 )
 
 
-# `rooda reflex resume [ALIAS]`: the active loop, or the named one, goes on.
-
-
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
     here = relocated(where(ctx), typed)
-    reflex_store.tidy_all(here.workspace)  # an end that was cut off, too
-    place = meant(here.workspace, alias)
+    store.tidy_all(here.workspace)  # an end that was cut off, too
+    place = find(here.workspace, alias)
     if place is None:
         raise none_active(here.workspace)
-    return go_on(place, here, typed)
-
-
-def go_on(place: Place, here: Where, typed: Json) -> int:
-    """The saved loop to its end, as it was started, or why not."""
-    require_open(place, files.look(place))
-    _refuse_beside_another(place)
-    here, typed = taken_over(here, typed, "reflex", place.alias)
-    asked = options.run_options(typed)
-    made = _limited(prepared(here, asked, own_flags(typed)), place, asked)
-    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
-    reflex_store.tidy_all(here.workspace)
-    found = files.look(place)
-    state = require_open(place, found)
-    if found.rebuilt:
-        launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
-    elif not found.history:
-        launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
-    store = reflex_store.opened(place, found)
-    return go(place, store, with_artifact(place, state), made, held, asked)
-
-
-def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """What is not typed goes on as it was started."""
-    return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
-
-
-def require_open(place: Place, found: Found) -> State:
-    """The state of a loop that can go on."""
-    if found.no_history:
-        raise without_history(place, found)
-    if found.state is None:
-        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", FRESH)
-    if found.state.status != RUNNING:
-        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", FRESH)
-    return found.state
-
-
-def _ended(place: Place, state: State) -> str:
-    why = f"{state.status} ({state.stop['reason']})"
-    return f"The loop '{place.alias}' has ended: {why}; there is nothing to go on with."
-
-
-def last_error(found: Found) -> str:
-    """The latest phase_error of a loop that failed."""
-    errors = [event for event in found.history if event["event"] == "phase_error"]
-    if not errors or found.state is None or found.state.status != "failed":
-        return ""
-    return f"\nLast phase_error: {errors[-1].get('step')}: {errors[-1].get('payload', {}).get('error')}"
-
-
-def _refuse_beside_another(place: Place) -> None:
-    others = [alias for alias in files.running(place.workspace) if alias != place.alias]
-    active = files.active(place.workspace)
-    if active in others:
-        raise Undecided(
-            f"The loop '{active}' is active; '{place.alias}' does not go on beside it.",
-            f"Go on with it: rooda reflex resume {active}\nor end it: rooda reflex stop",
-        )
-
-
-def with_artifact(place: Place, state: State) -> State:
-    """Without its artifact the iteration goes back to where it is written."""
-    written = state.current_step not in (PLAN, PRODUCE_PREPARE)
-    if written and files.read_artifact(place) is None:
-        return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
-    return state
+    return resume_loop(place, here, typed)
 
 
 resume = click.Command(
     "resume",
     callback=_resume,
-    params=[click.Argument(["alias"], required=False, shell_complete=tab_aliases), *ways(), *options.for_kind()],
+    params=[
+        click.Argument(["alias"], required=False, shell_complete=tab_aliases),
+        *loop_options(),
+        *options.for_kind(),
+    ],
     help="Go on with the active loop, or with ALIAS. A phase that was interrupted is repeated, finished ones are not.",
     short_help="Go on with the active loop, or a named one.",
 )
 
 
-# The words behind `rooda reflex`.
+@click.command(short_help="How far the active loop is.")
+@click.argument("alias", required=False, shell_complete=tab_aliases)
+@click.option("--artifact", is_flag=True, help="The artifact too, in full.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def status(ctx: click.Context, alias: str | None, artifact: bool, as_json: bool) -> int:
+    """Show the progress of the active loop, or of ALIAS. Changes nothing."""
+    place = find(where(ctx).workspace, alias)
+    found = facts_of(place) if place else {}
+    if as_json:
+        say(json.dumps(found or None, indent=2, ensure_ascii=False))
+    elif not found or place is None:
+        say("There is no active loop here. Start one with: rooda reflex new TASK")
+    else:
+        say("\n".join(map(escape_line, lines(found))))
+        data = files.artifact_if_readable(place) if artifact else None
+        if data is not None:
+            say(base_files.to_text(data), end="")
+    return OK
+
+
+@click.command("list", short_help="Every loop with its status.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool) -> int:
+    """List all loops of this workspace: running, stopped, completed or failed."""
+    workspace = where(ctx).workspace
+    rows = [row(Place(workspace, alias)) for alias in files.aliases(workspace)]
+    if as_json:
+        say(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif not rows:
+        say("No loops here. Start one with: rooda reflex new TASK")
+    width = max((len(each["task_alias"]) for each in rows), default=0)
+    for each in () if as_json else rows:
+        say(escape_line(row_line(each, width)))
+    return OK
+
+
+@click.command(short_help="Every event of a loop.")
+@click.argument("alias", required=False, shell_complete=tab_aliases)
+@click.option("--json", "as_json", is_flag=True, help="The events as they are on disk.")
+@click.pass_context
+def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
+    """Show the events of the active loop, or of ALIAS, in order."""
+    workspace = where(ctx).workspace
+    place = find(workspace, alias)
+    if place is None:
+        raise none_active(workspace)
+    found = files.look(place)
+    if found.no_history:
+        raise without_history(place, found)
+    for event in found.history:
+        say(json.dumps(event, ensure_ascii=False) if as_json else escape_line(inspect.event_line(event)))
+    return OK
+
+
+@click.command(short_help="The artifact in full.")
+@click.argument("alias", required=False, shell_complete=tab_aliases)
+@click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="As it was evaluated in iteration N.")
+@click.pass_context
+def show(ctx: click.Context, alias: str | None, iteration: int | None) -> int:
+    """Show the artifact of the active loop or of ALIAS; without an active loop, of the latest one."""
+    workspace = where(ctx).workspace
+    place = named(workspace, alias) if alias else newest(workspace)
+    if place is None:
+        raise UsageProblem("There are no loops here.", "Start one with: rooda reflex new TASK")
+    say(inspect.artifact_text(place, iteration), end="")
+    return OK
+
+
+@click.command(short_help="What changed between iterations.")
+@click.argument("alias", required=False, shell_complete=tab_aliases)
+@click.option("--from", "start", type=click.IntRange(min=1), metavar="N", help="The older iteration.")
+@click.option("--to", "end", type=click.IntRange(min=1), metavar="N", help="The newer one.")
+@click.pass_context
+def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | None) -> int:
+    """Compare the artifacts of two evaluated iterations; without numbers, of the latest two."""
+    workspace = where(ctx).workspace
+    place = named(workspace, alias) if alias else newest(workspace)
+    if place is None:
+        raise UsageProblem("There are no loops here.", "Start one with: rooda reflex new TASK")
+    say("\n".join(inspect.diff(place, start, end)))
+    return OK
+
+
+@click.command(short_help="Remove the files of a loop that is over.")
+@click.argument("alias", required=False, shell_complete=tab_aliases)
+@click.option("--all", "every", is_flag=True, help="All loops that are not running.")
+@click.option("--yes", is_flag=True, help="I confirm.")
+@click.pass_context
+def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
+    """Remove the files of ALIAS, or of all loops that are not running. Asks first; a running loop is refused."""
+    workspace = where(ctx).workspace
+    if (alias is not None) == every:
+        if every or not questions.at_terminal():
+            raise UsageProblem("Name one loop, or say --all.", "See the names with: rooda reflex list")
+        alias = _asked_alias(workspace)
+    all_ = [Place(workspace, each) for each in files.aliases(workspace)]
+    places = all_ if every else [named(workspace, alias or "")]
+    kept = [place for place in places if _is_running(place)]
+    gone = [place for place in places if place not in kept]
+    for place in kept:
+        if not every:
+            raise Undecided(f"The loop '{place.alias}' is running; its files stay.", "End it first: rooda reflex stop")
+        say(f"The loop '{place.alias}' is running; its files stay.", aside=True)
+    if not gone:
+        say("Nothing to remove.")
+        return OK
+    _confirm([place.alias for place in gone], yes)
+    for place in gone:
+        linked = os.path.realpath(place.folder) if os.path.islink(place.folder) else ""
+        left = store.remove(place)
+        if linked:
+            say(f"Removed the link to the loop '{place.alias}'; its files stay in {linked}.")
+            continue
+        also = f" {', '.join(left)} in {place.folder} is not rooda's and stays." if left else ""
+        say(f"Removed the loop '{place.alias}'.{also}")
+    return OK
+
+
+def _asked_alias(workspace: str) -> str:
+    names = files.aliases(workspace)
+    rows = "\n".join(f"  {name}" for name in names)
+    if not names:
+        raise UsageProblem("There are no loops here.")
+    answer = questions.typed_answer(f"Which loop?\n{rows}\nName: ")
+    return (answer or "").strip()
+
+
+def _is_running(place: Place) -> bool:
+    state = files.look(place).state
+    return lock.is_held(place.lock) or (state is not None and state.status == RUNNING)
+
+
+def _confirm(aliases: list[str], yes: bool) -> None:
+    if yes:
+        return
+    say(f"Remove all files of {', '.join(aliases)}? [y/N] ", end="")
+    answer = questions.typed_answer("")
+    if not questions.at_terminal():
+        say(answer or "")
+    if answer is None or answer.strip().lower() not in ("y", "yes"):
+        raise Undecided("Not confirmed; nothing was removed.")
+
+
+@click.command(short_help="End the active loop for good.")
+@click.argument("reason", nargs=-1)
+@click.pass_context
+def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
+    """End the active loop; REASON goes on record. A process at work on it ends at its next phase boundary."""
+    workspace = where(ctx).workspace
+    alias = files.active(workspace)
+    if alias is None:
+        running = files.running(workspace)
+        also = f" Marked running: {', '.join(running)}; name one: rooda reflex resume ALIAS" if running else ""
+        say(f"There is no active loop here; nothing to stop.{also}")
+        return OK
+    return end(Place(workspace, alias), folder.readable(" ".join(reason)).strip())
+
+
+def end(place: Place, reason: str) -> int:
+    state = store.close(place, reason)
+    if state is None:
+        say(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
+        return OK
+    say("\n".join(view.summary(ended(place, state).facts)))
+    data = files.artifact_if_readable(place)
+    if data is not None:
+        say(f"Artifact in full:\n{base_files.to_text(data)}", end="")
+    return OK
+
+
 HELP = """Write one artifact and refine it until its rules hold.
 
 Each iteration: PLAN, PRODUCE beside PREPARE, EVALUATE, and if a rule failed CRITIQUE and REFINE. You confirm the

@@ -3,9 +3,8 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import click
 
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Call
@@ -29,6 +28,7 @@ from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.settings.toml import parse
 from rooda.settings.where import Where
+from rooda.views.say import say
 
 _DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
 TEMPLATES = ("api", "code", "docs", "config")
@@ -71,7 +71,7 @@ def accepted(data: Any, where: str) -> Drafted:
         raise UsageProblem(f"{where}: ideal_result must be a text, got {ideal!r}")
     if draft.unknown:
         words = ", ".join(draft.unknown)
-        click.echo(f"WARNING: {where}: keys that rules do not have are passed over: {words}", err=True)
+        say(f"WARNING: {where}: keys that rules do not have are passed over: {words}", aside=True)
     return Drafted(draft.criteria, where, ideal.strip())
 
 
@@ -154,6 +154,9 @@ LONGEST = 100  # digits of a limit that is typed; there are too many for a numbe
 YES, EDIT = ("y", "yes"), ("e", "edit")
 
 
+Editor = Callable[[str], str | None]  # opens a text in the user's editor; None if it was not saved
+
+
 class Proposal(NamedTuple):
     """Everything that a new loop will be."""
 
@@ -172,14 +175,14 @@ class Given(NamedTuple):
     max_iterations: int | None = None
 
 
-def confirmed(proposal: Proposal, given: Given, aside: bool) -> Proposal:
+def confirmed(proposal: Proposal, given: Given, aside: bool, edit: Editor) -> Proposal:
     """The proposal as the person confirms it, both parts of it; Undecided for anything else than two yeses."""
     while True:
         show(proposal, aside)
         if not given.criteria:
             answer = _asked("Use these success criteria, rules and thresholds? [y/N, e = edit] ", aside)
             if answer in EDIT:
-                proposal = edited(proposal)
+                proposal = edited(proposal, edit)
                 continue
             if answer not in YES:
                 raise _unconfirmed("success criteria were")
@@ -210,10 +213,10 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
 
 
 def _asked(question: str, aside: bool) -> str | None:
-    click.echo(question, nl=False, err=aside)
+    say(question, aside=aside, end="")
     answer = questions.typed_answer("")
     if not questions.at_terminal():
-        click.echo(answer or "", err=aside)
+        say(answer or "", aside=aside)
     return None if answer is None else answer.strip().lower()
 
 
@@ -241,10 +244,10 @@ def show(proposal: Proposal, aside: bool) -> None:
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
-    click.echo("\n".join(map(escape_line, rows)), err=aside)
+    say("\n".join(map(escape_line, rows)), aside=aside)
 
 
-def edited(proposal: Proposal) -> Proposal:
+def edited(proposal: Proposal, edit: Editor) -> Proposal:
     """The draft in the person's editor."""
     import os
 
@@ -260,25 +263,15 @@ def edited(proposal: Proposal) -> Proposal:
         "rules": [rule._asdict() for rule in criteria.rules],
     }
     head = "# The success criteria of this loop. Save and leave the editor; you will be asked again.\n"
-    text = _edit(head + tomli_w.dumps(draft))
+    text = edit(head + tomli_w.dumps(draft))
     while text is not None:
         try:
             found: Drafted = parsed(text, "the edited draft", toml=True)
         except UsageProblem as problem:
-            click.echo(f"WARNING: {problem}", err=True)
-            if not questions.at_terminal() or not click.confirm("Edit it again?", err=True):
+            say(f"WARNING: {problem}", aside=True)
+            if not questions.at_terminal() or questions.typed_answer("Edit it again? [y/N]: ") not in YES:
                 raise
-            text = _edit(text)
+            text = edit(text)
             continue
         return proposal._replace(criteria=found.criteria, ideal=found.ideal or proposal.ideal, origin="edited")
     return proposal
-
-
-def _edit(text: str) -> str | None:
-    try:
-        return click.edit(text, extension=".toml", require_save=False)
-    except click.ClickException as problem:
-        raise Undecided(
-            f"{problem.format_message()}. Nothing was started.",
-            "Name another editor in the variable EDITOR, or write the rules to a file: --rules FILE",
-        ) from None

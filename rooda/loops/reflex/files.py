@@ -242,7 +242,7 @@ def named(workspace: str, alias: str) -> Place:
     return Place(workspace, alias)
 
 
-def meant(workspace: str, alias: str | None) -> Place | None:
+def find(workspace: str, alias: str | None) -> Place | None:
     """The named loop, else the active one."""
     if alias is not None:
         return named(workspace, alias)
@@ -267,7 +267,7 @@ def without_history(place: Place, found: Found) -> RoodaError:
 
 def newest(workspace: str) -> Place | None:
     """The active loop, else the one that was worked on last."""
-    if place := meant(workspace, None):
+    if place := find(workspace, None):
         return place
     states = [(_touched(Place(workspace, alias)), alias) for alias in aliases(workspace)]
     return Place(workspace, max(states)[1]) if states else None

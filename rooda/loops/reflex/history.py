@@ -49,25 +49,25 @@ class Event(NamedTuple):
     payload: Json
 
 
-def events(before: State | None, after: State, artifact: Artifact, by_person: bool = False) -> list[Event]:
-    """What happened between two states that follow each other. `by_person`: somebody stopped it."""
+def events(before: State | None, after: State, artifact: Artifact, by_user: bool = False) -> list[Event]:
+    """What happened between two states that follow each other. `by_user`: somebody stopped it."""
     if before is None:
         return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
-    by_person = by_person or _by_person(before, after)
-    found = [*_made(before, after, artifact), *(() if by_person else _judged(before, after, artifact))]
+    by_user = by_user or _by_user(before, after)
+    found = [*_made(before, after, artifact), *(() if by_user else _judged(before, after, artifact))]
     if after.status == RUNNING:
         return found
     where = (before.iteration, after.phase, after.current_step)
     if after.status == FAILED:
         return [*found, Event(*where, "failed", "error", {**after.stop, "status": FAILED, "error": after.error})]
     payload = {**after.stop, "status": after.status}
-    if by_person:
+    if by_user:
         said = after.stop["reason"]
         payload |= {"reason": "user_stop", "detail": "" if said == "user_stop" else said}
     return [*found, Event(*where, "stopped", "ok", payload)]
 
 
-def _by_person(before: State, after: State) -> bool:
+def _by_user(before: State, after: State) -> bool:
     """Found after a crash: what no evaluation can have decided."""
     judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
     return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)

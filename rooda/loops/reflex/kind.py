@@ -63,10 +63,10 @@ def resume_options() -> set[str]:
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    from rooda.loops.reflex.cli import go_on
+    from rooda.loops.reflex.start import resume_loop
 
     assert is_alias(name)
-    return go_on(Place(where.workspace, name), where, typed)
+    return resume_loop(Place(where.workspace, name), where, typed)
 
 
 def is_name(name: str) -> bool:
@@ -74,9 +74,9 @@ def is_name(name: str) -> bool:
 
 
 def close(workspace: str, name: str, reason: str) -> bool:
-    from rooda.loops.reflex import manage
+    from rooda.loops.reflex import store
 
-    manage.close(Place(workspace, name), reason)
+    store.close(Place(workspace, name), reason)
     return True
 
 

@@ -1,29 +1,168 @@
-"""From an open loop to its end."""
+"""Start or resume a reflex loop, and run it to its end."""
 
 import os
+from typing import NamedTuple
 
 from rooda.agents.records import Bounds
+from rooda.base import clock
+from rooda.base import files as base_files
+from rooda.base.json import Json
 from rooda.errors import FAILED as EXIT_FAILED
-from rooda.errors import Interrupted, LimitReached, code_of_signal
+from rooda.errors import OK, UNFINISHED, Cause, Interrupted, LimitReached, RoodaError, Undecided, code_of_signal
+from rooda.loops import launch, options
 from rooda.loops.kernel import Run
 from rooda.loops.options import RunOptions
-from rooda.loops.reflex import files
+from rooda.loops.reflex import files, rules, scoring
+from rooda.loops.reflex import store as reflex_store
+from rooda.loops.reflex.drafting import Proposal
 from rooda.loops.reflex.effects import CAP, Effects, Permission, exec_checks, show_artifact
-from rooda.loops.reflex.events import KIND, RunResumed, RunStarted
-from rooda.loops.reflex.files import Place
+from rooda.loops.reflex.events import KIND, RunEnded, RunResumed, RunStarted
+from rooda.loops.reflex.files import FRESH, Found, Place, without_history
+from rooda.loops.reflex.history import JUDGED
+from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.loop import reflex
-from rooda.loops.reflex.setup import Prepared
-from rooda.loops.reflex.state import State
-from rooda.loops.reflex.status import EXIT_CODES, Left, ended
+from rooda.loops.reflex.setup import Prepared, prepared
+from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.loops.reflex.store import ReflexStore
 from rooda.loops.reflex.world import LoopOptions
+from rooda.loops.remembered import taken_over
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import limits_of
 from rooda.run.owner import Owner
 from rooda.run.session import Session
 from rooda.run.setup import Setup
+from rooda.run.spending import cause_facts
 from rooda.settings.lookup import Lookup
+from rooda.settings.where import Where
+
+EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
+
+
+class Left(NamedTuple):
+    """Why a loop is not over, and can be resumed if its files are there."""
+
+    reason: str
+    note: str
+    exit_code: int
+    cause: Cause | None = None
+
+
+def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) -> int:
+    """Start a confirmed loop."""
+    reflex_store.tidy_all(here.workspace)
+    place = Place(here.workspace, unused_alias(here.workspace, proposal.alias))
+    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    reflex_store.require_none_running(here.workspace)  # begun before we had the lock
+    store = ReflexStore(place, None)
+    return go(place, store, first(place, proposal), made, held, asked)
+
+
+def resume_loop(place: Place, here: Where, typed: Json) -> int:
+    """The saved loop to its end, as it was started, or why not."""
+    require_open(place, files.look(place))
+    _refuse_beside_another(place)
+    here, typed = taken_over(here, typed, "reflex", place.alias)
+    asked = options.run_options(typed)
+    made = _limited(prepared(here, asked, own_flags(typed)), place, asked)
+    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    reflex_store.tidy_all(here.workspace)
+    found = files.look(place)
+    state = require_open(place, found)
+    if found.rebuilt:
+        launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
+    elif not found.history:
+        launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
+    store = reflex_store.opened(place, found)
+    return go(place, store, with_artifact(place, state), made, held, asked)
+
+
+def first(place: Place, proposal: Proposal) -> State:
+    """The state before the first phase."""
+    now = clock.now()
+    stamp = clock.file_stamp(now)
+    return State(
+        run_id=f"{place.alias}-{stamp[:8]}-{stamp[9:15]}",
+        task_alias=place.alias,
+        status=RUNNING,
+        iteration=1,
+        max_iterations=proposal.max_iterations,
+        phase="A",
+        current_step=PLAN,
+        task={"prompt": proposal.task, "ideal_result": proposal.ideal},
+        criteria=rules.stored(proposal.criteria),
+        created_at=clock.rfc3339(now),
+    )
+
+
+def require_open(place: Place, found: Found) -> State:
+    """The state of a loop that can go on."""
+    if found.no_history:
+        raise without_history(place, found)
+    if found.state is None:
+        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", FRESH)
+    if found.state.status != RUNNING:
+        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", FRESH)
+    return found.state
+
+
+def last_error(found: Found) -> str:
+    """The latest phase_error of a loop that failed."""
+    errors = [event for event in found.history if event["event"] == "phase_error"]
+    if not errors or found.state is None or found.state.status != "failed":
+        return ""
+    return f"\nLast phase_error: {errors[-1].get('step')}: {errors[-1].get('payload', {}).get('error')}"
+
+
+def with_artifact(place: Place, state: State) -> State:
+    """Without its artifact the iteration goes back to where it is written."""
+    written = state.current_step not in (PLAN, PRODUCE_PREPARE)
+    if written and files.read_artifact(place) is None:
+        return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
+    return state
+
+
+def own_flags(typed: Json) -> Json:
+    """What was typed of [reflex]'s own settings."""
+    return options.flags_of(OWN, typed)
+
+
+def refuse_second(workspace: str) -> None:
+    """One loop at a time: there is one pointer."""
+    running = files.running(workspace)
+    if running:
+        raise Undecided(
+            f"The loop '{running[0]}' is active; no second one was started.",
+            f"Go on with it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
+        )
+
+
+def _refuse_beside_another(place: Place) -> None:
+    others = [alias for alias in files.running(place.workspace) if alias != place.alias]
+    active = files.active(place.workspace)
+    if active in others:
+        raise Undecided(
+            f"The loop '{active}' is active; '{place.alias}' does not go on beside it.",
+            f"Go on with it: rooda reflex resume {active}\nor end it: rooda reflex stop",
+        )
+
+
+def unused_alias(workspace: str, alias: str) -> str:
+    """Never over an older loop: a number is put behind the name."""
+    taken, number = set(files.aliases(workspace)), 1
+    while (name := rules.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
+        number += 1
+    return rules.numbered(alias, number)
+
+
+def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
+    """What is not typed goes on as it was started."""
+    return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
+
+
+def _ended(place: Place, state: State) -> str:
+    why = f"{state.status} ({state.stop['reason']})"
+    return f"The loop '{place.alias}' has ended: {why}; there is nothing to go on with."
 
 
 def go(
@@ -92,3 +231,61 @@ def _left(problem: Exception, place: Place) -> Left:
     if not files.is_begun(place):
         return Left("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
     return Left("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)
+
+
+# The end of a session: why it ended, for the screen, the log and `rooda reflex stop`.
+
+
+def ended(place: Place, state: State, left: Left | None = None) -> RunEnded:
+    """The end of a session. A score is final only if it is the score of the artifact that lies there."""
+    found, data = state.evaluation, files.artifact_if_readable(place)
+    current = bool(found) and data is not None and found.get("artifact_hash") == base_files.sha256(data)
+    score = scoring.hundredths(found["score"]) if found else None
+    resumable = left if state.status == RUNNING else None
+    return RunEnded(
+        status=state.status,
+        number=state.iteration,
+        max_iterations=state.max_iterations,
+        level=state.phase,
+        final_score=score if current else None,
+        last_evaluated_score=None if current else score,
+        stop_reason=state.stop["reason"],
+        reason=resumable.reason if resumable else state.stop["reason"],
+        note=resumable.note if resumable else _why(state),
+        error=state.error,
+        elsewhere=state.elsewhere,
+        artifact=place.shown_artifact,
+        **_distance(state),
+        **cause_facts(resumable and resumable.cause),
+        exit_code=left.exit_code if left else EXIT_CODES[state.status],
+    )
+
+
+def _why(state: State) -> str:
+    """The rule behind the end, and the facts that it was applied to."""
+    found, reason = state.evaluation, state.stop["reason"]
+    if state.status == RUNNING:
+        return ""
+    if not found or reason not in JUDGED:
+        ended = "ended from outside" if state.elsewhere else f"stopped by a person: {reason}"
+        return state.error or ended
+    threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
+    score = f"score {scoring.hundredths(found['score'])}, {threshold}"
+    left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
+    return "; ".join(part for part in (score, f"not met: {left}" if left else "", RULES.get(reason, "")) if part)
+
+
+def _distance(state: State) -> Json:
+    """How far from its threshold a loop ended at its limit."""
+    found = state.evaluation
+    if state.stop["reason"] != "iteration_limit" or not found or found["passed"]:
+        return {}
+    exactly = scoring.exact_score(state.rules, found)
+    return {"distance": scoring.distance(found, state.threshold, exactly)._asdict()}
+
+
+RULES = {
+    "no_major_issues": "no rule of severity fail has failed in phase B",
+    "stagnation": "twice a gain below 0.02 without a failed fail rule",
+    "iteration_limit": "the last iteration did not pass",
+}

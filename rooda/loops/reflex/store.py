@@ -14,7 +14,7 @@ from rooda.loops.kernel import Saved, Scope
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history as reflex_history
 from rooda.loops.reflex.files import Alone, Place
-from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded
+from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded, stopped
 from rooda.processes import lock
 
 
@@ -53,8 +53,8 @@ class ReflexStore:
         """The artifact that the next saved state is about."""
         self._staged = files.to_bytes(text)
 
-    def save(self, state: State, by_person: bool = False) -> State:
-        """This state on disk, or what somebody else has made of the loop meanwhile. `by_person`: a person stops it."""
+    def save(self, state: State, by_user: bool = False) -> State:
+        """This state on disk, or what somebody else has made of the loop meanwhile. `by_user`: a person stops it."""
         if state == self._state and self._staged is None:
             self._state = self._ended_elsewhere() or state
             return self._state
@@ -67,7 +67,7 @@ class ReflexStore:
                 return foreign
             now = clock.rfc3339(clock.now())
             state = state._replace(updated_at=now, created_at=state.created_at or now)
-            self._transition(state, by_person)
+            self._transition(state, by_user)
         return state
 
     def _begin(self) -> None:
@@ -75,14 +75,14 @@ class ReflexStore:
         require_none_running(self._place.workspace)
         files.make_folder(self._place.folder)
 
-    def _transition(self, state: State, by_person: bool) -> None:
+    def _transition(self, state: State, by_user: bool) -> None:
         place, before = self._place, self._state
         new, self._staged = self._staged, None
         waiting = f"{place.artifact}.{state.iteration}-{state.current_step}.tmp"
         if new is not None:
             files.replace(waiting, new)
         facts = self._facts(new)
-        events = reflex_history.events(before, state, facts, by_person)
+        events = reflex_history.events(before, state, facts, by_user)
         if before is None:  # a beginning that only the history has can be rebuilt, one that only run.json has can't
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
@@ -128,6 +128,15 @@ class ReflexStore:
         return self._events
 
 
+def close(place: Place, reason: str) -> State | None:
+    """End the loop for the user; `stop.reason` says why. None if it had ended before."""
+    found = reflex_files.look(place)
+    if found.state is None or found.state.status != RUNNING:
+        return None
+    store = ReflexStore(place, found.state) if lock.is_held(place.lock) else opened(place, found)
+    return store.save(stopped(found.state, reason), by_user=True)
+
+
 def require_none_running(workspace: str) -> None:
     if running := reflex_files.running(workspace):
         raise Undecided(f"The loop '{running[0]}' has just been started; no second one was.")
@@ -164,7 +173,7 @@ def tidy_all(workspace: str) -> None:
             continue
         if not reflex_files.is_begun(place):
             if not os.path.islink(place.folder):
-                removed(place)
+                remove(place)
             continue
         found = reflex_files.look(place)
         if found.state is not None and found.state.status != RUNNING:
@@ -173,7 +182,7 @@ def tidy_all(workspace: str) -> None:
             tidy(place, found.state)
 
 
-def removed(place: Place) -> list[str]:
+def remove(place: Place) -> list[str]:
     """The loop's files are gone; gives the names of what is not ours and stays. Of a link only the link is gone."""
     with Alone(place.workspace):
         if os.path.islink(place.folder):

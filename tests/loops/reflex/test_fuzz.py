@@ -13,9 +13,9 @@ from kit.reflex_memory import Memory
 from kit.reflex_reference import Rule, Script
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.inspect import line, versions
+from rooda.loops.reflex.inspect import event_line, versions
 from rooda.loops.reflex.state import State, encoded
-from rooda.loops.reflex.status import _line, _row
+from rooda.loops.reflex.status import row, row_line
 from rooda.loops.reflex.store import opened, tidy_all
 
 VALUES = st.recursive(
@@ -49,9 +49,9 @@ def told(folder: Path, run: str, history: str) -> None:
     Path(place.run).write_text(run)
     Path(place.history).write_text(history)
     Path(place.artifact).write_text("# A\n")
-    assert status.lines(status.facts_of(place)) and _line(_row(place), 9)
+    assert status.lines(status.facts_of(place)) and row_line(row(place), 9)
     found = files.look(place)
-    assert all(map(line, found.history))
+    assert all(map(event_line, found.history))
     versions(place)
     files.active(str(folder))
     tidy_all(str(folder))

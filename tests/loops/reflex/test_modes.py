@@ -10,8 +10,8 @@ import pytest
 from kit.reflex import ALIAS, Kit, words
 from kit.reflex_scenarios import by_iteration, play, script
 from kit.workspace import until
+from rooda.loops.reflex.cli import end
 from rooda.loops.reflex.files import Place
-from rooda.loops.reflex.manage import end
 
 MODES = ("new", "resume", "status", "stop", "list", "history", "clean")
 
