@@ -19,3 +19,10 @@ def warned(settings: "Settings") -> "Settings":
     for text in settings.warnings:
         say(f"WARNING: {text}", aside=True)
     return settings
+
+
+def say_bytes(data: bytes) -> None:
+    """Print bytes on stdout exactly as they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooda.base.text import format_number, format_seconds, format_tenths, parse_seconds, timing_text
-from rooda.loops.procedure.statistics import timing
+from rooda.loops.procedure.state import timing
 
 
 @pytest.mark.parametrize(

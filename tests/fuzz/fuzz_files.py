@@ -16,6 +16,7 @@ from rooda.loops.goal import store, table
 from rooda.loops.goal.commands import answer
 from rooda.loops.procedure import loop, settings, view
 from rooda.loops.procedure import store as procedure_store
+from rooda.loops.procedure.state import COMPLETED, reopened, total_seconds
 from rooda.loops.reflex import files, inspect, status
 from rooda.loops.reflex.store import opened
 from rooda.processes import ledger as processes_ledger
@@ -75,12 +76,12 @@ def ooda_state(data: bytes) -> None:
     put(".rooda/state/build.json", data)
     state = procedure_store.look(place)
     assert state is not None
-    begun = loop.reopened(state, None, None)
+    begun = reopened(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    assert lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)}, view.LINES)
+    assert lines({"event": "run.resumed", **facts, "elapsed": total_seconds(state)}, view.LINES)
     store = procedure_store.ProcedureStore(place, lambda event: None)
-    if state.status != loop.COMPLETED:
+    if state.status != COMPLETED:
         store.carry((), state)
         assert procedure_store.look(place) == state
 

@@ -15,8 +15,8 @@ from kit.workspace import SAMPLE, Workspace
 from rooda.base.text import format_tenths
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops.procedure import loop
-from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.start import earlier, require_saved
+from rooda.loops.procedure.state import OodaState, reopened, total_seconds
 from rooda.loops.procedure.store import Place, ProcedureStore, look
 from rooda.loops.procedure.view import LINES
 from rooda.views.lines import lines
@@ -117,10 +117,10 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
         assert Path(place.state).read_bytes() == data
         return
     assert state is not None
-    begun = loop.reopened(state, None, None)
+    begun = reopened(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
-    shown = lines({"event": "run.resumed", **facts, "elapsed": loop.total_seconds(state)}, LINES)
+    shown = lines({"event": "run.resumed", **facts, "elapsed": total_seconds(state)}, LINES)
     assert [line.text.partition(" ")[0] for line in shown] == ["Resuming", "Previous"]
     json.dumps(loop.run_ended(begun, loop.Ending("signal", 130, 2), begun, 0.0).facts)
 

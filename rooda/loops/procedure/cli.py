@@ -1,6 +1,5 @@
-"""`rooda P` and `rooda run P`: start a procedure."""
+"""The commands of procedures: `rooda P`, `rooda run P`, `rooda info`, `rooda list`."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,7 @@ from rooda.loops.procedure.model import PHASES, Procedure
 from rooda.run import tokens
 from rooda.settings import agents, layers, lookup, procedures
 from rooda.settings.where import Where, where
-from rooda.settings.where import where as place_of
-from rooda.views.say import warned
+from rooda.views.say import say, say_bytes, warned
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Command:
-    """The command of one procedure; its help speaks of it. An unknown name is refused unless -C may explain it."""
-    from rooda.loops import configuration
-    from rooda.settings import procedures
-
+    """The command that runs one procedure. UsageProblem for an unknown name, unless -C may define it."""
     found = configuration.load(where.workspace, where.config)
     if name in procedures.names(found):
         summary = procedures.summary(found, name)
@@ -48,7 +43,6 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
 
 
 def _unknown(name: str, found: "Settings") -> UsageProblem:
-    from rooda.settings import agents, procedures
     from rooda.settings.schema import COMMANDS
     from rooda.settings.types import nearest
 
@@ -59,25 +53,21 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
-    """Start the procedure; `known` are the settings of `where`. A dry-run does without what only a run needs."""
-    from rooda.loops.procedure.start import prepared
+    """Start the procedure. `known`: the settings of `where`. A dry run doesn't load what only a run needs."""
+    from rooda.loops.procedure.start import prepared, start
     from rooda.settings.where import relocated
 
     there, asked = relocated(where, typed), options.run_options(typed)
     if asked.opening == "resume" and not asked.dry_run:
-        return _gone_on(name, there, typed)
+        return _resume_or_start(name, there, typed)
     found, procedure = prepared(name, there, asked, known if there == where else None)
     if asked.dry_run:
-        pass  # moved
-
-        return show(found, procedure, there, asked)
-    from rooda.loops.procedure.start import start
-
+        return dry_run(found, procedure, there, asked)
     return start(found, procedure, there, typed)
 
 
-def _gone_on(name: str, where: Where, typed: Json) -> int:
-    """With --resume: as it was started, if something is there to go on with."""
+def _resume_or_start(name: str, where: Where, typed: Json) -> int:
+    """Run `rooda P --resume`: with the options of the interrupted run, if there is one."""
     from rooda.loops.procedure.kind import can_resume
     from rooda.loops.procedure.start import prepared, start
     from rooda.loops.procedure.store import Place
@@ -90,40 +80,34 @@ def _gone_on(name: str, where: Where, typed: Json) -> int:
 
 
 class _Run(click.Group):
-    """`rooda run` takes a procedure's name where other groups take a command's."""
+    """Takes the name of a procedure where other groups take the name of a command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from rooda.loops import configuration
-        from rooda.settings import procedures
-
-        here = place_of(ctx)
+        here = where(ctx)
         return procedures.names(configuration.load(here.workspace, here.config))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from rooda.loops import configuration
-        from rooda.settings import procedures
-
-        here = place_of(ctx)
+        here = where(ctx)
         known = items(procedures.summaries(configuration.load(here.workspace, here.config)), incomplete)
         return known + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return procedure_command(name, place_of(ctx), ("-C",))
+        return procedure_command(name, where(ctx), ("-C",))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        return args[0], procedure_command(args[0], place_of(ctx), args), args[1:]
+        return args[0], procedure_command(args[0], where(ctx), args), args[1:]
 
 
 run = _Run("run", help="Run a procedure: `rooda run build` is `rooda build`.", subcommand_metavar="PROCEDURE [OPTIONS]")
 
 
-# `--dry-run`: what would be done, and the whole prompt. Reads no state, writes nothing, starts no agent.
+def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
+    """Print what a run would do, and its whole prompt. Reads no state, writes nothing, starts no agent.
 
-
-def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> int:
-    """Exit 0 means: ready to run. A prompt that is too long is shown, and then refused."""
+    Exit 0 means that the procedure is ready to run. A prompt that is too long is printed before the error.
+    """
     setup = procedure.setup
     if setup.agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
@@ -138,18 +122,16 @@ def show(found: "layers.Settings", procedure: Procedure, where: Where, asked: Ru
         f"[DRY RUN] Would execute with: {command.describe(setup.agent)}\n"
         f"[DRY RUN] Token count: {about}{count:,} / {budget} budget\n\n"
     )
-    sys.stdout.buffer.write(head.encode("utf-8", "replace") + files.to_bytes(text))
-    sys.stdout.flush()
+    say_bytes(head.encode("utf-8", "replace") + files.to_bytes(text))
     if 0 < setup.token_budget < count:
-        click.echo(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", err=True)
-    preflight.check_size(setup.agent, text)  # refused like a start, but seen
+        say(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", aside=True)
+    preflight.check_size(setup.agent, text)
     if asked.verbose:
         for key, value, origin in lookup.decided(found, procedure.name, asked.flags):
-            click.echo(f"{key}: {value} (from: {origin})", err=True)
+            say(f"{key}: {value} (from: {origin})", aside=True)
     return OK
 
 
-# `rooda info P`: what a procedure is made of.
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 
 
@@ -157,12 +139,12 @@ _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 @click.argument("procedure", shell_complete=tab_procedures)
 @click.pass_context
 def info(ctx: click.Context, procedure: str) -> int:
-    """What PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
+    """Show what PROCEDURE is for, the prompt fragments of its four phases, and its own settings."""
     here = where(ctx)
     found = warned(configuration.load(here.workspace, here.config))
     resolved = settings.procedure(found, procedure, {})
     own = procedures.own(found, procedure)
-    click.echo("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))
+    say("\n".join([*_about(resolved), "", *_phases(resolved), "", *_configuration(own)]))
     return OK
 
 
@@ -189,24 +171,21 @@ def _configuration(own: dict[str, object]) -> list[str]:
     return ["Configuration:", *(rows or ["  (uses global defaults)"])]
 
 
-# `rooda list`: the procedures there are.
-
-
 @click.command("list", short_help="The procedures there are.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:
-    """The procedures there are, yours and the built-in ones, with a line about each."""
+    """List all procedures, yours and the built-in ones, with a line about each."""
     here = where(ctx)
     found = warned(configuration.load(here.workspace, here.config))
     rows = {name: procedures.summary(found, name) for name in procedures.names(found)}
     if as_json:
         import json
 
-        click.echo(json.dumps([{"name": name, "summary": summary} for name, summary in rows.items()]))
+        say(json.dumps([{"name": name, "summary": summary} for name, summary in rows.items()]))
         return OK
-    click.echo("Available procedures:")
+    say("Available procedures:")
     for name, summary in rows.items():
         cut = summary if len(summary) <= 80 else summary[:77] + "..."
-        click.echo(f"  {name:<20} {cut}".rstrip())
+        say(f"  {name:<20} {cut}".rstrip())
     return OK

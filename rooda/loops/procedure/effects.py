@@ -64,7 +64,7 @@ class Effects(World):
 
 
 def prompt_text(procedure: Procedure, iteration: int) -> str:
-    """The prompt as the files are now. `iteration` counts from 1."""
+    """The prompt from the current files. `iteration` counts from 1."""
     sections = {
         phase.name: [_fragment(fragment, phase, procedure) for fragment in phase.fragments]
         for phase in procedure.phases
@@ -74,8 +74,10 @@ def prompt_text(procedure: Procedure, iteration: int) -> str:
 
 
 def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
-    """What changes whenever one of the files could have. Empty if that can't be told: a file is gone, or was touched
-    so lately that the clock of the file system might not show the next touch."""
+    """A value that changes if one of the prompt's files may have changed.
+
+    Empty if a file is missing, or is so new that the file system's clock might not show its next change.
+    """
     paths = [fragment.path for phase in procedure.phases for fragment in phase.fragments if fragment.path]
     paths += [item.path for item in procedure.context if item.path]
     found = [files.fingerprint(path) for path in paths]
@@ -97,13 +99,13 @@ def _context(item: Context) -> str:
     if item.path is None:
         return item.text or ""
     shown = item.shown or item.path
-    return from_file(shown, _read(item.path, shown, "Context file", "It is read anew for each prompt; keep it there."))
+    return from_file(shown, _read(item.path, shown, "Context file", "rooda reads it for each prompt; keep it there."))
 
 
 def _read(path: str, shown: str, what: str, hint: str) -> str:
-    """The text of an ordinary file. Anything else is refused in words."""
+    """The text of a regular file; PromptProblem for anything else."""
     try:
-        return ordinary(path)
+        return read_regular(path)
     except OSError as problem:
         reason = problem.strerror or str(problem)
     except ValueError:
@@ -112,8 +114,8 @@ def _read(path: str, shown: str, what: str, hint: str) -> str:
     raise PromptProblem(f"{what} {shown or path} can't be read: {reason}{place}", hint)
 
 
-def ordinary(path: str) -> str:
-    """The text of an ordinary file; OSError for anything else: a pipe would block for ever."""
+def read_regular(path: str) -> str:
+    """The text of a regular file; OSError for anything else, since a pipe would block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

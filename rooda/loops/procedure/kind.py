@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from rooda.base.json import Json
 from rooda.base.text import format_seconds, parse_seconds, timing_text
 from rooda.errors import StateDamaged
-from rooda.loops.procedure import loop, rules, store
-from rooda.loops.procedure.statistics import timing
+from rooda.loops.procedure import state as procedure_state
+from rooda.loops.procedure import store
+from rooda.loops.procedure.state import COMPLETED, RUNNING, timing
 from rooda.loops.procedure.store import Place
 from rooda.processes import lock
 from rooda.views.status_table import Progress
@@ -37,7 +38,7 @@ def can_resume(place: Place) -> bool:
         state = store.look(place)
     except StateDamaged:
         return False
-    return state is not None and rules.resume(state.status) == "resume"
+    return state is not None and procedure_state.can_resume(state.status)
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
@@ -46,7 +47,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
 
 
 def _facts(place: Place) -> Json:
-    """What the state file and the lock say; {} when there is nothing."""
+    """Facts from the state file and the lock; {} if the procedure has neither."""
     running = lock.is_held(place.lock)
     pid = lock.owner(place.lock).get("pid") if running else None
     try:
@@ -86,7 +87,7 @@ def lines(facts: Json) -> list[str]:
     rows.append(f"  started {facts['started_at']}, last iteration {facts['last_iteration_at'] or 'none yet'}")
     if facts["timing"]:
         rows.append(f"  Iteration timing: {timing_text(facts['timing'])}")
-    if not facts["running"] and status != loop.COMPLETED:
+    if not facts["running"] and status != COMPLETED:
         rows.append(f"  go on with: rooda resume {name}")
     return rows
 
@@ -94,7 +95,7 @@ def lines(facts: Json) -> list[str]:
 def _word(facts: Json) -> str:
     if facts["running"]:
         return f"running (pid {facts['pid']})"
-    return "not ended cleanly" if facts["status"] == loop.RUNNING else str(facts["status"])
+    return "not ended cleanly" if facts["status"] == RUNNING else str(facts["status"])
 
 
 def options() -> "list[click.Parameter]":

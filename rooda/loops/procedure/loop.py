@@ -1,6 +1,4 @@
-"""The OODA loop: one procedure, iteration after iteration, each with a fresh agent."""
-
-from typing import NamedTuple
+"""The OODA loop: repeat one procedure, each iteration with a fresh agent."""
 
 from rooda.agents.backoff import backoff
 from rooda.agents.outcome import FATAL, USAGE_LIMIT
@@ -10,13 +8,11 @@ from rooda.errors import FAILED, OK, UNFINISHED, Cause, LimitReached, PromptProb
 from rooda.loops.kernel import Turns
 from rooda.loops.procedure.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.procedure.model import Procedure
-from rooda.loops.procedure.statistics import timing
+from rooda.loops.procedure.state import ABORTED, COMPLETED, INTERRUPTED, RUNNING, OodaState, timing, total_seconds
 from rooda.loops.procedure.world import World
 from rooda.run.records import Ending, Gates
 from rooda.run.spending import cause_facts, in_words
 
-RUNNING, COMPLETED, ABORTED, INTERRUPTED = "running", "completed", "aborted", "interrupted"
-STATUSES = (RUNNING, COMPLETED, ABORTED, INTERRUPTED, "paused")  # the last one is read and never written
 STATUS_OF = {
     "max-iterations": COMPLETED,
     "success-signal": COMPLETED,
@@ -28,39 +24,8 @@ STATUS_OF = {
 }
 
 
-class OodaState(NamedTuple):
-    """The nine keys of the state file."""
-
-    iteration: int
-    max_iterations: int
-    consecutive_failures: int
-    failure_threshold: int
-    started_at: str
-    last_iteration_at: str | None
-    status: str
-    procedure_name: str
-    elapsed_per_iteration: tuple[str, ...]
-
-
-def fresh(procedure: Procedure, started_at: str) -> OodaState:
-    limits = (procedure.max_iterations, 0, procedure.failure_threshold)
-    return OodaState(0, *limits, started_at, None, RUNNING, procedure.name, ())
-
-
-def reopened(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
-    """A resumed state: new limits if the person gave some. Asking to resume after an abort forgives the failures."""
-    threshold = state.failure_threshold if failure_threshold is None else failure_threshold
-    aborted = state.status == ABORTED or state.consecutive_failures >= threshold
-    return state._replace(
-        status=RUNNING,
-        max_iterations=state.max_iterations if max_iterations is None else max_iterations,
-        failure_threshold=threshold,
-        consecutive_failures=0 if aborted else state.consecutive_failures,
-    )
-
-
 def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> Ending:
-    """The loop. `start` is a fresh or a reopened state; it is on disk before the first call."""
+    """Run iterations until a rule ends the loop. The first state is saved before the first agent call."""
     state = turns.carry(start)
     while (ending := why_stop(state, world.signalled()) or at_limit(world.enough())) is None:
         world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
@@ -105,7 +70,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 
 
 def why_stop(state: OodaState, signal: int) -> Ending | None:
-    """The rule that ends the loop now, or None. Failures come before the limit, the limit before a late signal."""
+    """The rule that ends the loop now, if any. Failures count before the limit, the limit before a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:
@@ -120,12 +85,12 @@ def why_stop(state: OodaState, signal: int) -> Ending | None:
 
 
 def at_limit(reached: Cause | None) -> Ending | None:
-    """No further call may be made: the state waits for a resume with a higher limit."""
+    """The end at a limit of cost, tokens or time: the run can be resumed with a higher one."""
     return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
 def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
-    """The state after an iteration. A call that was started is closed and counted, whatever became of it."""
+    """The state after an iteration. Every call that was started counts, however it ended."""
     closed = state._replace(
         iteration=state.iteration + 1,
         last_iteration_at=now,
@@ -148,12 +113,7 @@ def failed(reply: Reply, gates: Gates) -> bool:
     return not reply.ok or reply.promise == "FAILURE" or bool(gates.failed)
 
 
-def total_seconds(state: OodaState) -> float:
-    return sum(map(parse_seconds, state.elapsed_per_iteration))
-
-
 def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Gates) -> IterationEnded:
-    """What one iteration came to, for the log and the screen."""
     cut = interrupted(reply, gates)
     return IterationEnded(
         iteration=before.iteration,
@@ -175,7 +135,7 @@ def iteration_ended(before: OodaState, state: OodaState, reply: Reply, gates: Ga
 
 
 def run_ended(state: OodaState, ending: Ending, start: OodaState, session: float) -> RunEnded:
-    """What the run came to. Total: earlier sessions' run time and this session's wall time."""
+    """The end of the run. `session`: wall time of this session; earlier sessions count with their run time."""
     return RunEnded(
         reason=ending.kind,
         status=state.status,

@@ -1,4 +1,4 @@
-"""A procedure: its phases and everything that one run of it needs."""
+"""A procedure as the settings define it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,19 +14,19 @@ class Fragment(NamedTuple):
 
     text: str | None = None
     path: str | None = None  # absolute
-    shown: str = ""  # as the person wrote it: "builtin:act/commit.md", "prompts/act.md", "text"
+    shown: str = ""  # as the user wrote it: "builtin:act/commit.md", "prompts/act.md", "text"
     parameters: Mapping[str, str] | None = None  # None: the text is used verbatim, no {{placeholders}}
 
 
 class Phase(NamedTuple):
-    """One of observe, orient, decide, act, and what it is made of."""
+    """One of observe, orient, decide, act, and its fragments."""
 
     name: str
     fragments: tuple[Fragment, ...]
 
 
 class Context(NamedTuple):
-    """What a person adds with --context: a file (read again for every prompt) or a text."""
+    """What the user adds with --context: a file, read again for every prompt, or a text."""
 
     text: str | None = None
     path: str | None = None
@@ -34,7 +34,7 @@ class Context(NamedTuple):
 
 
 class Procedure(NamedTuple):
-    """Everything one run of a procedure needs, resolved from all settings."""
+    """Everything that one run needs, resolved from all settings."""
 
     name: str
     phases: tuple[Phase, ...]
@@ -47,7 +47,7 @@ class Procedure(NamedTuple):
     max_iterations: int = 0
     failure_threshold: int = 3
     on_interrupted: str = "ask"
-    gates: tuple[Gate, ...] | None = None  # None: not set, look into AGENTS.md
-    gates_from_commands: bool = False  # then also what AGENTS.md calls commands
+    gates: tuple[Gate, ...] | None = None  # None: not set, read AGENTS.md
+    gates_from_commands: bool = False  # then also the commands of AGENTS.md
     promise_signals: bool = False
     preamble: bool = False

@@ -1,4 +1,4 @@
-"""The opt-in opening of a prompt: where in the loop the agent is, and how it can end it."""
+"""The text of a procedure's prompt: an optional preamble, the context, and the four phases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ NO_SIGNALS = "Success Signaling: none. The loop goes by your exit status and its
 
 
 def preamble(procedure: Procedure, iteration: int) -> str:
-    """`iteration` counts from 1, as the screen does."""
+    """What the agent should know of the loop. `iteration` counts from 1."""
     limit = f"{iteration} of {procedure.max_iterations}" if procedure.max_iterations else f"{iteration} (unlimited)"
     return "\n".join(
         (
@@ -29,12 +29,11 @@ def preamble(procedure: Procedure, iteration: int) -> str:
     )
 
 
-# From the pieces of a procedure to one prompt. Nothing is added, reordered or normalised.
 TITLE = "# OODA Loop Iteration"
 
 
 def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (), preamble: str = "") -> str:
-    """The prompt: preamble if any, title, context if any, then the four phases."""
+    """The prompt: preamble if any, title, context if any, then the four phases. Their texts are not changed."""
     parts = [_stripped(preamble)] if preamble else []
     parts.append(TITLE)
     if context:
@@ -44,7 +43,7 @@ def assemble(sections: Mapping[str, Sequence[str]], context: Sequence[str] = (),
 
 
 def from_file(shown: str, text: str) -> str:
-    """A context that was read from a file says which one."""
+    """A context file's text below its name."""
     return f"Source: {shown}\n\n{text}"
 
 

@@ -1,4 +1,4 @@
-"""The four phases and the context: which text is a file, which is a text, and where the file lies."""
+"""From settings to a procedure: its phases and context as texts or files, its gates, its signals."""
 
 import os
 import stat
@@ -21,14 +21,14 @@ _HINT = "A path in a file is relative to that file; a typed one to the workspace
 
 
 class _Parameters(NamedTuple):
-    """Values for {{name}}: the procedure's, below a fragment's own; typed ones, above both."""
+    """Values for {{name}}. Typed ones win over a fragment's own, and those over the procedure's."""
 
     procedure: Mapping[str, str]
     typed: Mapping[str, str]
 
 
 def phases_of(look: Lookup) -> tuple[Phase, ...]:
-    """All four phases; one error tells every phase that is missing or every file that is gone."""
+    """All four phases. One error names every missing phase or file."""
     found = {name: phase for name in PHASES if (phase := look.find(name))}
     if len(found) < len(PHASES):
         raise _missing(look, [name for name in PHASES if name not in found])
@@ -41,12 +41,12 @@ def phases_of(look: Lookup) -> tuple[Phase, ...]:
 
 
 def shipped_whole(look: Lookup) -> bool:
-    """Is a shipped phase left, or has a person replaced all four?"""
+    """True unless the user has replaced all four phases."""
     return any((phase := look.find(name)) and phase.layer.tier == BUILT_IN for name in PHASES)
 
 
 def context_of(look: Lookup) -> tuple[Context, ...]:
-    """The procedure's own context, then what was typed."""
+    """The procedure's own context, then that of --context."""
     found: list[Found] = []
     for table, layer, path in look.tables:
         if "context" in table:
@@ -57,7 +57,7 @@ def context_of(look: Lookup) -> tuple[Context, ...]:
 
 
 def written(value: object) -> str:
-    """A parameter's value as it will stand in the prompt."""
+    """A parameter's value as the prompt shows it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -137,13 +137,13 @@ def _context(look: Lookup, found: Found, text: str) -> Context:
     path = _file(look, found, text)
     if not path and len(text) < 4096 and _is_device(text):
         raise UsageProblem(
-            f"The context {text} is not an ordinary file.", "It is read anew for each prompt: put it into a file first."
+            f"The context {text} is not an ordinary file.", "rooda reads it for each prompt: put it into a file first."
         )
     return Context(path=path, shown=text) if path else Context(text=text, shown="text")
 
 
 def _is_device(text: str) -> bool:
-    """A pipe or a device, as the shell's <(command) makes one: it could be read only once."""
+    """True for a pipe or device, such as the shell's <(command), which can only be read once."""
     try:
         mode = os.stat(text).st_mode
     except (OSError, ValueError):
@@ -157,7 +157,7 @@ def _refuse_empty(found: Found, text: str) -> None:
 
 
 def _file(look: Lookup, found: Found, name: str) -> str:
-    """The absolute path of the file, "" when there is none."""
+    """The absolute path of the file, "" if there is none."""
     if "\n" in name or len(name) > 4096:
         return ""
     paths = (os.path.join(folder, os.path.expanduser(name)) for folder in _folders(look, found))
@@ -176,11 +176,8 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith(_TEXT_FILES) or "/" in text
 
 
-# From settings to a procedure that can be run.
-
-
 def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:
-    """The procedure with every setting decided; `flags` holds what was typed, and wins."""
+    """The procedure with all settings resolved. `flags`: typed values, which win."""
     require(settings, name)
     _check_flags(flags)
     look = lookup(settings, name, flags)
@@ -209,7 +206,7 @@ def _check_flags(flags: Mapping[str, Any]) -> None:
 
 
 def _gates(look: Lookup) -> tuple[Gate, ...] | None:
-    """None: nobody set any, so AGENTS.md may speak."""
+    """The quality gates; None if unset, which leaves them to AGENTS.md."""
     if look.value("no_gates", False):
         return ()
     found = look.find("quality_gates")
@@ -223,6 +220,6 @@ def _gate(item: Any) -> Gate:
 
 
 def _promise_signals(look: Lookup, builtin: bool) -> bool:
-    """What a person says; else on where the shipped prompts teach the signal."""
+    """The user's setting; by default on if a shipped prompt, which explains the signal, is in use."""
     found = look.find("promise_signals")
     return builtin if found is None or found.layer.tier == BUILT_IN else bool(found.value)

@@ -1,4 +1,4 @@
-"""From a command to a running loop: settings, preflight, the earlier run, the session."""
+"""Start or resume a procedure: settings, checks, the earlier run, the session."""
 
 import os
 
@@ -9,12 +9,22 @@ from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, Us
 from rooda.loops import configuration, launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
-from rooda.loops.procedure import effects, loop, rules, settings
+from rooda.loops.procedure import effects, loop, settings
 from rooda.loops.procedure import store as procedure_store
 from rooda.loops.procedure.effects import Effects
 from rooda.loops.procedure.events import KIND, RunResumed, RunStarted
-from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.state import (
+    RESUMABLE,
+    RUNNING,
+    OodaState,
+    can_resume,
+    fresh,
+    mode_of_answer,
+    reopened,
+    start_mode,
+    total_seconds,
+)
 from rooda.loops.procedure.store import Place
 from rooda.loops.procedure.view import LINES
 from rooda.loops.registry import OODA
@@ -35,45 +45,43 @@ from rooda.views.screen import Screen
 
 
 def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: Json) -> int:
-    """`rooda P`: fresh, or as the earlier run and the person say."""
+    """Run `rooda P`: start fresh or resume, depending on the earlier run and the user's answer."""
     asked, place = options.run_options(typed), Place(where.workspace, procedure.name)
     if asked.worktree:
-        return _apart(*ready(found, procedure, where, asked), where, asked)
-    open_ = not asked.opening and _waits(place)
-    made = None if open_ else ready(found, procedure, where, asked)  # an interrupted run has options of its own
+        return _in_worktree(*prepare(found, procedure, where, asked), where, asked)
+    own_options = not asked.opening and _has_own_options(place)
+    made = None if own_options else prepare(found, procedure, where, asked)
     screen = made[1] if made else Screen(launch.look(procedure.setup, asked), LINES)
     held = locked(place, screen)
     state = earlier(place, screen)
-    way = rules.start(state and state.status, asked.opening, procedure.on_interrupted)
-    if way == "refuse":
-        raise Undecided(*_marked_running(place))
-    if way == "ask":
+    mode = start_mode(state and state.status, asked.opening, procedure.on_interrupted)
+    if mode == "refuse":
+        raise _marked_running(place)
+    if mode == "ask":
         assert state is not None
-        way = _ask(state)
-    if way == "resume" and not made:
+        mode = _ask(state)
+    if mode == "resume" and not made:
         where, typed = taken_over(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
         found, procedure = prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
-    procedure, screen = made or ready(found, procedure, where, asked)
-    _warned(state if way == "resume" else None, screen)
-    return go(procedure, where, screen, held, state if way == "resume" else None, asked)
+    procedure, screen = made or prepare(found, procedure, where, asked)
+    _warn_of_crash(state if mode == "resume" else None, screen)
+    return go(procedure, where, screen, held, state if mode == "resume" else None, asked)
 
 
-def _waits(place: Place) -> bool:
-    """Is there an interrupted run that may be gone on with, and with other options than are typed now?"""
+def _has_own_options(place: Place) -> bool:
+    """True if there is an interrupted run that was started with options of its own."""
     if not os.path.exists(place.state):
         return False
     try:
         state = procedure_store.look(place)
-    except StateDamaged:  # said once the lock is ours
+    except StateDamaged:  # reported once this process has the lock
         return False
-    waits = state is not None and state.status in rules.RESUMABLE
-    return waits and has_own(place.workspace, OODA, place.procedure)
+    resumable = state is not None and state.status in RESUMABLE
+    return resumable and has_own(place.workspace, OODA, place.procedure)
 
 
-def _apart(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
-    from rooda.loops import launch
-
+def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
     def work(there: Where) -> int:
         return go(procedure, there, screen, locked(Place(there.workspace, procedure.name), screen), None, asked)
 
@@ -81,27 +89,28 @@ def _apart(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions
 
 
 def resume(name: str, where: Where, typed: Json) -> int:
-    """`rooda resume P`: the saved run goes on as it was started, or it is said why not."""
+    """Run `rooda resume P`: continue the saved run with the options that it was started with."""
     place = Place(where.workspace, name)
     require_saved(place)
     where, typed = taken_over(where, typed, OODA, name)
     asked = options.run_options(typed)
     found, procedure = prepared(name, where, asked)
-    procedure, screen = ready(found, procedure, where, asked)
+    procedure, screen = prepare(found, procedure, where, asked)
     held = locked(place, screen)
     state = require_saved(place)
-    _warned(state, screen)
+    _warn_of_crash(state, screen)
     return go(procedure, where, screen, held, state, asked)
 
 
-def _warned(state: OodaState | None, screen: Screen) -> None:
-    """Before a crash is resumed."""
-    if state and state.status == loop.RUNNING:
+def _warn_of_crash(state: OodaState | None, screen: Screen) -> None:
+    if state and state.status == RUNNING:
         launch.warn(screen, f"The last run of '{state.procedure_name}' did not end cleanly; resuming it.")
 
 
-def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions) -> tuple[Procedure, Screen]:
-    """Everything that can be found wrong before anything is written or paid for."""
+def prepare(
+    found: "layers.Settings", procedure: Procedure, where: Where, asked: RunOptions
+) -> tuple[Procedure, Screen]:
+    """Check everything that can be checked before anything is written or paid for."""
     setup = procedure.setup
     agent = setup.agent
     if agent is None:
@@ -117,14 +126,14 @@ def ready(found: "layers.Settings", procedure: Procedure, where: Where, asked: R
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     try:
-        text = effects.ordinary(f"{workspace}/AGENTS.md")
+        text = effects.read_regular(f"{workspace}/AGENTS.md")
     except (OSError, ValueError):
         return ()
     return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
 
 def locked(place: Place, screen: Screen) -> lock.Lock | None:
-    """The procedure's lock; what an earlier holder left behind is gone with it."""
+    """Take the procedure's lock and remove temporary files of earlier runs."""
     held = launch.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
     if held:
         procedure_store.tidy(place)
@@ -132,7 +141,7 @@ def locked(place: Place, screen: Screen) -> lock.Lock | None:
 
 
 def earlier(place: Place, screen: Screen) -> OodaState | None:
-    """What the last run left; a damaged file is kept aside and counts as nothing."""
+    """The state of the last run. A damaged file is renamed and counts as none."""
     try:
         return procedure_store.look(place)
     except StateDamaged as problem:
@@ -142,7 +151,7 @@ def earlier(place: Place, screen: Screen) -> OodaState | None:
 
 
 def require_saved(place: Place) -> OodaState:
-    """The state to resume. UsageProblem when there is none; the bytes of a damaged one are kept."""
+    """The state to resume. UsageProblem if there is none; a damaged file is renamed."""
     try:
         state = procedure_store.look(place)
     except StateDamaged as problem:
@@ -150,7 +159,7 @@ def require_saved(place: Place) -> OodaState:
         problem.hint = f"Kept as {place.corrupt}. " if kept else ""
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
-    if state is None or rules.resume(state.status) == "nothing":
+    if state is None or not can_resume(state.status):
         from rooda.settings.where import above
 
         name = place.procedure
@@ -160,9 +169,9 @@ def require_saved(place: Place) -> OodaState:
     return state
 
 
-def _marked_running(place: Place) -> tuple[str, str]:
+def _marked_running(place: Place) -> Undecided:
     name = place.procedure
-    return (
+    return Undecided(
         f"{place.state} says that '{name}' is running: possible concurrent execution. Not started.",
         f"If that run is gone (crash, reboot), go on with: rooda resume {name}\n"
         f"or start over with: rooda {name} --fresh",
@@ -170,18 +179,18 @@ def _marked_running(place: Place) -> tuple[str, str]:
 
 
 def _ask(state: OodaState) -> str:
-    """resume or fresh, as the person says; Undecided if nobody does."""
+    """Ask the user: resume or fresh. Undecided without an answer."""
     name, bound = state.procedure_name, f" of {state.max_iterations}" if state.max_iterations else ""
-    took = format_seconds(loop.total_seconds(state))
+    took = format_seconds(total_seconds(state))
     found = f"Found an interrupted run of '{name}': iteration {state.iteration}{bound} completed ({took})."
     if questions.at_terminal():
         question = f"{found}\nResume? [Y/n] "
         while (answer := questions.typed_answer(question)) is not None:
-            if way := rules.reads_as(answer):
-                return way
+            if mode := mode_of_answer(answer):
+                return mode
             question = "Please answer y (go on with it) or n (start over). Resume? [Y/n] "
-    elif (answer := questions.waiting_answer()) is not None and (way := rules.reads_as(answer)):
-        return way
+    elif (answer := questions.waiting_answer()) is not None and (mode := mode_of_answer(answer)):
+        return mode
     raise Undecided(
         f"{found} Nothing was started.", f"Go on with: rooda resume {name}\nor start over with: rooda {name} --fresh"
     )
@@ -195,7 +204,7 @@ def go(
     state: OodaState | None,
     asked: RunOptions,
 ) -> int:
-    """Run the loop to its end and give the exit code."""
+    """Run the loop to its end and return the exit code."""
     if state is not None:
         setup = launch.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
@@ -204,15 +213,7 @@ def go(
         session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
         store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = opened(procedure, state, asked)
-        session.emit(
-            (RunStarted if state is None else RunResumed)(
-                iterations=began.iteration,
-                max_iterations=began.max_iterations,
-                elapsed=loop.total_seconds(began),
-                gates=[gate.name for gate in procedure.gates or ()],
-                limits=limits_of(procedure.setup.budget),
-            )
-        )
+        session.emit(_opening(procedure, began, state is None))
         try:
             ending = loop.ooda(Turns(store), began, procedure, Effects(session))
         except Interrupted as abandoned:
@@ -228,6 +229,16 @@ def go(
     return ending.code
 
 
+def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted:
+    return (RunStarted if is_new else RunResumed)(
+        iterations=began.iteration,
+        max_iterations=began.max_iterations,
+        elapsed=total_seconds(began),
+        gates=[gate.name for gate in procedure.gates or ()],
+        limits=limits_of(procedure.setup.budget),
+    )
+
+
 def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
     if ending == "limit":
         screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {name}")
@@ -236,19 +247,16 @@ def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
 
 
 def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
-    """The state a run begins with."""
+    """The state that a run begins with."""
     if state is None:
-        return loop.fresh(procedure, clock.rfc3339(clock.now()))
+        return fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
-    return loop.reopened(state._replace(procedure_name=procedure.name), *limits)
-
-
-# What every run and dry-run begins with: the settings in force, and the procedure that they make.
+    return reopened(state._replace(procedure_name=procedure.name), *limits)
 
 
 def prepared(
     name: str, where: Where, asked: RunOptions, found: "layers.Settings | None" = None
 ) -> tuple["layers.Settings", Procedure]:
-    """`found`: the settings of `where`, if they are loaded already."""
+    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded."""
     found = warned(found or configuration.load(where.workspace, where.config))
     return found, settings.procedure(found, name, asked.flags)

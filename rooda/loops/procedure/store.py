@@ -1,4 +1,4 @@
-"""The public state of a procedure: `.rooda/state/<procedure>.json` with its nine keys. Best effort: ends no loop."""
+"""The state file of a procedure, `.rooda/state/<procedure>.json`. A loop continues if the file can't be written."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from rooda.base.dirs import make_home
 from rooda.base.text import parse_seconds
 from rooda.errors import StateDamaged
 from rooda.loops.kernel import Saved, Scope
-from rooda.loops.procedure.loop import COMPLETED, RUNNING, STATUSES, OodaState
+from rooda.loops.procedure.state import COMPLETED, RUNNING, STATUSES, OodaState
 from rooda.run.event_records import Emit, StateSaved, StateUnsaved
 
 _json = json.JSONEncoder().encode
@@ -19,7 +19,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d
 
 
 class Place(NamedTuple):
-    """Where one procedure keeps its state."""
+    """Paths of one procedure's files."""
 
     workspace: str
     procedure: str
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class ProcedureStore:
-    """Remembers turns, not steps: an interrupted turn is settled by the loop's rule, or repeated."""
+    """Saves the state at the end of each turn. An interrupted turn is repeated."""
 
     def __init__(self, place: Place, emit: Emit) -> None:
         self._place, self._emit = place, emit
@@ -53,11 +53,11 @@ class ProcedureStore:
     def load(self, scope: Scope) -> Saved:
         try:
             return Saved(look(self._place))
-        except StateDamaged:  # whoever opened the run has said so
+        except StateDamaged:  # the start of the run has reported it
             return Saved()
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Write the state; a completed procedure has no file."""
+        """Write the state; remove the file of a completed procedure."""
         if state == self._written:
             return state
         began = clock.monotonic()
@@ -65,7 +65,7 @@ class ProcedureStore:
             self._save(state)
         except OSError as problem:
             self._written = None
-            if state.iteration != self._complained:  # an iteration may end with two writes; one word is enough
+            if state.iteration != self._complained:  # an iteration may end with two writes; report one
                 self._emit(StateUnsaved(path=self._place.state, why=problem.strerror or str(problem)))
             self._complained = state.iteration
             return state
@@ -78,7 +78,7 @@ class ProcedureStore:
             files.remove(self._place.state)
             return
         data = self._encoded(state)
-        settled = self._written is None or state.status != RUNNING  # else when the next agent is being loaded
+        settled = self._written is None or state.status != RUNNING  # otherwise fsync while the next agent starts
         try:
             files.replace(self._place.state, data, synced=settled)
         except FileNotFoundError:
@@ -86,7 +86,7 @@ class ProcedureStore:
             files.replace(self._place.state, data)
 
     def _encoded(self, state: OodaState) -> bytes:
-        """As json.dumps would, but the list that grows is only ever appended to."""
+        """Encode like json.dumps, but only append to the growing list of durations."""
         known = self._written.elapsed_per_iteration if self._written else ()
         new = state.elapsed_per_iteration[len(known) :]
         if not known or state.elapsed_per_iteration[: len(known)] != known:
@@ -101,13 +101,13 @@ class ProcedureStore:
 
 
 def make_room(place: Place) -> None:
-    """The folder of the state files."""
+    """Create the folder of the state files."""
     make_home(os.path.join(place.workspace, ".rooda"))
     files.make_folder(place.folder)
 
 
 def tidy(place: Place) -> None:
-    """Remove what a writer that was killed half-way left. For the holder of the lock."""
+    """Remove temporary files of a killed process. Only for the holder of the lock."""
     start = f"{place.procedure}.json."
     try:
         for entry in os.listdir(place.folder):
@@ -118,7 +118,7 @@ def tidy(place: Place) -> None:
 
 
 def look(place: Place) -> OodaState | None:
-    """The saved state; None when there is none; StateDamaged when the file can't be understood."""
+    """The saved state, None if there is none; StateDamaged if the file is invalid."""
     try:
         data = files.read_ours(place.state)
     except (FileNotFoundError, NotADirectoryError):
@@ -129,11 +129,11 @@ def look(place: Place) -> OodaState | None:
         state = _checked(base_json.decode(OodaState, _tolerant(base_json.parse_object(data))))
     except (base_json.Mismatch, ValueError) as problem:
         raise StateDamaged(place.state, str(problem)) from None
-    return state._replace(procedure_name=place.procedure)  # the file's name decides, should it have been copied
+    return state._replace(procedure_name=place.procedure)  # the file may have been copied from another name
 
 
 def _tolerant(data: dict[str, Any]) -> dict[str, Any]:
-    """Shapes other writers use before an iteration has ended: no time of the last one at all, or Go's zero time."""
+    """Accept other programs' files without an ended iteration: `last_iteration_at` missing, or Go's zero time."""
     if str(data.get("last_iteration_at") or "").startswith("0001-01-01"):
         return {**data, "last_iteration_at": None}
     return {"last_iteration_at": None, **data} if data.get("iteration") == 0 else data
@@ -146,7 +146,7 @@ def _checked(state: OodaState) -> OodaState:
         if getattr(state, key) < least:
             raise base_json.Mismatch(f"{key} must be at least {least}, found {getattr(state, key)}")
     for key in ("started_at", "last_iteration_at"):
-        if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty one says as little as none
+        if (text := getattr(state, key)) and not _TIME.fullmatch(text):  # an empty text counts as none
             raise base_json.Mismatch(f"{key} is not a time such as 2026-02-06T10:00:00Z")
     for duration in state.elapsed_per_iteration:
         if parse_seconds(duration) < 0:
@@ -155,7 +155,7 @@ def _checked(state: OodaState) -> OodaState:
 
 
 def set_aside(place: Place) -> bool:
-    """Keep the bytes of a damaged file under another name. False when that can't be done."""
+    """Rename a damaged file. False if that fails."""
     try:
         files.rename(place.state, place.corrupt)
     except OSError:
@@ -164,12 +164,12 @@ def set_aside(place: Place) -> bool:
 
 
 def names(workspace: str) -> list[str]:
-    """Procedures of this workspace that have left a state file."""
+    """Procedures of this workspace with a state file."""
     return _stems(workspace, ".json")
 
 
 def locks(workspace: str) -> list[str]:
-    """Procedures that ever ran in this workspace."""
+    """Procedures that have run in this workspace."""
     return _stems(workspace, ".lock")
 
 

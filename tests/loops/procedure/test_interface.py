@@ -13,7 +13,7 @@ from kit.workspace import FAKE_AI, Workspace, masked, until
 from rooda.agents.records import Reply
 from rooda.errors import FAILED, OK
 from rooda.loops.procedure import loop
-from rooda.loops.procedure.loop import OodaState
+from rooda.loops.procedure.state import OodaState
 from rooda.run.records import Gates
 
 PROJECT = Path(__file__).resolve().parents[3]

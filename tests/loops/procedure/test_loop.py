@@ -9,8 +9,8 @@ from rooda.agents.records import Agent, Call, Prompt, Reply
 from rooda.errors import Cause, PromptProblem
 from rooda.loops.kernel import Saved, Scope, Turns
 from rooda.loops.procedure import loop
-from rooda.loops.procedure.loop import OodaState
 from rooda.loops.procedure.model import Procedure
+from rooda.loops.procedure.state import OodaState, fresh, reopened
 from rooda.loops.procedure.world import World
 from rooda.run.event_records import Event
 from rooda.run.records import Ending, Gate, GateResult, Gates
@@ -89,7 +89,7 @@ def bad(code: int = 1) -> Reply:
 
 
 def play(script: Script, procedure: Procedure = PROCEDURE, start: OodaState | None = None) -> Ending:
-    begin = start or loop.fresh(procedure, "2026-02-06T09:59:00Z")
+    begin = start or fresh(procedure, "2026-02-06T09:59:00Z")
     return loop.ooda(Turns(script), begin, procedure, script)
 
 
@@ -153,7 +153,7 @@ def test_a_signal_during_the_last_iteration_s_end_does_not_hide_completion() -> 
 )
 def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome: str) -> None:
     """Whatever became of a started call, it is closed and counted; failures and status follow the rules."""
-    before = loop.fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
+    before = fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
     after = loop.settle(before, reply, gates, "now")
     assert (after.iteration, after.last_iteration_at, len(after.elapsed_per_iteration)) == (5, "now", 2)
     assert (after.consecutive_failures, after.status) == (failures, status)
@@ -176,7 +176,7 @@ def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome:
 )
 def test_why_stop(fields: dict[str, Any], signal: int, kind: str | None) -> None:
     """Failures come before the limit, the limit before a late signal."""
-    ending = loop.why_stop(loop.fresh(PROCEDURE, "x")._replace(**fields), signal)
+    ending = loop.why_stop(fresh(PROCEDURE, "x")._replace(**fields), signal)
     assert (ending and ending.kind) == kind
 
 
@@ -192,7 +192,7 @@ def test_why_stop(fields: dict[str, Any], signal: int, kind: str | None) -> None
 )
 def test_reopened(fields: dict[str, Any], typed: tuple[int | None, int | None], wanted: tuple[int, int, int]) -> None:
     """Resume keeps the saved limits unless new ones are given, and forgives failures that would end it at once."""
-    state = loop.reopened(loop.fresh(PROCEDURE, "x")._replace(**fields), *typed)
+    state = reopened(fresh(PROCEDURE, "x")._replace(**fields), *typed)
     assert (state.max_iterations, state.failure_threshold, state.consecutive_failures) == wanted
     assert state.status == "running"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rooda.base.text import format_tenths
 from rooda.loops.procedure import store as procedure_store
-from rooda.loops.procedure.loop import OodaState
+from rooda.loops.procedure.state import OodaState
 from rooda.loops.procedure.store import Place, ProcedureStore
 
 counts = st.integers(min_value=0, max_value=10**9)

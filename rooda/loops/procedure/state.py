@@ -1,0 +1,91 @@
+"""The state of a procedure, and what a start or a resume does with the state that it finds."""
+
+from collections.abc import Iterable
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooda.base.text import parse_seconds
+
+if TYPE_CHECKING:
+    from rooda.loops.procedure.events import Timing
+    from rooda.loops.procedure.model import Procedure
+
+RUNNING, COMPLETED, ABORTED, INTERRUPTED, PAUSED = "running", "completed", "aborted", "interrupted", "paused"
+STATUSES = (RUNNING, COMPLETED, ABORTED, INTERRUPTED, PAUSED)  # rooda reads PAUSED and never writes it
+RESUMABLE = (INTERRUPTED, PAUSED)
+
+
+class OodaState(NamedTuple):
+    """The nine keys of the state file."""
+
+    iteration: int
+    max_iterations: int
+    consecutive_failures: int
+    failure_threshold: int
+    started_at: str
+    last_iteration_at: str | None
+    status: str
+    procedure_name: str
+    elapsed_per_iteration: tuple[str, ...]
+
+
+def fresh(procedure: "Procedure", started_at: str) -> OodaState:
+    limits = (procedure.max_iterations, 0, procedure.failure_threshold)
+    return OodaState(0, *limits, started_at, None, RUNNING, procedure.name, ())
+
+
+def reopened(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
+    """A resumed state, with new limits if the user gave some. Resuming an aborted run resets its failures."""
+    threshold = state.failure_threshold if failure_threshold is None else failure_threshold
+    aborted = state.status == ABORTED or state.consecutive_failures >= threshold
+    return state._replace(
+        status=RUNNING,
+        max_iterations=state.max_iterations if max_iterations is None else max_iterations,
+        failure_threshold=threshold,
+        consecutive_failures=0 if aborted else state.consecutive_failures,
+    )
+
+
+def start_mode(status: str | None, asked: str, on_interrupted: str) -> str:
+    """What `rooda P` does: fresh, resume, ask or refuse. `asked`: resume or fresh if typed as an option, else ""."""
+    if status in (None, COMPLETED):
+        return "fresh"
+    if asked:
+        return asked
+    if status == RUNNING:
+        return "refuse"
+    return on_interrupted if status in RESUMABLE else "fresh"
+
+
+def can_resume(status: str | None) -> bool:
+    """True if `rooda resume P` can continue the run."""
+    return status not in (None, COMPLETED)
+
+
+def mode_of_answer(answer: str) -> str:
+    """The user's answer to `Resume? [Y/n]`: resume, fresh, or "" for neither."""
+    word = answer.strip().lower()
+    if word in ("", "y", "yes"):
+        return "resume"
+    return "fresh" if word in ("n", "no") else ""
+
+
+def total_seconds(state: OodaState) -> float:
+    return sum(map(parse_seconds, state.elapsed_per_iteration))
+
+
+def timing(durations: Iterable[float]) -> "Timing":
+    """Count, min, max and mean, and from two durations on the population's stddev. Constant memory (Welford)."""
+    count, mean, spread, low, high = 0, 0.0, 0.0, 0.0, 0.0
+    for value in durations:
+        count += 1
+        step = value - mean
+        mean += step / count
+        spread += step * (value - mean)
+        low, high = (value, value) if count == 1 else (min(low, value), max(high, value))
+    if not count:
+        return {}
+    facts: Timing = {"count": count, "min": round(low, 3), "max": round(high, 3), "mean": round(mean, 3)}
+    if count > 1:
+        facts["stddev"] = round(sqrt(spread / count), 3)
+    return facts
