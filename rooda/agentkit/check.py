@@ -18,7 +18,7 @@ from rooda.run import events, folder
 PATIENCE = 120.0  # seconds per run
 READY = 15.0  # seconds until the server is ready
 MADE = "from the model\n"
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # variables passed to the run; no keys, no accounts
+VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")  # variables passed to the run; no keys, no accounts
 
 
 def testable() -> list[str]:
@@ -46,8 +46,8 @@ class Harness:
 
     def run(self, turns: list[Json], prompt: str, until: str = "") -> Done:
         """Run a procedure; send TERM to rooda as soon as the file `until` exists."""
-        told = self._serve({"turns": turns})
-        self._settle(told, prompt)
+        setup = self._serve({"turns": turns})
+        self._write_files(setup, prompt)
         pids: list[int] = []
 
         def end_it() -> None:
@@ -68,32 +68,32 @@ class Harness:
 
     def _serve(self, scenario: Json) -> Json:
         """Start the server and return how to connect the CLI to it."""
-        script, told = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "told.json")
+        script, setup = os.path.join(self._folder, "scenario.json"), os.path.join(self._folder, "setup.json")
         files.write(script, json.dumps(scenario).encode())
-        argv = [*detach.rooda_command("rooda.agentkit.server"), script, "--for", self._name, "--told", told]
+        argv = [*detach.rooda_command("rooda.agentkit.server"), script, "--for", self._name, "--told", setup]
         argv += ["--log", os.path.join(self._folder, "requests.jsonl")]
         output = os.path.join(self._folder, "server.out")
         self.server = supervise.start_background(Spec(argv, self._folder, self._environment(), output))
         deadline = clock.monotonic() + READY
-        while not os.path.exists(told):
+        while not os.path.exists(setup):
             if clock.monotonic() > deadline or ending.has_exited(self.server) or self._signals.count:
                 said = files.tail(output, 500).decode("utf-8", "replace")
                 raise RoodaError(f"The model server did not start: {said}")
             self._signals.wait(0.02)
-        answer: Json = json.loads(files.read(told))
+        answer: Json = json.loads(files.read(setup))
         return answer
 
-    def _settle(self, told: Json, prompt: str) -> None:
+    def _write_files(self, setup: Json, prompt: str) -> None:
         """Write the CLI's files into a HOME of its own, and the run's settings."""
         import tomli_w
 
-        for name, text in told["files"].items():
+        for name, text in setup["files"].items():
             path = os.path.join(self.home, name)
             files.make_folder(os.path.dirname(path))
             files.write(path, text.encode())
-        agent = {**self._table, "env": {**self._table.get("env", {}), **told["env"]}}
-        if told["model"]:
-            agent["model"] = told["model"]
+        agent = {**self._table, "env": {**self._table.get("env", {}), **setup["env"]}}
+        if setup["model"]:
+            agent["model"] = setup["model"]
         gate = {"name": "files", "command": "test -f made.txt && test -f shell.txt"}
         loop = {"agent": self._name, "quality_gates": [gate], "token_budget": 0, "retry_wait": 0}
         phases = {phase: {"content": phase} for phase in ("orient", "decide", "act")}
@@ -102,9 +102,9 @@ class Harness:
         files.write(os.path.join(self.work, "rooda.toml"), tomli_w.dumps(tree_).encode())
 
     def _environment(self) -> dict[str, str]:
-        kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        inherited = {key: os.environ[key] for key in VARIABLES if key in os.environ}
         folders = {"HOME": self.home, "TMPDIR": os.path.join(self.home, "tmp"), "ROODA_CONFIG_HOME": self.home}
-        return {**kept, **folders, "ROODA_CACHE_HOME": os.path.join(self.home, "cache")}
+        return {**inherited, **folders, "ROODA_CACHE_HOME": os.path.join(self.home, "cache")}
 
     def event(self, name: str) -> Json:
         """The last event of this name, {} if there is none."""

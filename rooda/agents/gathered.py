@@ -120,8 +120,8 @@ class Gathered:
             self.memory[str(name)] = usage
 
     def facts(self) -> Facts:
-        told = bool(self.error or self.message or self.ended)
-        message, status = (self.message, self.status) if told else self.waiting
+        failed_or_ended = bool(self.error or self.message or self.ended)
+        message, status = (self.message, self.status) if failed_or_ended else self.waiting
         return Facts(
             session=self.session,
             model=self.model,

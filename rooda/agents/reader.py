@@ -27,7 +27,7 @@ class SessionFiles(NamedTuple):
     home: tuple[str, str]  # a variable for its folder, and the path below that
     folder: str  # the default folder, in HOME
     place: tuple[str, ...]  # path in the folder; {session} is the ID, {short} its beginning, patterns match any name
-    telling: tuple[bytes, ...]  # each relevant line contains one of these
+    markers: tuple[bytes, ...]  # each relevant line contains one of these
     take: Callable[["Json", "Gathered"], None]
 
 

@@ -28,10 +28,10 @@ def usage_of(output: str, session: str, env: Mapping[str, str]) -> Spent:
     """Return the usage of a session by model; {} if unknown."""
     if not _SESSION.fullmatch(session):
         return {}
-    for kept in reader(output).sessions:
-        for path in _paths(kept, session, env):
+    for session_files in reader(output).sessions:
+        for path in _paths(session_files, session, env):
             try:
-                return _read(path, kept)
+                return _read(path, session_files)
             except (OSError, ValueError):
                 return {}
     return {}
@@ -42,11 +42,11 @@ def total(shares: Spent) -> Usage | None:
     return Usage(*map(sum, zip(*shares.values(), strict=True))) if shares else None
 
 
-def _paths(kept: SessionFiles, session: str, env: Mapping[str, str]) -> Iterator[str]:
-    moved = env.get(kept.home[0])
+def _paths(session_files: SessionFiles, session: str, env: Mapping[str, str]) -> Iterator[str]:
+    moved = env.get(session_files.home[0])
     home = env.get("HOME") or os.path.expanduser("~")
-    root = os.path.join(moved, kept.home[1]) if moved else os.path.join(home, kept.folder)
-    parts = [part.format(session=session, short=session[:8]) for part in kept.place]
+    root = os.path.join(moved, session_files.home[1]) if moved else os.path.join(home, session_files.folder)
+    parts = [part.format(session=session, short=session[:8]) for part in session_files.place]
     yield from (path for path in _matching(root, parts) if _is_readable(path))
 
 
@@ -71,10 +71,10 @@ def _is_readable(path: str) -> bool:
     return stat.S_ISREG(facts.st_mode) and facts.st_size <= LARGEST
 
 
-def _read(path: str, kept: SessionFiles) -> Spent:
+def _read(path: str, session_files: SessionFiles) -> Spent:
     into = Gathered()
     for line in files.lines(path, LARGEST, LONGEST):
-        record = loads(line) if any(word in line for word in kept.telling) else None
+        record = loads(line) if any(word in line for word in session_files.markers) else None
         if isinstance(record, dict):
-            kept.take(record, into)
+            session_files.take(record, into)
     return into.shares

@@ -33,8 +33,8 @@ def _asked(program: str, option: str, env: Mapping[str, str]) -> str:
         return ""
     text = (done.out.strip() or done.err.strip()).decode("utf-8", "replace")
     number = _NUMBER.search(text)
-    told = number[0] if number else text.partition("\n")[0].strip()
-    return secrets.hide(told, secrets.forms(env))[:60]
+    version = number[0] if number else text.partition("\n")[0].strip()
+    return secrets.hide(version, secrets.forms(env))[:60]
 
 
 def _slot(program: str, option: str) -> str:
@@ -43,8 +43,8 @@ def _slot(program: str, option: str) -> str:
         facts = os.stat(program)
     except OSError:
         return ""
-    told = f"{os.path.realpath(program)}\0{facts.st_mtime_ns}\0{facts.st_size}\0{option}"
-    return dirs.cache("versions", files.sha256(files.to_bytes(told))[:32])
+    identity = f"{os.path.realpath(program)}\0{facts.st_mtime_ns}\0{facts.st_size}\0{option}"
+    return dirs.cache("versions", files.sha256(files.to_bytes(identity))[:32])
 
 
 def _keep(slot: str, answer: str) -> None:

@@ -16,7 +16,7 @@ _KEYS = (
 
 
 class Snapshot(NamedTuple):
-    """A commit outside all branches whose tree is the whole work tree at one moment."""
+    """A commit outside all branches group tree is the whole work tree at one moment."""
 
     run: str
     kind: str  # of loop
@@ -135,7 +135,7 @@ def excess_runs(tips: Iterable[Snapshot], keep: int) -> list[Snapshot]:
     seen: dict[tuple[str, str], int] = {}
     old = []
     for tip in sorted(tips, key=lambda tip: (tip.seconds, tip.run), reverse=True):
-        whose = (tip.family, tip.place)
-        seen[whose] = seen.get(whose, 0) + 1
-        old += [tip] if seen[whose] > keep else []
+        group = (tip.family, tip.place)
+        seen[group] = seen.get(group, 0) + 1
+        old += [tip] if seen[group] > keep else []
     return old

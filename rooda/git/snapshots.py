@@ -24,9 +24,9 @@ _FORMAT = "%H %T %ct%n%B"
 _REF_FORMAT = "%(objectname) %(tree) %(committerdate:unix)%0a%(contents)%00"
 
 
-def index_of(repo: Repo, whose: str) -> str:
+def index_of(repo: Repo, family: str) -> str:
     """The private index of a family; the holder of the loop's lock may use it."""
-    return os.path.join(repo.workspace, ".rooda", "snapshots", f"{whose}.index")
+    return os.path.join(repo.workspace, ".rooda", "snapshots", f"{family}.index")
 
 
 def place_of(repo: Repo) -> str:
@@ -35,9 +35,9 @@ def place_of(repo: Repo) -> str:
     return f"{own}:{escape_line(repo.prefix)}"
 
 
-def prepare_index(repo: Repo, whose: str) -> str:
+def prepare_index(repo: Repo, family: str) -> str:
     """Prepare the folder of the private index. Our loop lock allows to delete the lock of a killed git."""
-    path = index_of(repo, whose)
+    path = index_of(repo, family)
     make_home(os.path.join(repo.workspace, ".rooda"))
     files.make_folder(os.path.dirname(path))
     files.remove(f"{path}.lock")
@@ -132,15 +132,15 @@ def forget(repo: Repo, refs: Iterable[str]) -> bool:
     return not orders or repo.ask("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
 
 
-def prune(repo: Repo, keep: int, mine: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
+def prune(repo: Repo, keep: int, selected: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:
     """Delete the snapshots and checkpoints of all but the last `keep` runs of each family. Returns the deleted runs."""
     points = {each.run: each for each in tips(repo, pattern=CHECKPOINTS)}
-    old, past = (excess_runs(filter(mine, each), keep) for each in (tips(repo), points.values()))
+    old, past = (excess_runs(filter(selected, each), keep) for each in (tips(repo), points.values()))
     if dry:
         return [*old, *past]
     refs = [*refs_of_runs(repo, (tip.run for tip in old)), *refs_of_runs(repo, (tip.run for tip in past), CHECKPOINTS)]
     if not forget(repo, refs):
         return []
-    for whose in {tip.family for tip in old} if not keep else ():
-        files.remove(index_of(repo, whose))  # it refers to objects that git may delete now
+    for family in {tip.family for tip in old} if not keep else ():
+        files.remove(index_of(repo, family))  # it refers to objects that git may delete now
     return [*old, *past]

@@ -41,27 +41,31 @@ def capture(
     Raises Interrupted at the user's second ending signal, or at the first if not `brief`, also if the signal killed
     the program directly. With `most`, stdin is closed and descendants that keep the pipes open are not waited for.
     """
-    pipe, haste = subprocess.PIPE, StopRequest(1 if brief else 0)
+    pipe, stop_request = subprocess.PIPE, StopRequest(1 if brief else 0)
     try:
         child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True)
     except OSError as problem:
         return Captured(NOT_FOUND, b"", str(problem).encode())
     with child:
         try:
-            said = _read_limited(child, most, timeout, haste) if most else _communicate(child, stdin, timeout, haste)
+            said = (
+                _read_limited(child, most, timeout, stop_request)
+                if most
+                else _communicate(child, stdin, timeout, stop_request)
+            )
         except Interrupted:
             _end(child)
             raise
         except BaseException:
             ending.signal_group(child.pid, signal.SIGKILL)
             raise
-    told = haste.asked if said.code < 0 else haste.signal if said.code and not brief else 0
-    if told:
-        raise Interrupted(told)
+    signal_sent = stop_request.asked if said.code < 0 else stop_request.signal if said.code and not brief else 0
+    if signal_sent:
+        raise Interrupted(signal_sent)
     return said
 
 
-def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, haste: StopRequest) -> Captured:
+def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float, stop_request: StopRequest) -> Captured:
     last, said = clock.monotonic() + timeout, stdin or None
     while True:
         try:
@@ -69,14 +73,14 @@ def _communicate(child: "subprocess.Popen[bytes]", stdin: bytes, timeout: float,
             return Captured(child.returncode, out, err)
         except subprocess.TimeoutExpired as late:
             said = None  # sent with the first call
-            if haste.signal:
-                raise Interrupted(haste.signal) from None
+            if stop_request.signal:
+                raise Interrupted(stop_request.signal) from None
             if clock.monotonic() >= last:
                 ending.signal_group(child.pid, signal.SIGKILL)  # its descendants too
                 return Captured(TIMED_OUT, late.stdout or b"", f"no answer within {timeout:g}s".encode())
 
 
-def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, haste: StopRequest) -> Captured:
+def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, stop_request: StopRequest) -> Captured:
     assert child.stdin and child.stdout and child.stderr
     child.stdin.close()
     last, said = clock.monotonic() + timeout, {child.stdout.fileno(): b"", child.stderr.fileno(): b""}
@@ -92,8 +96,8 @@ def _read_limited(child: "subprocess.Popen[bytes]", most: int, timeout: float, h
         if code is not None or late or flood:
             out, err = said.values()
             return Captured(TOO_MUCH if flood else TIMED_OUT if code is None else code, out, err)
-        if haste.signal:
-            raise Interrupted(haste.signal)
+        if stop_request.signal:
+            raise Interrupted(stop_request.signal)
         clock.sleep(SHORT_LOOK)
 
 

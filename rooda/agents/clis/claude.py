@@ -140,7 +140,7 @@ READER = Reader(
             home=("CLAUDE_CONFIG_DIR", ""),
             folder=".claude",
             place=("projects", "*", "{session}.jsonl"),
-            telling=(b'"usage"',),
+            markers=(b'"usage"',),
             take=_session,
         ),
         qwen.SESSIONS,

@@ -79,7 +79,7 @@ READER = Reader(
             home=("CODEX_HOME", ""),
             folder=".codex",
             place=("sessions", NEWEST, NEWEST, NEWEST, "rollout-*-{session}.jsonl"),
-            telling=(b'"turn_context"', b'token_usage"'),
+            markers=(b'"turn_context"', b'token_usage"'),
             take=_session,
         ),
     ),

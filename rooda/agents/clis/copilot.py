@@ -47,7 +47,7 @@ READER = Reader(
             home=("COPILOT_HOME", ""),
             folder=".copilot",
             place=("session-state", "{session}", "events.jsonl"),
-            telling=(b'"session.usage_record"',),
+            markers=(b'"session.usage_record"',),
             take=_session,
         ),
     ),

@@ -124,7 +124,7 @@ READER = Reader(
             home=("GEMINI_CLI_HOME", ".gemini"),
             folder=".gemini",
             place=("tmp", "*", "chats", "session-*-{short}.jsonl"),
-            telling=(b'"tokens"',),
+            markers=(b'"tokens"',),
             take=_session,
         ),
     ),

@@ -18,7 +18,7 @@ SESSIONS = SessionFiles(
     home=("QWEN_HOME", ""),
     folder=".qwen",
     place=("projects", "*", "chats", "{session}.jsonl"),
-    telling=(b'"usageMetadata"',),
+    markers=(b'"usageMetadata"',),
     take=_session,
 )
 READER = Reader(sessions=(SESSIONS,), shell=("run_shell_command",), testable=True)
