@@ -212,7 +212,7 @@ def ended(disk: Disk) -> list[tuple[str, str, str]]:
     return [(each.path, each.label, each.state.status) for each in disk.boundaries]
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(scripts())
 def test_F_197_F_072_F_110_boundaries_and_calls_are_the_models(script: Script) -> None:
     """Without interruption: the same commits and the same calls in the same order, within all limits."""
@@ -223,7 +223,7 @@ def test_F_197_F_072_F_110_boundaries_and_calls_are_the_models(script: Script) -
         assert max(each.state.iteration for each in disk.boundaries if each.path == path) <= most
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(scripts(3, 4), st.lists(st.integers(0, 30), max_size=6))
 def test_F_177_F_139_interrupted_anywhere_it_ends_the_same(script: Script, crashes: list[int]) -> None:
     """Interrupted before or after any effect, however often: the same commits; no label twice; no call doubled."""
@@ -282,7 +282,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     flow.ws.close()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scripts(3, 3))
 def test_F_197_the_real_command_against_the_model(shared: Flow, script: Script) -> None:
     """Random chains on the real command, with real git: commits, calls and exit code are the model's."""

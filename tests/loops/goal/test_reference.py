@@ -80,7 +80,7 @@ def played(case: Case) -> Outcome:
     return Outcome(world.calls, world.blocks, state, world.states[-1].reason, ending.code)
 
 
-@settings(max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_random_goals_in_memory(case: Case) -> None:
     """Calls, status blocks, final state, reason and exit code are the model's."""
@@ -135,7 +135,7 @@ def silent(case: Case) -> Case:
     return case._replace(turns=tuple(turn._replace(word="") for turn in case.turns))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_random_goals_on_the_real_command(case: Case) -> None:
     """The same with the real command, an agent process per call, and files on a disk."""

@@ -342,7 +342,7 @@ def test_R_257_R_182_every_loop_ends(a_script: Script) -> None:
     assert state.status in ("completed", "stopped", "failed") and 1 <= state.iteration <= a_script.maximum
 
 
-FEW = settings(max_examples=24, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.mark.timeout(400)
