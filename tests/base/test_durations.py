@@ -1,4 +1,4 @@
-"""Durations: the forms of the state file and the screen, and what a Go writer may have left."""
+"""Durations: the formats of the state file and the screen, and those that Go programs write."""
 
 import pytest
 from hypothesis import given
@@ -23,13 +23,13 @@ from rooda.loops.procedure.state import timing
     ],
 )
 def test_forms(value: float, short: str, long: str) -> None:
-    """One decimal for iterations, whole seconds for totals."""
+    """Iterations have one decimal, totals whole seconds."""
     assert (format_tenths(value), format_seconds(value)) == (short, long)
 
 
 @given(st.floats(min_value=0, max_value=10**6))
 def test_what_is_written_can_be_read(value: float) -> None:
-    """seconds(tenths(x)) is x to a tenth."""
+    """Parsing a formatted duration returns it to a tenth of a second."""
     assert abs(parse_seconds(format_tenths(value)) - value) <= 0.0501
 
 
@@ -38,20 +38,20 @@ def test_what_is_written_can_be_read(value: float) -> None:
     [("1h2m3.5s", 3723.5), ("250ms", 0.25), ("12µs", 12e-6), ("12us", 12e-6), (".5s", 0.5), ("0", 0), ("3ns", 3e-9)],
 )
 def test_go_forms(text: str, value: float) -> None:
-    """Every unit a Go writer uses is understood."""
+    """Every unit of Go durations is parsed."""
     assert parse_seconds(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1.2.3s", "5x", "--5s", "5s-3s", "1h 2m", "٣s", "nan", "infs"])
 def test_what_is_no_duration(text: str) -> None:
-    """Anything else is refused."""
+    """Anything else is rejected."""
     with pytest.raises(ValueError):
         parse_seconds(text)
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1e5), min_size=1, max_size=50))
 def test_statistics_agree_with_the_textbook(values: list[float]) -> None:
-    """Welford's running numbers equal those computed from the whole list."""
+    """Welford's running values equal those computed from the whole list."""
     import statistics
 
     facts = timing(values)
@@ -64,11 +64,11 @@ def test_statistics_agree_with_the_textbook(values: list[float]) -> None:
 
 
 def test_timing_text() -> None:
-    """The line of --verbose."""
+    """The statistics line of --verbose."""
     assert timing_text(timing([1.0, 2.0])) == "count=2 min=1.0s max=2.0s mean=1.5s stddev=0.5s"
     assert timing([]) == {}
 
 
 def test_plain() -> None:
-    """Configured seconds are shown as they were written."""
+    """Configured seconds are shown as written."""
     assert [format_number(value) for value in (300.0, 0.5, 86400.0, 1e7)] == ["300", "0.5", "86400", "10000000"]

@@ -1,4 +1,4 @@
-"""A file that was replaced: its space is freed while an agent works, and never much of it is held."""
+"""Replaced files: their space is freed while an agent runs, and only a few are kept open."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from rooda.base import files
 
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")
 def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
-    """A few at most, whatever is replaced how often; then none."""
+    """However often files are replaced, few are kept open, and none after the release."""
     files.release_replaced()
     for number in range(3 * files.MOST_HELD):
         files.replace(f"{tmp_path}/{number % 5}", b"%d" % number)
@@ -23,7 +23,7 @@ def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
 
 
 def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
-    """A link that an agent has put there is not followed."""
+    """A link that an agent put in the file's place is not followed."""
     other = tmp_path / "other"
     other.write_text("kept")
     os.symlink(other, tmp_path / "state")
@@ -34,7 +34,7 @@ def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
 
 
 def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> None:
-    """The folder was taken away after the replacing: that is no fault, and the others are settled all the same."""
+    """A folder deleted after the replacement is not an error, and the other files are synced."""
     for name in ("away", "stays", "other"):
         (tmp_path / name).mkdir()
         files.replace(f"{tmp_path}/{name}/state", b"1", synced=False)
@@ -46,7 +46,7 @@ def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> N
 
 
 def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
-    """Of another, whose folder is gone meanwhile, it says nothing; of its own it does."""
+    """Syncing one file reports only that file's errors."""
     (tmp_path / "away").mkdir()
     files.replace(f"{tmp_path}/away/state", b"1", synced=False)
     shutil.rmtree(tmp_path / "away")
@@ -57,7 +57,7 @@ def test_a_replacing_answers_for_its_own_file_alone(tmp_path: Path) -> None:
 
 
 def _gone(folder: Path) -> int:
-    """How many of its files we hold that have no name any more."""
+    """Number of open files in the folder that have no name any more."""
     held = (os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if _is_open(each))
     return sum(path.startswith(f"{folder}/") and path.endswith(" (deleted)") for path in held)
 

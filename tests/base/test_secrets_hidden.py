@@ -1,4 +1,4 @@
-"""Keys of the environment: in no event, on no screen, in no `rooda logs`, in no evidence of a failure."""
+"""Secrets of the environment appear in no event, on no screen, in no `rooda logs` and in no evidence of a failure."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ ENV = {"ANTHROPIC_API_KEY": KEY, "DB_PASSWORD": QUOTED}
 
 
 def spills(ws: Workspace, call: int = 1) -> None:
-    """The agent prints its keys, on both streams, and fails."""
+    """The agent prints its secrets to both streams, and fails."""
     ws.side(call, 'echo "key: $ANTHROPIC_API_KEY end"; echo "$DB_PASSWORD" >&2; printf "%s" "$ANTHROPIC_API_KEY"')
     ws.exits(*[0] * (call - 1), 1)
 
@@ -25,7 +25,7 @@ def clean(text: str) -> bool:
 
 
 def test_no_event_has_a_key(ws: Workspace) -> None:
-    """Command, head and tail of a failed call have stars in its place; so has the stream of --json."""
+    """Stars replace secrets in the command, head and tail of a failed call, and in the --json stream."""
     ws.procedure("build", loop={"ai_cmd": f"{json.loads(ws.loop['ai_cmd'])} --key {KEY}"})
     spills(ws)
     run = ws.rooda("build", "-n", "1", "--json", env=ENV)
@@ -38,7 +38,7 @@ def test_no_event_has_a_key(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("end", range(490, 520, 7))
 def test_a_key_where_the_evidence_is_cut(ws: Workspace, end: int) -> None:
-    """No half of a key stays where head and tail are cut."""
+    """No half of a secret remains where head and tail are cut."""
     ws.side(1, f'printf "%{end - 12}s%s%6000s%s%{end - 12}s" "" "$ANTHROPIC_API_KEY" "" "$ANTHROPIC_API_KEY" ""')
     ws.exits(1)
     run = ws.rooda("build", "-n", "1", "--json", env=ENV)
@@ -48,7 +48,7 @@ def test_a_key_where_the_evidence_is_cut(ws: Workspace, end: int) -> None:
 
 
 def test_the_screen_has_no_key(ws: Workspace) -> None:
-    """--verbose shows what the agent prints, but its keys; also when one arrives in two pieces."""
+    """--verbose hides secrets in the agent's output, also when one arrives in two pieces."""
     wait = "touch $FAKE/half; while ! test -e $FAKE/go; do sleep 0.01; done"
     ws.side(1, f'printf "%s" "a {KEY[:11]}"; {wait}; echo "{KEY[11:]} b"')
     run = ws.start("build", "-n", "1", "-v", env=ENV)
@@ -60,7 +60,7 @@ def test_the_screen_has_no_key(ws: Workspace) -> None:
 
 
 def test_logs_have_no_key(ws: Workspace) -> None:
-    """Neither the lines nor the agent's words as `rooda logs` shows them."""
+    """`rooda logs` hides secrets in its own lines and in the agent's words."""
     spills(ws)
     ws.rooda("build", "-n", "1", env=ENV)
     for words in (["logs"], ["logs", "-v"], ["logs", "--agent"], ["logs", "--json"]):
@@ -70,7 +70,7 @@ def test_logs_have_no_key(ws: Workspace) -> None:
 
 
 def test_keys_that_the_settings_give_to_an_agent(ws: Workspace) -> None:
-    """A key in [agents.NAME] env is one as well."""
+    """A secret in [agents.NAME] env is hidden too."""
     command = json.loads(ws.loop["ai_cmd"])
     ws.procedure("build", loop={"ai_cmd": None, "agent": "mine"})
     ws.config(f'{ws.read("rooda.toml")}\n[agents.mine]\ncommand = "{command}"\nenv = {{ MY_TOKEN = "{KEY}" }}\n')
@@ -83,13 +83,13 @@ def test_keys_that_the_settings_give_to_an_agent(ws: Workspace) -> None:
 
 
 def test_the_agent_itself_gets_the_key(ws: Workspace) -> None:
-    """What is hidden from readers is not hidden from those who need it."""
+    """The agent itself receives the secret."""
     assert ws.rooda("build", "-n", "1", env=ENV).code == 0
     assert ws.calls[0].env["ANTHROPIC_API_KEY"] == KEY
 
 
 def test_a_key_in_lines_of_base64(ws: Workspace) -> None:
-    """A long key that the agent's `base64` breaks into lines is in no event and in no `rooda logs`."""
+    """A long secret that the agent's `base64` wraps into lines is in no event and in no `rooda logs`."""
     ws.env["SIGNING_KEY"] = key = "k" + "".join(chr(97 + place * 7 % 26) for place in range(107))
     ws.side(1, 'printf "%s" "$SIGNING_KEY" | base64; exit 1')
     ws.rooda("build", "-n", "1")

@@ -1,4 +1,4 @@
-"""A key in a flow's task or in a goal's specification: agents get it, after a resume too, and nobody else."""
+"""A secret in a flow's task or a goal's specification reaches the agents, after a resume too, and nothing else."""
 
 import json
 import os
@@ -17,14 +17,14 @@ TASK = f"use {KEY} for it"
 
 @pytest.fixture
 def kept(bare: Workspace) -> Workspace:
-    """A workspace where the key is in the environment."""
+    """A workspace with the secret in its environment."""
     bare.procedure()
     bare.env["API_TOKEN"] = KEY
     return bare
 
 
 def begun(ws: Workspace, kind: str) -> None:
-    """In the background, with the key in the task; its agent is at work."""
+    """A detached loop with the secret in its task, whose agent is running."""
     words = prepare(ws, kind)
     ran = ws.rooda(*(TASK if word in ("do it", "Make it") else word for word in words), "--detach")
     assert ran.code == 0, ran.both
@@ -37,7 +37,7 @@ def ended(ws: Workspace, number: signal.Signals) -> None:
 
 
 def leaks(ws: Workspace) -> list[str]:
-    """Files that have the key, in small letters too: all but prompts, and but for what the fake agent notes."""
+    """Files that contain the secret in any case, without prompts and the fake agent's notes."""
     found = [path for path in Path(ws.path).rglob("*") if path.is_file() and not path.name.endswith("-prompt.md")]
     return [str(path) for path in found if KEY.lower().encode() in path.read_bytes().lower()]
 
@@ -49,7 +49,7 @@ def shown(ws: Workspace) -> str:
 
 
 def prompts(ws: Workspace, kind: str) -> str:
-    """The newest prompt that has the task."""
+    """The newest prompt with the task."""
     name = "*controller*-prompt.md" if kind == "flow" else "*step*-prompt.md"
     return sorted(Path(ws.path, ".rooda/runs").glob(f"*/{name}"))[-1].read_text()
 
@@ -57,7 +57,7 @@ def prompts(ws: Workspace, kind: str) -> str:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 @pytest.mark.parametrize("kind", ["flow", "goal"])
 def test_the_agent_has_it_and_nobody_else(kept: Workspace, kind: str, number: signal.Signals) -> None:
-    """Neither files, commits and branches nor what commands show have it, before and after a resume; prompts do."""
+    """Files, commits, branches and output never contain the secret, before and after a resume; prompts do."""
     begun(kept, kind)
     assert KEY in prompts(kept, kind)
     assert leaks(kept) == [] and KEY.lower() not in shown(kept).lower()
@@ -76,7 +76,7 @@ def test_the_agent_has_it_and_nobody_else(kept: Workspace, kind: str, number: si
 
 @pytest.mark.parametrize("kind", ["flow", "goal"])
 def test_a_key_that_is_gone(kept: Workspace, kind: str) -> None:
-    """Nothing is started on another task: its variable is named, exit 2."""
+    """A resume without the variable names it and exits with 2; nothing starts on another task."""
     begun(kept, kind)
     ended(kept, signal.SIGTERM)
     let_go(kept)
@@ -88,7 +88,7 @@ def test_a_key_that_is_gone(kept: Workspace, kind: str) -> None:
 
 
 def test_a_clone_of_the_branch(kept: Workspace) -> None:
-    """There the key is unknown: it is said, and agents get the stars."""
+    """Where the secret is unknown, rooda warns, and agents get the stars."""
     begun(kept, "flow")
     ended(kept, signal.SIGTERM)
     let_go(kept)
@@ -99,7 +99,7 @@ def test_a_clone_of_the_branch(kept: Workspace) -> None:
 
 
 def test_stars_of_a_person(bare: Workspace) -> None:
-    """A task with stars in it is that task, without a warning."""
+    """A task that contains stars itself is resumed without a warning."""
     bare.procedure()
     words = prepare(bare, "flow")
     ran = bare.rooda(*("make ***it*** bold" if word == "do it" else word for word in words), "--detach")
@@ -112,7 +112,7 @@ def test_stars_of_a_person(bare: Workspace) -> None:
 
 
 def test_a_goal_without_a_plan(kept: Workspace) -> None:
-    """What rooda reads off the words of the specification has no key either."""
+    """What rooda derives from the specification contains no secret."""
     kept.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
     words = ("--offline", "--headless", "--yes", "--criterion", "made=test -f made", "-n", "1", "--score", "2,2,2,2,2")
     words += ("--keep-state", "--evidence", "No library exists because this is a test.")

@@ -1,4 +1,4 @@
-"""Keys of the environment and of the settings: in nothing that rooda writes for readers or shows, of all loops."""
+"""Secrets of the environment and the settings are in nothing that any kind of loop writes or shows."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ NEEDLES += [FORMS[name][6:-6] for name in FORMS if name.startswith("basic")]
 
 @pytest.fixture
 def spilled(bare: Workspace) -> Workspace:
-    """A workspace with a file of all forms of two keys, and a hook that keeps what it gets."""
+    """A workspace with a file of all forms of two secrets, and a hook that stores its input."""
     bare.env |= {"SERVICE_API_KEY": KEY}
     Path(bare.fake, "spill").write_text("".join(f"{name}: {form}\n" for name, form in FORMS.items()))
     return bare
@@ -48,7 +48,7 @@ def leaks(text: str) -> list[str]:
 
 
 def files(ws: Workspace) -> dict[str, str]:
-    """Every file that rooda wrote for readers, and what the hooks got; not the agent's words, work and prompts."""
+    """Every file that rooda wrote for readers, and the hooks' input; without the agent's output, work and prompts."""
     notes = [path for path in Path(ws.path).rglob("*") if path.is_file() and not {".git", "bin"} & {*path.parts}]
     public = [path for path in notes if ".rooda" not in path.parts or path.name.endswith((".jsonl", ".json"))]
     shown = [path for path in public if path.name not in ("rooda.toml", "plan.json", "artifact.md")]
@@ -57,7 +57,7 @@ def files(ws: Workspace) -> dict[str, str]:
 
 
 def check(ws: Workspace, ran: Ran, *names: str) -> None:
-    """Nothing leaks; and it was there to leak: the agent's own transcript, which is the agent's word, has it."""
+    """No secret leaks, though the agent's own transcript contains it."""
     raw = "".join(path.read_text("utf-8", "replace") for path in Path(ws.path).glob(".rooda/runs/*/*.out"))
     assert leaks(raw)
     assert not leaks(ran.both), leaks(ran.both)
@@ -73,7 +73,7 @@ SPILL = 'cat "$FAKE/spill"'
 
 
 def test_a_procedure(spilled: Workspace) -> None:
-    """A failing agent and a failing gate, which print all of it."""
+    """A failing agent and a failing gate print all forms."""
     made = loops(spilled)
     made.agent += "\nquality_gates = ['cat \"$FAKE/spill\"; false']"
     spilled.side(1, f"{SPILL}; exit 3")
@@ -82,7 +82,7 @@ def test_a_procedure(spilled: Workspace) -> None:
 
 
 def test_a_reflex_loop(spilled: Workspace) -> None:
-    """A breach with its excerpt and a check's last words that hold keys; the artifact, which is shown, has one too."""
+    """A breach and a check's output contain secrets; so does the artifact, which is shown."""
     made = loops(spilled)
     path = ".ai-factory/evolution/page/artifact.md"
     command = f'grep nothing {path}; cat "$FAKE/spill"; exit 1'
@@ -102,7 +102,7 @@ def test_a_reflex_loop(spilled: Workspace) -> None:
 
 
 def test_a_goal(spilled: Workspace) -> None:
-    """A criterion's command and a step that print all of it, and a claim that repeats a key."""
+    """A criterion's command and a step print all forms, and a claim repeats a secret."""
     made = loops(spilled)
     spilled.side("step-1", "true")
     words = made.goal_words("--yes", "-v")
@@ -117,7 +117,7 @@ def test_a_goal(spilled: Workspace) -> None:
 
 
 def test_a_command_that_holds_a_key(spilled: Workspace) -> None:
-    """A plan is a person's own text and is kept as it is; what rooda tells of its commands has stars."""
+    """A plan stays as the user wrote it; what rooda reports about its commands has stars."""
     made = loops(spilled)
     words = made.goal_words("--yes", "-v")
     plan: dict[str, Any] = spilled.json("plan.json")
@@ -132,7 +132,7 @@ def test_a_command_that_holds_a_key(spilled: Workspace) -> None:
 
 
 def test_a_flow(spilled: Workspace) -> None:
-    """A native sensor's output, what the actuator says it did, and the commits made of that."""
+    """Secrets are hidden in a sensor's output, the actuator's report, and the commits made from them."""
     made = loops(spilled)
     flow = made.flow_ready("S1")
     flow.ws.config(flow.ws.read("rooda.toml") + '\n[flow]\nsensors = "native"\n')

@@ -1,4 +1,4 @@
-"""What looks like a key, and texts without it."""
+"""Finding secrets in variables and hiding them in texts."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def test_names_that_hold_keys(name: str) -> None:
     ],
 )
 def test_names_that_hold_none(name: str) -> None:
-    """Settings about keys, and words that only contain the letters, are left alone."""
+    """Settings about secrets, and names that only contain the letters, are not secrets."""
     assert secrets.forms({name: KEY}) == ()
 
 
@@ -55,23 +55,23 @@ def test_names_that_hold_none(name: str) -> None:
     ],
 )
 def test_values_that_are_long_enough(value: str, expected: tuple[str, ...]) -> None:
-    """What is short, or a plain number, would hide ordinary text."""
+    """Short values and plain numbers are not hidden, since they occur in ordinary text."""
     assert {*expected} == {*secrets.forms({"API_KEY": value})} & {value.strip()}
 
 
 def test_a_password_in_an_address() -> None:
-    """It is a secret whatever the variable is called."""
+    """A password in a URL is a secret under any variable name."""
     assert "s3cr3t-word" in secrets.forms({"DATABASE_URL": "postgres://app:s3cr3t-word@db/x?y=a:b@c"})
     assert secrets.forms({"HTTP_PROXY": "http://proxy:8080/", "X": "mailto:a@b"}) == ()
 
 
 def test_what_everybody_sees_is_no_secret() -> None:
-    """A path of the workspace in a variable with a telling name must not make the log unreadable."""
+    """A workspace path is not hidden, even in a variable named like a secret."""
     assert secrets.forms({"KEYS": "/work/project"}, ordinary=["/work/project/src"]) == ()
 
 
 def test_forms() -> None:
-    """In JSON, and line by line, it is the same secret."""
+    """A secret is hidden in JSON and line by line."""
     quoted = 'a"b\\c' * 3
     found = secrets.forms({"API_KEY": quoted, "PRIVATE_KEY": "-----BEGIN KEY-----\nMIIabcdefghijklmnop\n-----END"})
     for text in (quoted, json.dumps({"said": quoted}), "MIIabcdefghijklmnop", "x\\nMIIabcdefghijklmnop\\n"):
@@ -80,13 +80,13 @@ def test_forms() -> None:
 
 
 def test_longest_first() -> None:
-    """A secret that contains another leaves nothing of itself."""
+    """A secret that contains another one is hidden as a whole."""
     found = secrets.forms({"A_KEY": "abcdefg1", "B_KEY": "abcdefg1-and-more"})
     assert secrets.hide("x abcdefg1-and-more y abcdefg1 z", found) == "x *** y *** z"
 
 
 def test_facts_of_any_depth() -> None:
-    """Texts in objects and lists, keys too; numbers and null stay; without secrets it's the very same object."""
+    """Secrets are hidden in objects and lists, keys too; without secrets the same object is returned."""
     facts = {"a": [f"key {KEY}", 1, None, {"b": KEY}], KEY: True, "n": 2.5}
     assert secrets.hide_in(facts, (KEY,)) == {"a": ["key ***", 1, None, {"b": "***"}], "***": True, "n": 2.5}
     assert secrets.hide_in(facts, ()) is facts
@@ -97,12 +97,12 @@ def test_facts_of_any_depth() -> None:
     [("", 0), ("nothing", 0), ("x sk-", 3), ("sk-ant-0123456789abcde", 22), (f"{KEY}", 0), (f"{KEY} s", 1)],
 )
 def test_the_end_of_a_piece_that_may_go_on(text: str, expected: int) -> None:
-    """Who shows text piece by piece must keep back what may become a secret with the next one."""
+    """The end of a text is held back while it may begin a secret."""
     assert secrets.length_to_hold_back(text, (KEY,)) == expected
 
 
 def test_in_pieces_of_any_size_nothing_shows() -> None:
-    """Cut anywhere, the shown pieces never hold a part of the secret's middle."""
+    """Wherever a text is cut, the pieces shown never contain the middle of a secret."""
     text = f"before {KEY} between {KEY[:9]} after {KEY}"
     for size in range(1, len(text)):
         shown, rest = "", ""
@@ -118,7 +118,7 @@ ODD = 'pässwort/ge"heim\\1'
 
 
 def wrapped(text: str, width: int = 76, indent: str = "", end: str = "\n") -> str:
-    """In base64, as the tools that break lines write it."""
+    """A secret is hidden in base64, also wrapped as the usual tools wrap it."""
     code = base64.b64encode(text.encode()).decode()
     return "".join(f"{indent}{code[start : start + width]}{end}" for start in range(0, len(code), width))
 
@@ -126,7 +126,7 @@ def wrapped(text: str, width: int = 76, indent: str = "", end: str = "\n") -> st
 @pytest.mark.parametrize("before", [0, 1, 2, 20, 55, 75])
 @pytest.mark.parametrize("way", [(76, "", "\n"), (64, "  ", "\n"), (76, "", "\r\n")], ids=["gnu", "indented", "mime"])
 def test_base64_in_lines(before: int, way: tuple[int, str, str]) -> None:
-    """Broken anywhere, whole or line after line, also as a text inside JSON, it leaves no line of itself."""
+    """Wrapped anywhere, also as a text inside JSON, base64 of a secret leaves no line of itself."""
     values = secrets.forms({"A_KEY": LONG})
     text = "first\ncode: " + wrapped("x" * before + LONG + "yz", *way) + "last one\n"
     middle = base64.b64encode(("x" * before + LONG).encode()).decode()[-60:-4]
@@ -146,7 +146,7 @@ def test_base64_in_lines(before: int, way: tuple[int, str, str]) -> None:
 @pytest.mark.parametrize("slash", ["/", "\\/"])
 @pytest.mark.parametrize("depth", [1, 2])
 def test_json_of_every_writer(as_ascii: bool, slash: str, depth: int) -> None:
-    """With `\\u` in small and large digits, with `\\/`, and once more inside JSON."""
+    """A secret is hidden with `\\u` in small and large digits, with `\\/`, and in JSON inside JSON."""
     text = json.dumps(ODD, ensure_ascii=as_ascii).replace("/", slash)
     for each in (text, text.replace("\\u00e4", "\\u00E4")):
         nested = json.dumps({"said": each}) if depth == 2 else each
@@ -155,7 +155,7 @@ def test_json_of_every_writer(as_ascii: bool, slash: str, depth: int) -> None:
 
 
 def test_lines_that_are_no_code_are_shown_at_once() -> None:
-    """What an agent says is not held back because its last character begins a key's code."""
+    """Text is not held back because its last character could begin a secret's base64."""
     values = secrets.forms({"A_KEY": LONG})
     first = base64.b64encode(LONG.encode()).decode()[0]
     assert secrets.length_to_hold_back(f"Words that end in {first}\n", values) == 0

@@ -1,4 +1,4 @@
-"""sd_notify: a service manager is told that a loop has begun, how far it is, that it lives and that it ends."""
+"""sd_notify: rooda reports a loop's start, progress, life and end to a service manager."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def manager(ws: Workspace, request: pytest.FixtureRequest) -> Iterator[Manager]:
 
 
 def test_begun_how_far_and_ended(ws: Workspace, manager: Manager) -> None:
-    """READY when it has begun, STATUS at each iteration, STOPPING at the end; agents and gates see none of it."""
+    """READY at the start, STATUS at each iteration, STOPPING at the end; agents and gates don't see the variables."""
     ws.procedure("build", gates={"look": "env > gate-env"})
     env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "1"}
     assert ws.rooda("build", "-n", "2", env=env).code == 0
@@ -58,7 +58,7 @@ def test_begun_how_far_and_ended(ws: Workspace, manager: Manager) -> None:
 
 
 def test_it_beats_while_an_agent_works(ws: Workspace) -> None:
-    """WATCHDOG=1 goes on while the agent works, if the watchdog is meant for us, whoever of our two it names."""
+    """WATCHDOG=1 is sent while the agent runs, if WATCHDOG_PID names the loop, its guardian or nothing."""
     manager = Manager(f"{ws.root}/s")
     ws.side(1, HOLD)
     env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "200000"}
@@ -73,13 +73,13 @@ def test_it_beats_while_an_agent_works(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("address", ["/nowhere/socket", "relative", "@", "\n"])
 def test_nobody_listens(ws: Workspace, address: str) -> None:
-    """A manager that is gone hinders no loop, and not a word is said of it."""
+    """A missing manager does not affect the loop, and rooda prints nothing about it."""
     ran = ws.rooda("build", "-n", "1", env={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "nonsense"})
     assert (ran.code, ran.err) == (0, "")
 
 
 def test_without_a_manager_nobody_wakes(ws: Workspace) -> None:
-    """The loop sleeps while its agent works: it does not run once for the watchdog that is not there."""
+    """Without a watchdog the loop never wakes up while its agent runs."""
     ws.side(1, HOLD)
     running = ws.start("build", "-n", "1", env={"WATCHDOG_USEC": "1000"})
     began(ws)
@@ -97,7 +97,7 @@ def test_without_a_manager_nobody_wakes(ws: Workspace) -> None:
 
 
 def test_the_main_process_of_the_service(ws: Workspace) -> None:
-    """`resume --all --wait`: READY when the loops run, and SIGTERM ends them with their states saved before it ends."""
+    """`resume --all --wait`: READY when the loops run; SIGTERM ends them and saves their states."""
     manager = Manager(f"{ws.root}/s")
     detached(ws)
     kill_all(ws)
@@ -118,7 +118,7 @@ def test_the_main_process_of_the_service(ws: Workspace) -> None:
 
 
 def test_the_service_ends_with_its_last_loop(ws: Workspace) -> None:
-    """It does not wait for ever, and without anything to resume not at all."""
+    """It does not wait forever, and does not wait at all if there is nothing to resume."""
     manager = Manager(f"{ws.root}/s")
     env = {"NOTIFY_SOCKET": manager.address}
     assert ws.rooda("resume", "--all", "--wait", env=env).code == 0
