@@ -33,7 +33,7 @@ def kind_of(here: Where, name: str) -> str:
 def require_known(here: Where, name: str) -> None:
     """UsageProblem if no procedure, loop or run has this name."""
     if unknown := hint(here, a_name(name)):
-        raise UsageProblem(f"No run of '{name}' is noted here. No procedure has this name either.", unknown)
+        raise UsageProblem(f"No runs of '{name}' recorded here. No procedure has this name either.", unknown)
 
 
 def hint(here: Where, name: str) -> str:
@@ -51,7 +51,7 @@ def say_none_noted(here: Where, name: str | None) -> None:
     """Say that there are no runs, or none with this name; UsageProblem if the name is unknown."""
     if name:
         require_known(here, name)
-    click.echo(f"No run of '{name}' is noted here." if name else "No run is noted here.", err=True)
+    click.echo(f"No runs of '{name}' recorded here." if name else "No runs recorded here.", err=True)
     say_above(here.workspace)
 
 

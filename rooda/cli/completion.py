@@ -1,6 +1,6 @@
-"""`rooda completion SHELL`: the script that makes TAB work; `rooda completion install` puts it in its place.
+"""`rooda completion SHELL` prints a completion script; `rooda completion install` installs it.
 
-click finds what may stand at the cursor; `answer` writes it so that each shell can insert it as it is offered.
+click finds the completions; `answer` prints them in the form that each shell inserts.
 """
 
 import os
@@ -85,7 +85,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 class _Completions(ShellComplete):
-    """What click offers, with `--option=` in front of a value that is typed behind it."""
+    """The completions of click, with `--option=` before the value of an option."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list["CompletionItem[str]"]:
         option, equals, _ = incomplete.partition("=")
@@ -98,10 +98,10 @@ class _Completions(ShellComplete):
 
 
 class _Bash(_Completions, BashComplete):
-    """bash inserts what it is given, so it is quoted here."""
+    """bash inserts completions as they are, so rooda quotes them."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The `=` behind an option is a word of its own in bash."""
+        """Drop the `=` after an option, which bash passes as a separate word."""
         words, word = super().get_completion_args()
         pairs = zip(words, ["", *words], strict=False)
         return [each for each, before in pairs if each != "=" or before[:1] != "-"], word
@@ -111,21 +111,21 @@ class _Bash(_Completions, BashComplete):
 
 
 class _Zsh(_Completions, ZshComplete):
-    """zsh quotes by itself; the script takes care of colons."""
+    """zsh quotes completions itself; the script escapes colons."""
 
     def format_completion(self, item: "CompletionItem[str]") -> str:
         return f"{item.type}\n{item.value}\n{item.help or '_'}"
 
 
 class _Fish(_Completions, FishComplete):
-    """fish quotes by itself."""
+    """fish quotes completions itself."""
 
 
 _COMPLETIONS: dict[str, type[_Completions]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 def answer(instruction: str) -> str:
-    """Return what the shell's script reads. A mistake on the command line is no matter for TAB: it offers nothing."""
+    """Return the completions for the shell's script; none if the command line has an error."""
     shell, _, what = instruction.partition("_")
     if what == "source" or shell not in _COMPLETIONS:
         return script(shell)
@@ -139,7 +139,7 @@ def answer(instruction: str) -> str:
 
 
 def _open_quote(line: str) -> str:
-    """Return the quotation mark that the line has not closed yet."""
+    """Return the quotation mark that is still open in the line."""
     for mark in ("", "'", '"'):
         try:
             shlex.split(line.rstrip("\\") + mark)
@@ -156,7 +156,7 @@ def _for_bash(value: str, quote: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where the script is: the file, and the start-up file that reads it if the shell does not by itself."""
+    """The path of the script, and the start-up file that loads it if the shell does not load it itself."""
 
     path: str
     start_up: str = ""
@@ -166,17 +166,17 @@ class Place(NamedTuple):
 @click.argument("what", type=click.Choice([*SHELLS, *VERBS]), metavar="bash|zsh|fish|install|uninstall")
 @click.argument("shell", type=click.Choice(SHELLS), required=False, metavar="[SHELL]")
 def completion(what: str, shell: str | None) -> int:
-    """Print the script of a shell, or install or uninstall it for SHELL; without SHELL for the one $SHELL names.
+    """Print the script of a shell, or install or uninstall it for SHELL (default: $SHELL).
 
-    Installing writes the script, and for bash and zsh one line into the start-up file that reads it. A second time
-    changes nothing. Uninstalling takes both away.
+    `install` writes the script, and for bash and zsh a line in the start-up file that loads it; a second time it
+    changes nothing. `uninstall` removes both.
     """
     if what not in VERBS:
         if shell:
-            raise UsageProblem(f"One shell at a time, got: {what} {shell}.")
+            raise UsageProblem(f"Name only one shell, got: {what} {shell}.")
         click.echo(script(what), nl=False)
         return OK
-    (_install if what == "install" else _uninstall)(shell or _shell_of_the_person())
+    (_install if what == "install" else _uninstall)(shell or _shell_of_the_user())
     return OK
 
 
@@ -184,7 +184,7 @@ def script(shell: str) -> str:
     return _SCRIPTS.get(shell, "")
 
 
-def _shell_of_the_person() -> str:
+def _shell_of_the_user() -> str:
     name = os.path.basename(os.environ.get("SHELL", ""))
     if name not in SHELLS:
         what = f"$SHELL is {name!r}; there is completion for {', '.join(SHELLS)}." if name else "$SHELL is not set."
@@ -220,9 +220,9 @@ def _install(shell: str) -> None:
             _append(place)
             done.append(f"Added a line to {place.start_up}")
     except OSError as problem:
-        hint = f"Do it by hand: rooda completion {shell} prints the script."
+        hint = f"To install it yourself: rooda completion {shell} prints the script."
         raise RoodaError(f"{problem.filename or place.path} can't be written: {problem.strerror}", hint) from None
-    for line in done or [f"It is installed already: {place.path}"]:
+    for line in done or [f"Already installed: {place.path}"]:
         click.echo(line)
     if done:
         click.echo(f"Open a new {shell}, type `rooda ` and press TAB.")
@@ -241,16 +241,16 @@ def _uninstall(shell: str) -> None:
         if kept != data:
             real = os.path.realpath(place.start_up)
             files.replace(real, kept, os.stat(real).st_mode & 0o777)
-            done.append(f"Took a line out of {place.start_up}")
+            done.append(f"Removed a line from {place.start_up}")
     except OSError as problem:
         what = f"{problem.filename or place.path} can't be changed: {problem.strerror}"
-        raise RoodaError(what, f"Take out by hand: {place.path} {place.start_up}".rstrip()) from None
-    for line in done or [f"It is not installed: {place.path}"]:
+        raise RoodaError(what, f"Remove it yourself: {place.path} {place.start_up}".rstrip()) from None
+    for line in done or [f"Not installed: {place.path}"]:
         click.echo(line)
 
 
 def _line(place: Place) -> str:
-    """What the start-up file reads the script with."""
+    """Return the line of the start-up file that loads the script."""
     import shlex
 
     path = shlex.quote(place.path)
@@ -260,7 +260,7 @@ def _line(place: Place) -> str:
 def _append(place: Place) -> None:
     from rooda.base import files
 
-    descriptor = files.open_append(os.path.realpath(place.start_up))  # it may be a link into somebody's dotfiles
+    descriptor = files.open_append(os.path.realpath(place.start_up))  # it may be a symlink to the user's dotfiles
     try:
         files.write_all(descriptor, files.to_bytes(f"{_line(place)}\n"))
     finally:

@@ -80,7 +80,7 @@ def done_to(loop: Loop, act: "signals.SignalSender") -> bool:
 LOOK = 0.02  # seconds between two
 
 
-@click.command(short_help="Make a running loop and its agent stand still.")
+@click.command(short_help="Suspend a running loop and its agent.")
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def pause(ctx: click.Context, name: str | None) -> int:
@@ -91,7 +91,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
     return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Go on with: rooda continue")
 
 
-@click.command("continue", short_help="Let a paused loop go on.")
+@click.command("continue", short_help="Continue a paused loop.")
 @click.argument("name", required=False, shell_complete=tab_running)
 @click.pass_context
 def continue_(ctx: click.Context, name: str | None) -> int:
@@ -136,7 +136,7 @@ def _signal(
         return OK
     ordered(here.workspace, loop, order)
     if not done_to(loop, act) and lock.is_held(loop.lock):
-        click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
+        click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
     woken = not order and (paused or still)  # also true if it ended right after
     if not _comes_to(loop, bool(order)) and not woken:
@@ -191,7 +191,7 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
     ordered(workspace, loop, folder.STOP, reason)
     if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
         ordered(workspace, loop, "")
-        click.echo(f"{named(loop, True)} is running, but which process it is can't be proved.", err=True)
+        click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
     if now and not _ends(loop, 0.3):
         signals.terminate(lock.owner(loop.lock))

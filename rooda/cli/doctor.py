@@ -1,4 +1,4 @@
-"""`rooda doctor`: can a loop run here, who pays for it, and what should be put right."""
+"""`rooda doctor`: check whether a loop can run here, and who pays for it."""
 
 import os
 import sys
@@ -25,12 +25,11 @@ from rooda.settings import agents, layers
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal
 
-# What `rooda doctor` looks at, and what it finds.
 GOOD, WARN, BAD, INFO = "ok", "warn", "fail", "info"
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at. `fail`: a loop can't run; `warn`: it can, with less."""
+    """The result of a check. `fail`: a loop can't run; `warn`: it can, with fewer features."""
 
     what: str
     status: str
@@ -38,49 +37,46 @@ class Finding(NamedTuple):
     do: str = ""
 
 
-class Patient(NamedTuple):
-    """The place that is examined; no settings where they can't be read."""
+class Subject(NamedTuple):
+    """The workspace that is checked; `settings` is None if they are invalid."""
 
     where: Where
     settings: layers.Settings | None
     problem: str = ""
-    agents: tuple[Json, ...] = ()  # those that are here; each was asked for its version
+    agents: tuple[Json, ...] = ()  # installed agents, with their versions
 
 
-Look: TypeAlias = Callable[[Patient], Iterator[Finding]]
+Check: TypeAlias = Callable[[Subject], Iterator[Finding]]
 
 
-# The part of `rooda doctor` that knows settings and agents: what a person chose must be able to start.
-
-
-def written_settings(patient: Patient) -> Iterator[Finding]:
-    if patient.settings is None:
-        yield Finding("settings", BAD, patient.problem.partition("\n")[0], patient.problem.partition("\n")[2])
+def written_settings(subject: Subject) -> Iterator[Finding]:
+    if subject.settings is None:
+        yield Finding("settings", BAD, subject.problem.partition("\n")[0], subject.problem.partition("\n")[2])
         return
-    files_read = [layer.path for layer in patient.settings.written if layer.path]
-    status = WARN if patient.settings.warnings else GOOD
-    yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(patient.settings.warnings))
-    for name in _written(patient.settings):
+    files_read = [layer.path for layer in subject.settings.written if layer.path]
+    status = WARN if subject.settings.warnings else GOOD
+    yield Finding("settings", status, ", ".join(files_read) or "none of yours", "\n".join(subject.settings.warnings))
+    for name in _written(subject.settings):
         try:
-            prompt = registry.first_prompt(patient.settings, name)
-            if agent := registry.kind(registry.OODA).setup(patient.settings, name).agent:
+            prompt = registry.first_prompt(subject.settings, name)
+            if agent := registry.kind(registry.OODA).setup(subject.settings, name).agent:
                 preflight.check_size(agent, prompt)
         except RoodaError as problem:
             yield Finding(f"procedure {name}", BAD, problem.what, problem.hint)
 
 
 def _written(found: layers.Settings) -> list[str]:
-    """The procedures that a person wrote or changed."""
+    """Return the procedures that the user wrote or changed."""
     return sorted({name for layer in found.written for name in layer.table("procedures")})
 
 
-def chosen(patient: Patient) -> Iterator[Finding]:
-    """The agents that the settings choose, and those to switch to: they must be able to start."""
-    if patient.settings is None:
+def chosen(subject: Subject) -> Iterator[Finding]:
+    """Check that the agents chosen in the settings, and their fallbacks, can start."""
+    if subject.settings is None:
         return
     agents: dict[str, Agent] = {}
     refused = False
-    for what, setup in _setups(patient.settings):
+    for what, setup in _setups(subject.settings):
         try:
             agent = setup().agent
         except RoodaError as problem:
@@ -91,15 +87,15 @@ def chosen(patient: Patient) -> Iterator[Finding]:
         for each in (agent, *(agent.fallback if agent.on_limit == "switch" else ())) if agent else ():
             agents.setdefault(each.command, each)
     for each in agents.values():
-        yield _startable(each, patient.where.workspace)
+        yield _startable(each, subject.where.workspace)
     if not agents and not refused:
-        yield _none_chosen(patient)
+        yield _none_chosen(subject)
 
 
 def _setups(found: layers.Settings) -> Iterator[tuple[str, Callable[[], Setup]]]:
-    """Of each procedure and kind of loop that a person wrote, and of `build`; and how one is called that is refused.
+    """Yield setups of `build` and of the user's procedures and kinds of loops, with the name for a finding.
 
-    Procedures of a person's are looked at before, and need no second word.
+    The name is "" for the user's procedures: `written_settings` has already reported their errors.
     """
     written = _written(found)
     for name in [*written, *(["build"] if "build" not in written else [])]:
@@ -121,8 +117,8 @@ def _startable(agent: Agent, workspace: str) -> Finding:
     return Finding(what, WARN if warnings else GOOD, f"chosen; {program}", "\n".join(warnings))
 
 
-def _none_chosen(patient: Patient) -> Finding:
-    known = [row["name"] for row in patient.agents if row["name"] != "demo"]
+def _none_chosen(subject: Subject) -> Finding:
+    known = [row["name"] for row in subject.agents if row["name"] != "demo"]
     if known:
         do = f"Choose one: rooda build --agent {known[0]}, or write it into [loop] of rooda.toml (rooda init does)."
         return Finding("agent", WARN, "none is chosen", do)
@@ -130,9 +126,9 @@ def _none_chosen(patient: Patient) -> Finding:
     return Finding("agent", BAD, "none is chosen, and none is on this machine", do)
 
 
-def here(patient: Patient) -> Iterator[Finding]:
-    """Each agent that is here: version, and whose money it would be."""
-    for row in patient.agents:
+def here(subject: Subject) -> Iterator[Finding]:
+    """List the installed agents with their versions and who is billed."""
+    for row in subject.agents:
         version = row["version"] or "installed"
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
 
@@ -153,23 +149,23 @@ _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}
 LITTLE_ROOM = 50 << 20  # bytes
 
 
-@click.command(short_help="Can a loop run here, who pays for it, what to put right.")
+@click.command(short_help="Check whether a loop can run here, and who pays for it.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> int:
-    """Look at Python, git, the settings, the agents and who is billed, terminal and disk.
+    """Check Python, git, the settings, the agents and who is billed, terminal and disk.
 
-    Exit 0 when a loop can run, 1 when something that it needs is broken. Nothing is written into the workspace,
-    and nobody is charged.
+    Exit code 0 if a loop can run, 1 if something that it needs is broken. rooda writes nothing into the workspace
+    and makes no calls that cost money.
     """
-    patient = _patient(where(ctx))
-    found = [finding for look in _LOOKS for finding in look(patient)]
+    subject = _subject(where(ctx))
+    found = [finding for check in _CHECKS for finding in check(subject)]
     good = all(finding.status != BAD for finding in found)
     if as_json:
         import json
 
         rows: list[Json] = [finding._asdict() for finding in found]
-        click.echo(json.dumps({"ok": good, "checks": rows, "agents": patient.agents}, indent=2))
+        click.echo(json.dumps({"ok": good, "checks": rows, "agents": subject.agents}, indent=2))
     else:
         _show(found, good)
     return OK if good else FAILED
@@ -184,15 +180,15 @@ def _show(found: list[Finding], good: bool) -> None:
     click.echo("A loop can run here." if good else "Something that a loop needs is broken: see FAIL.")
 
 
-def _patient(place: Where) -> Patient:
+def _subject(place: Where) -> Subject:
     try:
         found = configuration.load(place.workspace, place.config)
     except RoodaError as problem:
-        return Patient(place, None, str(problem))
-    return Patient(place, found, agents=tuple(installed(found, place.workspace)))
+        return Subject(place, None, str(problem))
+    return Subject(place, found, agents=tuple(installed(found, place.workspace)))
 
 
-def _python(patient: Patient) -> Iterator[Finding]:
+def _python(subject: Subject) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("rooda", GOOD, __version__)
     yield Finding("python", GOOD, f"{version} ({sys.executable}), {sys.platform}")
@@ -201,35 +197,35 @@ def _python(patient: Patient) -> Iterator[Finding]:
     yield Finding("tokens", GOOD if exact else WARN, "counted exactly" if exact else "can only be estimated", do)
 
 
-def _git(patient: Patient) -> Iterator[Finding]:
-    said = command.run(["--version"], patient.where.workspace)
+def _git(subject: Subject) -> Iterator[Finding]:
+    said = command.run(["--version"], subject.where.workspace)
     if said.code:
         do = "Install git: without it there are no snapshots, no --worktree and no rooda flow."
         yield Finding("git", WARN, "is not on this machine", do)
         return
     yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
     try:
-        yield Finding("repository", GOOD, find(patient.where.workspace).top)
+        yield Finding("repository", GOOD, find(subject.where.workspace).top)
     except GitProblem as problem:
         do = "Make it one (git init): then snapshots, rooda undo and --worktree work."
         yield Finding("repository", WARN, problem.what, do)
 
 
-def _terminal(patient: Patient) -> Iterator[Finding]:
+def _terminal(subject: Subject) -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", "") or "unknown").lower()
     shown = f"TERM={os.environ.get('TERM') or 'not set'}, {encoding}"
     if not sys.stdout.isatty():
         yield Finding("terminal", INFO, f"not one: plain lines ({encoding})")
     elif not is_terminal(sys.stdout):
-        yield Finding("terminal", WARN, shown, "For a status line it must be able to more: export TERM=xterm-256color")
+        yield Finding("terminal", WARN, shown, "For a status line set another type: export TERM=xterm-256color")
     elif "utf" not in encoding:
         yield Finding("terminal", WARN, shown, "Some characters are shown as ?: export LANG=C.UTF-8")
     else:
         yield Finding("terminal", GOOD, shown)
 
 
-def _disk(patient: Patient) -> Iterator[Finding]:
-    workspace = patient.where.workspace
+def _disk(subject: Subject) -> Iterator[Finding]:
+    workspace = subject.where.workspace
     facts = os.statvfs(workspace)
     free = facts.f_bavail * facts.f_frsize
     do = "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc" if free < LITTLE_ROOM else ""
@@ -243,12 +239,12 @@ def _disk(patient: Patient) -> Iterator[Finding]:
         yield Finding("state", BAD, f"{home} can't be written", do)
 
 
-def _proc(patient: Patient) -> Iterator[Finding]:
-    """Without it rooda can't find what an agent leaves behind."""
+def _proc(subject: Subject) -> Iterator[Finding]:
+    """Check /proc, without which rooda can't find processes that an agent leaves behind."""
     if not sys.platform.startswith("linux"):
         return
     do = "" if table.PROC else "Mount /proc: descendants can't be found without it."
     yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
 
 
-_LOOKS: tuple[Look, ...] = (_python, _git, written_settings, chosen, here, _terminal, _disk, _proc)
+_CHECKS: tuple[Check, ...] = (_python, _git, written_settings, chosen, here, _terminal, _disk, _proc)

@@ -77,7 +77,7 @@ def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> st
         if iteration in session.made:
             return session.folder
         last = max([last, *session.made])
-    what = f"No iteration {iteration} of the latest run of '{name}' is noted here; the last one is {last or 'none'}."
+    what = f"The latest run of '{name}' has no iteration {iteration}; the last one is {last or 'none'}."
     raise UsageProblem(what, f"See them with: rooda logs {name}")
 
 

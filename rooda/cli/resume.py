@@ -1,4 +1,4 @@
-"""`rooda resume [NAME]`: go on with what was interrupted."""
+"""`rooda resume [NAME]`: resume a run; `rooda resume --all`: resume every run that was cut off."""
 
 import os
 from collections.abc import Iterator
@@ -32,14 +32,14 @@ def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: boo
 
 
 def _require_its_own(ctx: click.Context, loop: Loop) -> None:
-    """UsageProblem for an option that loops of this kind do not have: it would be passed over in silence."""
+    """UsageProblem for an option that loops of this kind do not have, instead of ignoring it."""
     if loop.kind == registry.OODA:
         return
     own = registry.kind(loop.kind).resume_options()
     for option in ctx.command.params:
         if isinstance(option, click.Option) and option.name not in own and _is_typed(ctx, str(option.name)):
             flag = max(option.opts, key=len)
-            raise UsageProblem(f"{flag} is no option of '{loop.name}', a {loop.kind} loop; nothing was started.")
+            raise UsageProblem(f"{flag} is not an option of '{loop.name}', a {loop.kind} loop; nothing was started.")
 
 
 def _is_typed(ctx: click.Context, name: str) -> bool:
@@ -51,7 +51,9 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
         raise UsageProblem("--wait goes with --all.")
     given = [key for key in ctx.params if _is_typed(ctx, key)]
     if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
-        raise UsageProblem("--all takes no NAME and no options of a run: each goes on as it was started.")
+        raise UsageProblem(
+            "--all takes no NAME and no options of a run: each run is resumed with the options of its start."
+        )
     if wait:
         from rooda.cli.service import supervised
 
@@ -61,7 +63,7 @@ def _everything(ctx: click.Context, here: Where, name: str | None, everything: b
 
 
 def _named(here: Where, name: str) -> Loop:
-    """What bears this name and can go on; else the procedure, which says what is the matter."""
+    """Return the loop with this name that can be resumed; else one whose own resume reports the error."""
     found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
@@ -73,7 +75,7 @@ def _named(here: Where, name: str) -> Loop:
 
 
 def _only_candidate(here: Where) -> Loop:
-    """The one loop that can be resumed."""
+    """Return the only loop that can be resumed; Undecided if there are several."""
     found = [*registry.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
@@ -83,7 +85,7 @@ def _only_candidate(here: Where) -> Loop:
 
 
 def _damaged(here: Where) -> list[Loop]:
-    """They can't go on; their own resume says why."""
+    """Return loops with damaged files. They can't be resumed; their own resume reports why."""
 
     return [Loop(kind, name) for kind in registry.kinds_in(here.workspace) for name in damaged(here.workspace, kind)]
 
@@ -110,19 +112,19 @@ resume = click.Command(
     params=[
         click.Argument(["name"], required=False, shell_complete=common.tab_resumable),
         click.Option(["--all", "everything"], is_flag=True, help="Every run that was cut off, in all workspaces."),
-        click.Option(["--wait"], is_flag=True, help="With --all: stay until they have ended, and end them if ended."),
+        click.Option(["--wait"], is_flag=True, help="With --all: wait until they have ended; a signal ends them."),
         *options.for_resume(),
     ],
-    help="Go on with an interrupted or aborted run, or one that crashed. Options given here beat the saved ones.",
+    help="Resume a run that was interrupted or aborted, or that crashed. Options given here override the saved ones.",
 )
 
 
-# `rooda resume --all`: at boot or login, every run that was cut off goes on in the background, in every workspace.
-PATIENCE = 120.0  # seconds in which a run must have begun
+# `rooda resume --all`: resume every run that was cut off, in all workspaces, in the background
+PATIENCE = 120.0  # seconds until a run must have begun
 
 
 class CutOff(NamedTuple):
-    """A run that can go on, and the folder of its newest session."""
+    """A run that was cut off, and the folder of its newest session."""
 
     workspace: str
     loop: Loop
@@ -130,7 +132,7 @@ class CutOff(NamedTuple):
 
 
 def resume_all(here: Where) -> tuple[int, list[CutOff]]:
-    """The exit code, and those that go on now. After a signal no further one is begun."""
+    """Resume every run that was cut off, until a signal arrives. Return the exit code and the resumed runs."""
     codes: dict[CutOff, int] = {}
     haste = StopRequest(0)
     try:
@@ -152,7 +154,7 @@ def _everywhere(here: Where) -> list[str]:
 
 
 def _of(workspace: str) -> Iterator[CutOff]:
-    """Of one workspace. Its settings and states may be broken: that is for its own commands to say."""
+    """Yield the runs of a workspace that were cut off. Errors in its files are reported and skipped."""
     for kind in registry.kinds_in(workspace):
         try:
             names = [*registry.kind(kind).resumable(workspace), *damaged(workspace, kind)]
@@ -168,13 +170,13 @@ def _of(workspace: str) -> Iterator[CutOff]:
 
 
 def damaged(workspace: str, kind: str) -> list[str]:
-    """They can't go on; their own resume says why."""
+    """Return loops with damaged files. They can't be resumed; their own resume reports why."""
     of_kind = registry.kind(kind)
     return [of_kind.name_of(each) for each in of_kind.facts(workspace, None) if each.get("status") == "damaged"]
 
 
 def _is_cut_off(session: history.SessionLog) -> bool:
-    """True if a user or a service may go on with it; a run inside another one belongs to that one."""
+    """True if the run was cut off. A run inside another run does not count: the other run starts it again."""
     if not session.first or folder.origin_of(session.folder).get("inside"):
         return False
     return cut_off(session.ended, session.asked, folder.order_of(session.folder).get("order", ""))

@@ -1,4 +1,4 @@
-"""`rooda service install|uninstall|status`: loops that were cut off go on after a reboot, or a login."""
+"""`rooda service install|uninstall|status`: resume loops after a reboot or login, with systemd or launchd."""
 
 import os
 import sys
@@ -18,15 +18,15 @@ from rooda.processes.signals import Signals
 from rooda.processes.systemd import notifier
 from rooda.settings.where import Where
 
-# `rooda resume --all --wait`: a service's main process, which lives as long as its loops and ends them.
-LOOK = 60.0  # seconds; where orphans come to us, an end wakes us before
-ELSEWHERE = 2.0
+# `rooda resume --all --wait`: the service's main process, which runs as long as its loops and ends them
+POLL = 60.0  # seconds; where rooda adopts orphans, the end of a loop wakes it at once
+POLL_OFTEN = 2.0
 
 
 def supervised(here: Where) -> int:
-    """Until the last has ended. A signal is passed on to each, and waited for: their states are saved by then."""
+    """Resume all loops and wait until the last has ended. Pass a signal on to each, so that they save their states."""
     manager, told = notifier(), 0
-    pause = LOOK if linux.adopt_orphans() else ELSEWHERE
+    pause = POLL if linux.adopt_orphans() else POLL_OFTEN
     with Signals() as heard:
         code, going = resume_all(here)
         owners = [(each.loop.name, _owner(each)) for each in going]
@@ -37,7 +37,7 @@ def supervised(here: Where) -> int:
                 manager.say(STOPPING=1, STATUS=f"ending {_names(owners)}")
                 for _, owner in owners:
                     signals.terminate(owner)
-            heard.wait(ELSEWHERE if told else pause)
+            heard.wait(POLL_OFTEN if told else pause)
             guardian.childless()
     return code
 
@@ -47,34 +47,34 @@ def _names(owners: list[tuple[str, Json]]) -> str:
 
 
 def _owner(each: CutOff) -> Json:
-    """Which process it is, as its lock says."""
+    """Return the process that holds the loop's lock."""
     path = each.loop.lock or registry.kind(each.loop.kind).locks(each.workspace).get(each.loop.name, "")
     return lock.owner(path) if path else {}
 
 
-# What a service manager reads: systemd's unit, launchd's property list; and whether a person changed it. Pure.
+# The files of systemd and launchd
 MARK = "Written by `rooda service install`; sha256 of the rest: "
 LABEL = "dev.rooda.resume"
-PATIENCE = 90  # seconds in which loops may end their agents and save their states
+PATIENCE = 90  # seconds for loops to end their agents and save their states
 
 
 class Facts(NamedTuple):
-    """What a file is made of."""
+    """Contents of the service file."""
 
     command: Sequence[str]
-    variables: Mapping[str, str]  # of whoever installs it: where agents are found (PATH), and our files
-    environment: str  # a file with keys that a person may write
-    log: str  # where launchd puts what is said
+    variables: Mapping[str, str]  # of the user who installs it: PATH, and the places of rooda's files
+    environment: str  # a file in which the user may set secrets
+    log: str  # file for the output under launchd
 
 
 def unit(facts: Facts, hashed: Callable[[bytes], str]) -> str:
-    """For systemd. Only the main process gets SIGTERM: it passes it on to the loops, and they to their agents."""
+    """Return the systemd unit. Only the main process gets SIGTERM; it passes it on to loops, they to their agents."""
     rest = f"""[Unit]
 Description=rooda: loops that were cut off go on
 
 [Service]
 Type=notify
-ExecStart={" ".join(map(_word, facts.command))}
+ExecStart={" ".join(map(_quoted, facts.command))}
 {"".join(map(_environment, facts.variables.items()))}EnvironmentFile=-{_escaped(facts.environment)}
 KillMode=mixed
 TimeoutStartSec=infinity
@@ -89,7 +89,7 @@ WantedBy=default.target
 
 
 def plist(facts: Facts, hashed: Callable[[bytes], str]) -> str:
-    """For launchd."""
+    """Return the property list for launchd."""
     words = "".join(f"    <string>{_xml(word)}</string>\n" for word in facts.command)
     rest = f"""<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -117,22 +117,22 @@ def plist(facts: Facts, hashed: Callable[[bytes], str]) -> str:
 
 
 def untouched(text: str, hashed: Callable[[bytes], str]) -> bool:
-    """Is it as some install wrote it, be it an older one?"""
+    """True if the file is as `rooda service install` wrote it, also in an older version."""
     head, mark, tail = text.partition(MARK)
     said, _, rest = tail.partition("\n")
     return bool(mark) and head.count("\n") <= 1 and said.removesuffix(" -->") == hashed(rest.encode())
 
 
 def _environment(variable: tuple[str, str]) -> str:
-    return f"Environment={_word('='.join(variable), command=False)}\n"
+    return f"Environment={_quoted('='.join(variable), command=False)}\n"
 
 
 def _entry(variable: tuple[str, str]) -> str:
     return f"    <key>{variable[0]}</key>\n    <string>{_xml(variable[1])}</string>\n"
 
 
-def _word(word: str, command: bool = True) -> str:
-    """Quoted; in a command line `$` would be a variable."""
+def _quoted(word: str, command: bool = True) -> str:
+    """Quote a word; `$` is escaped in commands, where it would begin a variable."""
     text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text.replace("$", "$$") if command else text}"'
 
@@ -150,36 +150,36 @@ PLACES = (
     *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME"),
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
 )
-_force = click.option("--force", is_flag=True, help="Also if a person has changed the file.")
+_force = click.option("--force", is_flag=True, help="Also if the file was edited.")
 
 
-@click.group(context_settings=DASH_H, short_help="Let loops go on after a reboot: install, uninstall, status.")
+@click.group(context_settings=DASH_H, short_help="Resume loops after a reboot: install, uninstall, status.")
 def service() -> None:
-    """A service of your own user, not of the system: at boot or login it runs `rooda resume --all`.
+    """Manage a service of your user, not of the system, that runs `rooda resume --all` at boot or login.
 
-    Every run that a crash, a reboot or a closed terminal cut off goes on; what a person stopped does not.
+    It resumes every run that a crash, a reboot or a closed terminal cut off, but none that you stopped.
     """
 
 
 class Manager(NamedTuple):
-    """The one of this system: where its file lies, and the commands that make it look at that."""
+    """The service manager of this system: its file for rooda, and the commands to enable and query it."""
 
     path: str
     text: str
     enable: tuple[tuple[str, ...], ...]
     disable: tuple[tuple[str, ...], ...]
-    ask: tuple[tuple[str, ...], ...]  # each says something about how it stands
+    ask: tuple[tuple[str, ...], ...]  # commands that print the state of the service
     hint: str
 
 
 @service.command(short_help="Write the file and enable it.")
 @_force
 def install(force: bool) -> int:
-    """Write the service's file and enable it. A second time changes nothing; a changed file is left alone."""
+    """Write the service's file and enable it. Does nothing if it is installed; keeps a file that was edited."""
     manager = _manager()
     before = _read(manager.path)
     if before == manager.text:
-        click.echo(f"It is installed already: {manager.path}")
+        click.echo(f"Already installed: {manager.path}")
     else:
         _may_replace(manager.path, before, force)
         _write(manager)
@@ -192,11 +192,11 @@ def install(force: bool) -> int:
 @service.command(short_help="Disable it and remove the file.")
 @_force
 def uninstall(force: bool) -> int:
-    """Disable the service and remove what `install` wrote. Loops that run go on."""
+    """Disable the service and remove the file that `install` wrote. Running loops continue."""
     manager = _manager()
     before = _read(manager.path)
     if before is None:
-        click.echo(f"It is not installed: there is no {manager.path}")
+        click.echo(f"Not installed: there is no {manager.path}")
         return OK
     _may_replace(manager.path, before, force)
     _carry_out(manager.disable[:1], "Disabled.", "To disable it, type:")
@@ -208,14 +208,14 @@ def uninstall(force: bool) -> int:
 
 @service.command(short_help="Is it installed, enabled, at work?")
 def status() -> int:
-    """Whether the file is there and as `install` wrote it, and what the service manager says."""
+    """Print whether the file is as `install` wrote it, and what the service manager reports."""
     manager = _manager()
     before = _read(manager.path)
     if before is None:
         click.echo("Not installed. Install it with: rooda service install")
         return OK
     current = "" if before == manager.text else " (written by another version, or for another rooda)"
-    how = f"as written{current}" if _untouched(before) else "changed by a person"
+    how = f"as written{current}" if _untouched(before) else "edited by the user"
     click.echo(f"Installed: {manager.path}, {how}")
     for command in manager.ask:
         said = capture.capture(command)
@@ -236,7 +236,7 @@ def _manager() -> Manager:
 
 
 def _variables() -> dict[str, str]:
-    """What the service could not know: a login's environment need not have it. What is relative counts for settings."""
+    """Return variables that a login's environment may lack. rooda reads relative paths only for settings."""
     told = {name: os.environ.get(name, "") for name in PLACES}
     own = {name: os.path.abspath(path) for name, path in told.items() if path and ("CONFIG" in name or path[0] == "/")}
     return {"PATH": os.environ.get("PATH", os.defpath), **own}
@@ -250,7 +250,7 @@ def _systemd(path: str, facts: Facts) -> Manager:
         ((*control, "daemon-reload"), (*control, "enable", UNIT)),
         ((*control, "disable", UNIT), (*control, "daemon-reload")),
         ((*control, "is-enabled", UNIT), (*control, "is-active", UNIT)),
-        "It begins when you log in. To have it begin at boot, and live on after a logout: loginctl enable-linger\n"
+        "It starts when you log in. To start it at boot, and keep it after logout: loginctl enable-linger\n"
         f"Keys that agents need and that are not in a login's environment: {facts.environment} (NAME=value lines)",
     )
 
@@ -263,14 +263,14 @@ def _launchd(path: str, facts: Facts) -> Manager:
         (("launchctl", "enable", f"{domain}/{LABEL}"),),
         (("launchctl", "bootout", f"{domain}/{LABEL}"),),
         (("launchctl", "print", f"{domain}/{LABEL}"),),
-        "It begins when you log in.",
+        "It starts when you log in.",
     )
 
 
 def _home() -> str:
     home = os.path.expanduser("~")
     if not os.path.isabs(home):
-        raise RoodaError("There is no home folder to put a service in.", "Set HOME.")
+        raise RoodaError("The home folder for the service is unknown.", "Set HOME.")
     return home
 
 
@@ -298,11 +298,11 @@ def _untouched(text: str) -> bool:
 def _may_replace(path: str, before: str | None, force: bool) -> None:
     if before is not None and not force and not _untouched(before):
         what = f"{path} is not as `rooda service install` wrote it; nothing was done."
-        raise Undecided(what, "If you mean it: --force")
+        raise Undecided(what, "To do it anyway: --force")
 
 
 def _carry_out(commands: tuple[tuple[str, ...], ...], done: str, by_hand: str) -> None:
-    """Where the manager can't be reached, the commands are told instead."""
+    """Run the manager's commands. If one fails, print the rest for the user to run."""
     for place, command in enumerate(commands):
         said = capture.capture(command)
         if said.code:

@@ -1,4 +1,4 @@
-"""`rooda snapshots [NAME]`: what of the work tree is saved; and which iteration a person means, for diff and undo."""
+"""`rooda snapshots [NAME]` lists snapshots of the work tree; `rooda diff [N] [NAME]` shows an iteration's changes."""
 
 import sys
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 HOW = 'Take them with safety = "snapshot" in [loop] of rooda.toml, or with the option --safety snapshot'
-RUN = "The run, as `rooda snapshots` names it, not the newest."
+RUN = "A run from `rooda snapshots`, instead of the newest."
 
 
 class Run(NamedTuple):
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
-    """What is saved of the work tree here, newest run first: what each iteration changed."""
+    """List the snapshots of the work tree, newest run first, with what each iteration changed."""
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, name and a_name(name))
     if name and not tips:
@@ -60,12 +60,12 @@ def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -
         for line in _lines(repo, tip, limit):
             click.echo(escape_line(line))
     if not tips:
-        click.echo(f"No snapshot of '{name}' is here. {HOW}" if name else f"No snapshot is here. {HOW}")
+        click.echo(f"There are no snapshots of '{name}'. {HOW}" if name else f"There are no snapshots. {HOW}")
     return OK
 
 
 def repo_of(workspace: str) -> Repo:
-    """The work tree; UsageProblem when there is none, since without one there are no snapshots."""
+    """Return the repository around the workspace; UsageProblem if there is none, since snapshots need one."""
     try:
         return find(workspace)
     except GitProblem as problem:
@@ -73,31 +73,33 @@ def repo_of(workspace: str) -> Repo:
 
 
 def runs(repo: Repo, loop: str | None, run: str | None = None) -> list[Snapshot]:
-    """The newest snapshot of each run, newest run first."""
+    """Return the newest snapshot of each run, newest run first."""
     return [tip for tip in world.tips(repo) if tip.is_of(loop) and run in (None, tip.run)]
 
 
 def tab_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Offer the runs that have snapshots, newest first: those of the loop that was typed, if one was."""
-    loops = [word for word in ctx.args if not word.isdecimal()]  # an option without its value leaves all words there
+    """Complete runs that have snapshots, newest first; only those of the loop, if one is typed."""
+    loops = [
+        word for word in ctx.args if not word.isdecimal()
+    ]  # click leaves all words there if an option lacks its value
     found = runs(repo_of(place_of_tab(ctx).workspace), None)
     return items(((tip.run, tip.loop) for tip in found if not loops or tip.loop in loops), incomplete)
 
 
 def tab_words(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    """Offer names until there is one."""
+    """Complete names of loops until one is typed."""
     typed = ctx.params.get("words") or ()
     return common.tab_loops(ctx, parameter, incomplete) if all(map(str.isdecimal, typed)) else []
 
 
 def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
-    """`[N] [NAME]` as typed, in either order."""
+    """Parse `[N] [NAME]` in either order."""
     rest = [*words]
     number = next((word for word in rest if word.isdecimal()), None)
     if number is not None:
         rest.remove(number)
     if len(rest) > 1:
-        raise UsageProblem(f"One iteration and one name at most, got: {' '.join(words)}.")
+        raise UsageProblem(f"At most one iteration and one name are allowed, got: {' '.join(words)}.")
     return None if number is None else int(number), a_name(rest[0]) if rest else None
 
 
@@ -107,18 +109,18 @@ def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | 
     if loop:
         require_known(here, loop)
     if run:
-        raise UsageProblem(f"No snapshot of the run '{run}' is here.", "See them with: rooda snapshots")
-    raise UsageProblem(f"No snapshot of '{loop}' is here." if loop else "No snapshot is here.", HOW)
+        raise UsageProblem(f"There are no snapshots of the run '{run}'.", "See them with: rooda snapshots")
+    raise UsageProblem(f"There are no snapshots of '{loop}'." if loop else "There are no snapshots.", HOW)
 
 
 def require_known(here: Where, name: str) -> None:
-    """UsageProblem for a name that neither a loop nor a kind of loop has: then settings are no matter."""
+    """UsageProblem if no loop, procedure or kind of loop has this name."""
     if name not in registry.KINDS and (unknown := common.hint(here, name)):
-        raise UsageProblem(f"No snapshot of '{name}' is here.", unknown)
+        raise UsageProblem(f"There are no snapshots of '{name}'.", unknown)
 
 
 def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
-    """The newest run that has this iteration; the newest that has any, if none is named."""
+    """Return the newest run with this iteration, or with any iteration if number is None."""
     last = 0
     for tip in tips:
         all_ = world.history(repo, tip)
@@ -127,13 +129,15 @@ def run_with(repo: Repo, tips: Sequence[Snapshot], number: int | None) -> Run:
             return _since_its_beginning(repo, tips, Run(all_, found))
         last = max(last, found[-1].before.iteration) if found else last
     if number is None:
-        raise UsageProblem(f"Of {tips[0].loop!r} there is nothing that an iteration began with; it can't be compared.")
+        raise UsageProblem(
+            f"There is no snapshot from the start of an iteration of {tips[0].loop!r}; nothing can be compared."
+        )
     what = f"There is no snapshot of iteration {number}; the last one of {tips[0].loop!r} here is {last}."
     raise UsageProblem(what, f"See them with: rooda snapshots {tips[0].loop}")
 
 
 def _since_its_beginning(repo: Repo, tips: Sequence[Snapshot], run: Run) -> Run:
-    """An iteration that was cut off in an earlier run, and that this one went on with, began when it began there."""
+    """Return the run with the start of its first iteration, which may be in an earlier run that was cut off."""
     first, oldest = run.turns[0], run.snapshots[-1]
     same = [tip for tip in tips if (tip.kind, tip.loop) == (oldest.kind, oldest.loop) and tip.run < oldest.run]
     for tip in sorted(same, key=lambda tip: tip.run, reverse=True):
@@ -174,7 +178,7 @@ def _lines(repo: Repo, tip: Snapshot, limit: int) -> list[str]:
 
 
 def _changes(repo: Repo, shown: Sequence[Turn]) -> dict[str, str]:
-    """`BEFORE AFTER` trees to git's words about how they differ, all asked at once."""
+    """Return git's summary of changes by `BEFORE AFTER` trees, with a single git process."""
     pairs = [f"{turn.before.tree} {turn.after.tree}\n" for turn in shown if turn.after]
     text = repo.text("diff-tree", "--stdin", "-r", "--shortstat", stdin="".join(pairs).encode()) if pairs else ""
     found: dict[str, str] = {}
@@ -189,21 +193,18 @@ def _changes(repo: Repo, shown: Sequence[Turn]) -> dict[str, str]:
 
 def _did(turn: Turn, did: dict[str, str]) -> str:
     if turn.after is None:
-        return "was cut off, or goes on: only its beginning is saved"
-    return did.get(f"{turn.before.tree} {turn.after.tree}", "nothing changed")
-
-
-# `rooda diff [N] [NAME]`: what iteration N changed in the work tree.
+        return "is running or was cut off: only its start is saved"
+    return did.get(f"{turn.before.tree} {turn.after.tree}", "no changes")
 
 
 @click.command(short_help="What an iteration changed in the work tree.")
 @click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=tab_words)
 @click.option("--run", metavar="RUN", shell_complete=tab_runs, help=RUN)
-@click.option("--stat", is_flag=True, help="Only which files, and how much.")
-@click.option("--name-only", is_flag=True, help="Only the files' names.")
+@click.option("--stat", is_flag=True, help="Only the files and the number of changed lines.")
+@click.option("--name-only", is_flag=True, help="Only the names of the files.")
 @click.pass_context
 def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool, name_only: bool) -> int:
-    """What iteration N changed; without N the last one. Of one that goes on, or was cut off: what it did so far."""
+    """Show what iteration N changed, or the last one. One that is running or was cut off has its changes so far."""
     number, loop = meant(words)
     repo = repo_of(where(ctx).workspace)
     tips = runs(repo, loop, run)
@@ -220,7 +221,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
-    """The tree that it is compared with, and a word about it: what it left, else what the next thing found."""
+    """Return the tree after the turn and a remark: its own snapshot, else the next one, else the work tree now."""
     if turn.after:
         return turn.after.tree, ""
     later = [each for each in run.snapshots if each.number > turn.before.number]
@@ -228,6 +229,6 @@ def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
         return later[-1].tree, " (it was cut off; compared with the next snapshot)"
     newer = [tip for tip in runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
     if newer:
-        return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the next run's beginning)"
+        return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the start of the next run)"
     now = work_tree.read_with_copy(repo, world.index_of(repo, run.tip.family)).tree
-    return now, " (it goes on, or was cut off; compared with the work tree as it is now)"
+    return now, " (it is running or was cut off; compared with the current work tree)"

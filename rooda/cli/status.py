@@ -25,7 +25,7 @@ from rooda.views.status_table import Row, table
 
 REFRESH = 1.0  # seconds between two pictures of --watch
 FEW = 3  # more loops than this are shown as a table on a terminal
-NOTHING = "Nothing runs here, and nothing waits."
+NOTHING = "Nothing is running here, and nothing can be resumed."
 
 
 @click.command(short_help="What runs here, how far it is, what waits for a resume.")
@@ -115,7 +115,7 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
 
 
 def _lines_of(row: Row, facts: Json) -> list[str]:
-    return [*registry.kind(row.loop).lines({**facts, "standing": row.status}), *line(row)]
+    return [*registry.kind(row.loop).lines({**facts, "standing": row.status}), *_now_lines(row)]
 
 
 def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
@@ -141,22 +141,21 @@ def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:
     return OK if code == INTERRUPTED else code
 
 
-# What a running loop is doing at this moment, in one line, and what a person has ordered of one that does not run.
 NOW = ("phase", "since", "display", "waits_for", "seconds_left", "suspended", "elapsed")
 SPENT = ("calls", "tokens", "cost", "calls_of_unknown_cost")
 
 
 def now(row: Row) -> Json | None:
-    """For programs; None for one that does not run."""
+    """Return what a running loop is doing, for --json; None if it isn't running."""
     return {key: getattr(row, key) for key in (*NOW, *SPENT)} if row.running else None
 
 
-def line(row: Row) -> list[str]:
-    """Below the state."""
+def _now_lines(row: Row) -> list[str]:
+    """Return the last lines of a loop's details: what it is doing now, or why it is not running."""
     if not row.running:
         paused = [f"  paused: {row.reason}"] if row.reason and not registry.KINDS[row.loop].explains_pause else []
         return [*paused, *(_ordered(folder_of(row.workspace, row.run)) if row.run else [])]
-    parts = ["standing still (rooda continue)"] if row.suspended else []
+    parts = ["suspended; continue with: rooda continue"] if row.suspended else []
     if row.seconds_left is not None:
         parts.append(f"waits for {row.waits_for}, {format_seconds(row.seconds_left)} left")
     elif row.phase:
@@ -172,4 +171,4 @@ def _ordered(folder: str) -> list[str]:
     if order.get("order") != run_folder.STOP:
         return []
     why = " ".join(order["reason"].split())
-    return [f"  stopped by a person at {order['at']}{f': {why}' if why else ''}"]
+    return [f"  stopped by the user at {order['at']}{f': {why}' if why else ''}"]

@@ -1,4 +1,4 @@
-"""`rooda undo [N] [NAME]`: the work tree as it was before iteration N."""
+"""`rooda undo [N] [NAME]` restores the work tree; `rooda prune` removes old snapshots and merged worktrees."""
 
 import os
 from collections.abc import Callable
@@ -33,25 +33,25 @@ _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
 
 
 class Aim(NamedTuple):
-    """Where to, and in which words."""
+    """The snapshot to restore, and its description."""
 
     target: Snapshot
-    undo_position: int  # the iteration before which the work tree stands then
+    undo_position: int  # the iteration that will be the next one
     what: str
 
 
 @click.command(short_help="Put the work tree back to before an iteration.")
 @click.argument("words", nargs=-1, metavar="[N] [NAME]", shell_complete=shared.tab_words)
 @click.option("--run", metavar="RUN", shell_complete=shared.tab_runs, help=shared.RUN)
-@click.option("--redo", is_flag=True, help="Take the last undo back.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("--redo", is_flag=True, help="Revert the last undo.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
 @click.pass_context
 def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool, dry_run: bool, yes: bool) -> int:
-    """Put the files back to where they were before iteration N; without N before the last one that is not undone yet.
+    """Restore the files from before iteration N; without N, from before the last one that is not undone yet.
 
-    The present is saved first, so an undo can be undone: rooda undo --redo. Files that git ignores stay as they are;
-    so do git's index, branch, HEAD and stash.
+    rooda saves the current files first, so that an undo can be undone: rooda undo --redo. Files that git ignores
+    are not changed; nor are git's index, branch, HEAD and stash.
     """
     number, loop = shared.meant(words)
     workspace = where(ctx).workspace
@@ -78,7 +78,7 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way
     seen = taker.read()
     aim = _redone(run) if redo else _aim(run, number, seen.tree)
     _require_branch(repo, aim.target)
-    plan = restore.plan(repo, seen.tree, aim.target.tree, _staying(repo.workspace, tip))
+    plan = restore.plan(repo, seen.tree, aim.target.tree, _is_kept(repo.workspace, tip))
     for line in _shown(plan):
         click.echo(line)
     for what, trouble in (("the present can be saved", seen.trouble), ("it is in that snapshot", aim.target.trouble)):
@@ -95,12 +95,12 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way
     saved, _ = taker.save(seen, aim.undo_position, UNDO)
     restore.apply(repo, taker.index, plan)
     click.echo(f"The work tree is as it was {aim.what}. What it was until now is saved as {saved.ref}")
-    click.echo(f"Take this back with: rooda undo --redo{_naming(repo, tip)}")
+    click.echo(f"Revert this with: rooda undo --redo{_naming(repo, tip)}")
     return _code(plan)
 
 
 def _naming(repo: Repo, tip: Snapshot) -> str:
-    """What must be typed so that this run is meant: nothing, its loop, or itself."""
+    """Return the words that select this run on the command line: none, its loop, or the run."""
     for words, loop in (("", None), (f" {tip.loop}", tip.loop)):
         if shared.run_with(repo, shared.runs(repo, loop), None).tip.run == tip.run:
             return words
@@ -120,12 +120,12 @@ def _aim(run: shared.Run, number: int | None, present: str) -> Aim:
 def _redone(run: shared.Run) -> Aim:
     tip, *earlier = run.snapshots
     if tip.moment != UNDO:
-        raise UsageProblem("There is no undo to take back: the loop has run since, or nothing was undone.")
+        raise UsageProblem("There is no undo to revert: the loop has run since, or nothing was undone.")
     return Aim(tip, undo_position(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
 
 
-def _staying(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
-    """Which paths other loops need."""
+def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
+    """Return a test for paths that belong to other loops."""
     own = registry.kind(tip.kind).work_paths(workspace, tip.loop)
     return lambda path: belongs_to_another_loop(path, tip, own)
 
@@ -141,7 +141,7 @@ def _code(plan: Plan) -> int:
 
 
 def _say_head(repo: Repo, target: Snapshot) -> None:
-    """An undo leaves commits alone; a person should know of them."""
+    """Print how HEAD has moved since then: an undo doesn't change commits."""
     head, branch = read_head(repo)
     if not target.head or head == target.head:
         return
@@ -156,7 +156,7 @@ def _say_head(repo: Repo, target: Snapshot) -> None:
 
 
 def _require_branch(repo: Repo, target: Snapshot) -> None:
-    """A flow's state is on its branch."""
+    """Undecided if the loop keeps its state on a branch that is not checked out."""
     branch = read_head(repo).branch
     if registry.KINDS[target.kind].on_branch and target.branch != branch:
         what = f"{target.loop} works on {target.branch}, but {branch or 'no branch'} is checked out"
@@ -167,7 +167,9 @@ def _confirm(aim: Aim, way: _Way) -> None:
     if way.yes:
         return
     if not questions.at_terminal():
-        raise Undecided("Nothing was changed: an undo changes files, and nobody is here to ask.", "Say it with: --yes")
+        raise Undecided(
+            "Nothing was changed: rooda can't ask for confirmation without a terminal.", "Confirm with: --yes"
+        )
     answer = questions.typed_answer(f"Put the work tree back to how it was {aim.what}? [y/N] ")
     if (answer or "").strip().lower() not in ("y", "yes"):
         raise Undecided("Nothing was changed.")
@@ -176,32 +178,29 @@ def _confirm(aim: Aim, way: _Way) -> None:
 def _refuse_beside_a_loop(workspace: str) -> None:
     running = [loop.name for loop in registry.known(workspace) if lock.is_held(loop.lock)]
     if running:
-        what = f"A loop works here ({', '.join(running)}); nothing was changed."
+        what = f"A loop is running here ({', '.join(running)}); nothing was changed."
         raise Undecided(what, f"End it first: rooda stop {running[0]}")
 
 
 def _held(workspace: str, tip: Snapshot) -> Lock:
-    """The loop's lock: it does not begin while files are put back, and nobody that a killed one left goes on."""
+    """Take the loop's lock, so that it can't start during the undo, and end processes that an earlier run left."""
     path = registry.kind(tip.kind).lock_of(workspace, tip.loop)
     held = launch.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
     if held is None:
-        raise Undecided("Nothing was changed: a loop could begin meanwhile.")
+        raise Undecided("Nothing was changed: without a lock, a loop could start at the same time.")
     return held
-
-
-# `rooda prune`: snapshots of old runs, and worktrees whose work is merged.
 
 
 @click.command(short_help="Remove snapshots of old runs, and worktrees whose work is merged.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Runs that stay; 20.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@click.option("--keep", type=click.IntRange(min=0), default=world.KEEP, metavar="K", help="Number of runs to keep; 20.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.pass_context
 def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int:
-    """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and forget the older ones.
+    """Keep the snapshots of the last K runs of each procedure and kind of loop, or of NAME, and delete older ones.
 
-    A worktree that --worktree made goes when nothing works or waits in it, everything in it is committed, and its
-    commits are in another branch. All others stay.
+    Also removes worktrees of --worktree if no loop runs or can be resumed in them, everything is committed, and
+    another branch has the commits.
     """
     loop = name and a_name(name)
     repo = shared.repo_of(where(ctx).workspace)
@@ -213,20 +212,20 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     if loop and not own and not shared.runs(repo, loop):
         shared.require_known(where(ctx), loop)
     old = world.prune(repo, keep, lambda tip: tip.is_of(loop), dry_run)
-    _tell(old, keep, dry_run)
+    _report(old, keep, dry_run)
     for each in own:
         click.echo(escape_line(_worktree(repo, each, dry_run)))
     return OK
 
 
-def _tell(old: list[Snapshot], keep: int, dry_run: bool) -> None:
+def _report(old: list[Snapshot], keep: int, dry_run: bool) -> None:
     for tip in old:
-        done = "Would forget" if dry_run else "Forgot"
+        done = "Would delete" if dry_run else "Deleted"
         click.echo(escape_line(f"{done} {tip.number} snapshots of {tip.loop}, run {tip.run}"))
     if not old:
-        click.echo(f"No snapshots to forget: of each procedure and kind of loop the last {keep} runs stay.")
+        click.echo(f"No snapshots to delete: the last {keep} runs of each procedure and kind of loop are kept.")
     elif not dry_run:
-        click.echo("git frees their space when it cleans up: git gc")
+        click.echo("To free their disk space: git gc")
 
 
 def _worktree(repo: "Repo", own: worktrees.Worktree, dry_run: bool) -> str:
@@ -240,8 +239,8 @@ def _worktree(repo: "Repo", own: worktrees.Worktree, dry_run: bool) -> str:
 
 
 def _busy(own: worktrees.Worktree) -> str:
-    """Does anything work in it, or wait to go on?"""
+    """Return why the worktree is in use; "" if no loop runs or can be resumed in it."""
     if any(lock.is_held(loop.lock) for loop in registry.known(own.workspace)):
-        return "a loop works in it"
+        return "a loop is running in it"
     waiting = [loop.name for loop in registry.resumable(own.workspace)]
-    return f"a run waits in it (rooda -C {own.workspace} resume {waiting[0]})" if waiting else ""
+    return f"a run can be resumed in it (rooda -C {own.workspace} resume {waiting[0]})" if waiting else ""

@@ -158,7 +158,7 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
     if suspended:
         return "rooda continue", None
     if now.phase == "question":
-        return "a person's answer", None
+        return "your answer", None
     if now.phase != "waiting":
         return "", None
     left = max(seconds_of(now.until) - clock.now(), 0.0)
@@ -168,7 +168,7 @@ def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:
 def _next(loop: Loop, facts: Json, reason: str) -> str:
     """Return what the user can do about a loop that isn't running."""
     if facts.get("status") == "damaged":
-        return "a person: its files are damaged"
+        return "you: its files are damaged"
     if facts.get("status") == "completed":
         return ""
     row = registry.KINDS[loop.kind]

@@ -48,7 +48,7 @@ def lines(record: Json, own: LineMakers) -> list[Line]:
 def _stop_reason(record: Json) -> list[Line]:
     """The reason that the user gave to `rooda stop`."""
     why = " ".join(str(record["stopped_because"] or "").split())
-    return [Line("warn", f"Stopped by a person: {why}", aside=True)] if why else []
+    return [Line("warn", f"Stopped by the user: {why}", aside=True)] if why else []
 
 
 def _over_budget(record: Json) -> list[Line]:

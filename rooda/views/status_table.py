@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 def unreadable(workspace: str, why: str) -> Row:
     """Return the row of a workspace that can't be read."""
-    return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"a person: {why}", reason=why)
+    return Row(workspace, loop="", name="", run="", status="unreadable", waits_for=f"you: {why}", reason=why)
 
 
 def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> list[str]:
@@ -68,7 +68,7 @@ def table(rows: Sequence[Row], noun: Callable[[str], str], workspaces: bool) -> 
 
 def _cells(row: Row, noun: str) -> tuple[str, ...]:
     count = NOTHING if row.display is None else str(row.display)
-    status = "standing still" if row.suspended else row.phase or row.status if row.running else row.status
+    status = "suspended" if row.suspended else row.phase or row.status if row.running else row.status
     left = "" if row.seconds_left is None else f", {format_seconds(row.seconds_left)} left"
     return (
         row.name or NOTHING,

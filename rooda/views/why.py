@@ -149,7 +149,7 @@ def stopped(record: Json) -> str:
     """Return who ended the run: the user with `rooda stop`, or a signal; "" if it ended by itself."""
     if "stopped_by" in record:
         because = record.get("stopped_because")
-        return "a person ended it with rooda stop" + (f": {because}" if because else "")
+        return "the user ended it with rooda stop" + (f": {because}" if because else "")
     number = record.get("signal") or max(record["exit_code"] - 128, 0)
     return f"the signal was {SIGNALS.get(number, number)}" if number else ""
 

@@ -326,7 +326,7 @@ def test_installed_never_twice(ws: Workspace, shell: str) -> None:
     assert first.code == 0 and "Wrote " in first.out
     kept = everything(ws.home)
     again = ws.rooda("completion", "install", shell)
-    assert again.code == 0 and "installed already" in again.out
+    assert again.code == 0 and "Already installed" in again.out
     assert everything(ws.home) == kept
     assert rc.read_text().startswith("alias mine=ls") and rc.read_text().count("# TAB for rooda") == (shell != "fish")
     path = next(name for name, data in kept.items() if b"_ROODA_COMPLETE" in data)
@@ -346,7 +346,7 @@ def test_uninstalled(ws: Workspace, shell: str) -> None:
     assert ws.rooda("completion", "uninstall", shell).code == 0
     assert everything(ws.home) == before and rc.stat().st_mode & 0o777 == 0o600
     again = ws.rooda("completion", "uninstall", shell)
-    assert again.code == 0 and again.out.startswith("It is not installed")
+    assert again.code == 0 and again.out.startswith("Not installed")
 
 
 def everything(folder: str) -> dict[str, bytes]:

@@ -43,7 +43,7 @@ def test_written_and_enabled(ws: Workspace, control: Path) -> None:
     assert {"Type=notify", "KillMode=mixed", "WantedBy=default.target"} <= set(text.splitlines())
     assert f"EnvironmentFile=-{ws.home}/.config/rooda/environment" in text
     again = ws.rooda("service", "install")
-    assert again.code == 0 and "installed already" in again.out and unit(ws).read_text() == text
+    assert again.code == 0 and "Already installed" in again.out and unit(ws).read_text() == text
     status = ws.rooda("service", "status")
     assert status.code == 0 and "as written" in status.out and "is-enabled rooda.service: enabled" in status.out
 
@@ -58,7 +58,7 @@ def test_removed(ws: Workspace, control: Path) -> None:
     assert ran.code == 0 and "Removed" in ran.out and os.listdir(unit(ws).parent) == ["other.service"]
     assert control.read_text().splitlines()[2:] == ["--user disable rooda.service", "--user daemon-reload"]
     again = ws.rooda("service", "uninstall")
-    assert again.code == 0 and "not installed" in again.out
+    assert again.code == 0 and "Not installed" in again.out
     assert "Not installed" in ws.rooda("service", "status").out
 
 
@@ -71,7 +71,7 @@ def test_a_changed_file_is_left_alone(ws: Workspace, control: Path) -> None:
         unit(ws).write_text(changed)
         ran = ws.rooda("service", words)
         assert ran.code == 3 and "--force" in ran.err and unit(ws).read_text() == changed
-        assert "changed by a person" in ws.rooda("service", "status").out
+        assert "edited by the user" in ws.rooda("service", "status").out
         assert ws.rooda("service", words, "--force").code == 0
         assert (unit(ws).read_text() if unit(ws).exists() else None) == left
     ws.rooda("service", "install")

@@ -31,7 +31,7 @@ def test_the_row_of_a_run(ws: Workspace) -> None:
     assert line[:4] == ["build", "procedure", "2/4", "agent"] and line[5:9] == ["1/3", "0", "unknown", str(row["pid"])]
     let_go(ws)
     until(lambda: ws.state() is None, what="the end")
-    assert ws.rooda("status", "--all").out == "Nothing runs here, and nothing waits.\n"
+    assert ws.rooda("status", "--all").out == "Nothing is running here, and nothing can be resumed.\n"
 
 
 def test_all_sessions_of_a_run_count(ws: Workspace) -> None:
@@ -79,7 +79,7 @@ def test_a_list_that_cannot_be_written_hinders_nobody(ws: Workspace) -> None:
     env = {"ROODA_STATE_HOME": ws.file("state")}
     ran = ws.rooda("build", "-n", "1", env=env)
     assert (ran.code, ran.err) == (0, "")
-    assert ws.rooda("status", "--all", env=env).out == "Nothing runs here, and nothing waits.\n"
+    assert ws.rooda("status", "--all", env=env).out == "Nothing is running here, and nothing can be resumed.\n"
 
 
 def test_waiting_for_a_usage_limit_is_counted_down(ws: Workspace) -> None:
@@ -102,7 +102,7 @@ def test_a_paused_and_a_cut_off_run(ws: Workspace) -> None:
     detached(ws)
     assert ws.rooda("pause").code == 0
     until(lambda: rows(ws)[0]["suspended"], what="the pause")
-    assert "standing still" in ws.rooda("status", "--all").out and "rooda continue" in ws.rooda("status", "--all").out
+    assert "suspended" in ws.rooda("status", "--all").out and "rooda continue" in ws.rooda("status", "--all").out
     kill_all(ws)
     (row,) = rows(ws, "--all")
     assert (row["status"], row["waits_for"], row["pid"]) == ("cut off", "rooda resume build", None)
@@ -251,7 +251,7 @@ def test_a_name_that_nobody_knows(ws: Workspace) -> None:
     ws.procedure("review")
     for verb in ("status", "logs", "events", "why"):
         ran = ws.rooda(verb, "reveiw")
-        assert ran.code == 2 and "No run of 'reveiw' is noted here" in ran.err and "'review'" in ran.err, verb
+        assert ran.code == 2 and "No runs of 'reveiw' recorded here" in ran.err and "'review'" in ran.err, verb
         assert ws.rooda(verb, "review").code == 0
     assert ws.rooda("status", "--json", "reveiw").code == 2
     assert ws.rooda("status", "build", "--all").code == 2

@@ -22,7 +22,7 @@ def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
     end = ws.events()[-1]
     assert (end["event"], end["stopped_by"], end["exit_code"]) == ("run.ended", "person", 143)
     assert end["stopped_because"] == WHY
-    assert f"Stopped by a person: {WHY}" in ws.rooda("logs", row["name"]).out
+    assert f"Stopped by the user: {WHY}" in ws.rooda("logs", row["name"]).out
     assert WHY in ws.rooda("why", row["name"]).out
     if kind == "reflex":
         state = ws.json(".ai-factory/evolution/page/run.json")
@@ -39,7 +39,7 @@ def test_without_a_reason(ws: Workspace) -> None:
     detached(ws)
     assert ws.rooda("stop", "--now").code == 0
     assert (ws.events()[-1]["stopped_by"], ws.events()[-1]["stopped_because"]) == ("person", "")
-    assert "stopped by a person at 20" in ws.rooda("status").out
+    assert "stopped by the user at 20" in ws.rooda("status").out
     running = ws.start("resume", "build")
     ws.wait_calls(2)
     os.kill(running.pid, signal.SIGTERM)

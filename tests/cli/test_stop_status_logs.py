@@ -159,7 +159,7 @@ def test_OU_25_status_of_a_saved_run(ws: Workspace) -> None:
 
 def test_status_of_other_shapes(ws: Workspace) -> None:
     """An unlimited run, one that was killed, a damaged file and no file at all each have their words; exit 0."""
-    assert ws.rooda("status").out == "Nothing runs here, and nothing waits.\n"
+    assert ws.rooda("status").out == "Nothing is running here, and nothing can be resumed.\n"
     assert ws.rooda("status", "build").out == "No saved state for procedure 'build'.\n"
     assert json.loads(ws.rooda("status", "--json").out) == []
     ws.put_state("endless", max_iterations=0, iteration=1, elapsed_per_iteration=["1.0s"])
@@ -197,7 +197,7 @@ def test_logs_of_a_procedure(ws: Workspace) -> None:
     ws.rooda("build-more", "-n", "1")
     assert "Starting procedure: build-more" in ws.rooda("logs").lines[0]
     assert "Starting procedure: build (max 2" in ws.rooda("logs", "build").lines[0]
-    assert "No run of 'nothing' is noted here." in ws.rooda("logs", "nothing").err
+    assert "No runs of 'nothing' recorded here." in ws.rooda("logs", "nothing").err
 
 
 def test_logs_as_json_and_in_detail(ws: Workspace) -> None:

@@ -24,11 +24,11 @@ def test_prune_keeps_the_last_runs(ws: Workspace) -> None:
     before = runs(ws)
     assert len(before) == 4
     would = ws.rooda("prune", "--keep", "1", "--dry-run")
-    assert would.out.count("Would forget 2 snapshots of build") == 2 and runs(ws) == before
+    assert would.out.count("Would delete 2 snapshots of build") == 2 and runs(ws) == before
     done = ws.rooda("prune", "build", "--keep", "1")
-    assert (done.code, done.out.count("Forgot 2 snapshots of build")) == (0, 2)
+    assert (done.code, done.out.count("Deleted 2 snapshots of build")) == (0, 2)
     assert runs(ws) == {max(run for run in before if "build" in run), *(run for run in before if "other" in run)}
-    assert "No snapshots to forget" in ws.rooda("prune", "--keep", "1").out
+    assert "No snapshots to delete" in ws.rooda("prune", "--keep", "1").out
     assert ws.rooda("prune", "--keep", "0").code == 0 and refs(ws) == []
     ws.git("gc", "-q", "--prune=now")
     assert ws.rooda("build", "-n", "1").code == 0 and len(moments(ws)) == 2
@@ -93,7 +93,7 @@ def test_worktrees_side_by_side(ws: Workspace) -> None:
     second = ws.start("build", "--worktree", "-n", "1")
     until(lambda: os.path.exists(f"{ws.fake}/two"))
     kept = ws.rooda("prune")
-    assert "build-1: a loop works in it" in kept.out
+    assert "build-1: a loop is running in it" in kept.out
     for run in (first, second):
         run.signal(15)
         assert run.finish() == 143
@@ -154,7 +154,7 @@ def test_prune_keeps_a_worktree_with_a_waiting_run(ws: Workspace) -> None:
     repository(ws, {"a": "1\n"})
     ws.signal_at(1)
     assert ws.rooda("build", "--worktree").code == 130
-    assert "a run waits in it" in ws.rooda("prune").out
+    assert "a run can be resumed in it" in ws.rooda("prune").out
     assert ws.exists(".rooda/worktrees/build-1")
 
 
@@ -189,7 +189,7 @@ def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a")
     folder, _ = apart(ws, "-n", "1")
-    assert "No snapshot is here" in ws.rooda("snapshots").out
+    assert "There are no snapshots" in ws.rooda("snapshots").out
     assert ws.rooda("-C", folder, "undo", "--yes").code == 0
     text = subprocess.run(["cat", f"{folder}/a"], capture_output=True, text=True).stdout
     assert text == "1\n" and ws.read("a") == "1\n"

@@ -106,7 +106,7 @@ def test_a_workspace_below_the_repositorys_root(ws: Workspace) -> None:
     ws.side(1, f"echo 2 >{ws.path}/top.txt; echo 2 >inner.txt")
     assert ws.rooda("-C", "sub", "build", "-n", "1").code == 0
     assert (tree_of(ws, "1-after")["top.txt"], tree_of(ws, "1-after")["sub/inner.txt"]) == ("2\n", "2\n")
-    assert "No snapshot is here" in ws.rooda("snapshots").out, "they belong to the folder that the loop ran in"
+    assert "There are no snapshots" in ws.rooda("snapshots").out, "they belong to the folder that the loop ran in"
     assert "2 files changed" in ws.rooda("-C", "sub", "snapshots").out
 
 
@@ -197,7 +197,7 @@ def test_a_killed_run_keeps_its_before(ws: Workspace) -> None:
     run.finish()
     assert moments(ws) == ["1-before"]
     shown = ws.rooda("diff")
-    assert shown.code == 0 and "-1\n+2\n" in shown.out and "as it is now" in shown.err
+    assert shown.code == 0 and "-1\n+2\n" in shown.out and "current work tree" in shown.err
     assert "was cut off" in ws.rooda("snapshots").out
 
 

@@ -102,7 +102,7 @@ def _back(ws: Workspace, words: tuple[str, ...], undone: str, done: str) -> list
     """Undo and take that back as told, each seen in the file; gives what the told command has behind --redo."""
     said = ws.rooda("undo", *words, "--yes")
     assert said.code == 0 and ws.read("a") == undone, said.both
-    told = said.lines[-1].removeprefix("Take this back with: rooda ").split()
+    told = said.lines[-1].removeprefix("Revert this with: rooda ").split()
     back = ws.rooda(*told, "--yes")
     assert back.code == 0 and ws.read("a") == done, back.both
     return told[2:]
@@ -242,15 +242,15 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
     [
         (["diff", "9"], "There is no snapshot of iteration 9; the last one of 'build' here is 1."),
         (["undo", "9", "--yes"], "There is no snapshot of iteration 9"),
-        (["diff", "1", "nope"], "No snapshot of 'nope' is here.\nSee the names with: rooda list"),
-        (["diff", "1", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
-        (["undo", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
-        (["snapshots", "biuld"], "No snapshot of 'biuld' is here.\nDid you mean 'build'?"),
-        (["diff", "bootstrap"], "No snapshot of 'bootstrap' is here.\nTake them with safety"),
-        (["undo", "reflex"], "No snapshot of 'reflex' is here.\nTake them with safety"),
-        (["diff", "--run", "another"], "No snapshot of the run 'another' is here.\nSee them with: rooda snapshots"),
-        (["undo", "--redo", "--yes"], "There is no undo to take back"),
-        (["diff", "1", "build", "more"], "One iteration and one name at most"),
+        (["diff", "1", "nope"], "There are no snapshots of 'nope'.\nSee the names with: rooda list"),
+        (["diff", "1", "biuld"], "There are no snapshots of 'biuld'.\nDid you mean 'build'?"),
+        (["undo", "biuld"], "There are no snapshots of 'biuld'.\nDid you mean 'build'?"),
+        (["snapshots", "biuld"], "There are no snapshots of 'biuld'.\nDid you mean 'build'?"),
+        (["diff", "bootstrap"], "There are no snapshots of 'bootstrap'.\nTake them with safety"),
+        (["undo", "reflex"], "There are no snapshots of 'reflex'.\nTake them with safety"),
+        (["diff", "--run", "another"], "There are no snapshots of the run 'another'.\nSee them with: rooda snapshots"),
+        (["undo", "--redo", "--yes"], "There is no undo to revert"),
+        (["diff", "1", "build", "more"], "At most one iteration and one name"),
         (["undo", "../x"], "is not the name of a procedure"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_goal_in_its_own_worktree(g: Goals) -> None:
     assert done.code == 130, done.both
     folder = folder_of(g, done, "goal")
     assert os.path.exists(f"{folder}/.loop/state.json") and not g.exists(".loop") and not g.exists("a.ok")
-    assert "a run waits in it" in g.rooda("prune").out
+    assert "a run can be resumed in it" in g.rooda("prune").out
     said = re.search(r"It can go on: rooda (.*)$", done.err, re.MULTILINE)
     assert said, done.err
     g.succeeds()

@@ -194,7 +194,7 @@ def test_why_it_was_stopped(bare: Workspace, kind: str) -> None:
     until(lambda: Path(bare.fake, "here").exists(), what="the agent")
     assert bare.rooda("stop", "--reason", "it costs too much").code == 0
     assert running.finish() == 143
-    assert "a person ended it with rooda stop: it costs too much" in reasons(bare)[-1]["rule"]
+    assert "the user ended it with rooda stop: it costs too much" in reasons(bare)[-1]["rule"]
     assert reasons(bare)[-1]["rule"].endswith("(exit 143)")
 
 

@@ -55,4 +55,4 @@ def test_a_signal(ws: Workspace) -> None:
 def test_nothing_to_tell(bare: Workspace) -> None:
     """No run, no reasons."""
     ran = bare.rooda("why")
-    assert (ran.code, ran.out, ran.err) == (0, "", "No run is noted here.\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No runs recorded here.\n")

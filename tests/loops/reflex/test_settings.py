@@ -112,5 +112,5 @@ def test_R_064_an_option_of_another_kind_is_refused(kit: Kit, option: list[str])
     kit.kill_in("PLAN.1", "x")
     before = kit.checksums()
     ran = kit.ws.rooda("resume", kit.run["task_alias"], *option)
-    assert (ran.code, "is no option of" in ran.err) == (2, True), ran.both
+    assert (ran.code, "is not an option of" in ran.err) == (2, True), ran.both
     assert kit.checksums() == before and len(kit.started("*")) == 1
