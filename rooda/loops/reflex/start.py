@@ -267,7 +267,7 @@ def _why(state: State) -> str:
     if state.status == RUNNING:
         return ""
     if not found or reason not in JUDGED:
-        ended = "ended from outside" if state.elsewhere else f"stopped by a person: {reason}"
+        ended = "ended from outside" if state.elsewhere else f"stopped by the user: {reason}"
         return state.error or ended
     threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
     score = f"score {scoring.hundredths(found['score'])}, {threshold}"
