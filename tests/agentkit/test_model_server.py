@@ -1,4 +1,4 @@
-"""The scripted model server, asked as the CLIs ask it."""
+"""The scripted model server, with requests like those of the CLIs."""
 
 import gzip
 import http.client
@@ -57,7 +57,7 @@ OFFERS: dict[str, Any] = {
 
 
 def post(server: ModelServer, path: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-    """Status and answer."""
+    """Send a request; return status and answer."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(server.url + path, data, headers or {})
     try:
@@ -68,7 +68,7 @@ def post(server: ModelServer, path: str, body: Any, headers: dict[str, str] | No
 
 
 def ask(server: ModelServer, api: str, stream: bool = False, **more: Any) -> Any:
-    """The answer as JSON; streamed: the list of its events."""
+    """The answer as JSON; a streamed one as a list of its events."""
     path = (STREAMED if stream else PATHS)[api]
     raw = post(server, path, {"model": "m", "stream": stream, **OFFERS[api], **more})[1].decode()
     if not stream:
@@ -77,7 +77,7 @@ def ask(server: ModelServer, api: str, stream: bool = False, **more: Any) -> Any
 
 
 def said(api: str, answer: Any) -> Any:
-    """The text and the tool calls of a whole answer."""
+    """Text and tool calls of an answer."""
     if api == "anthropic":
         return [block.get("text") or (block["name"], block["input"]) for block in answer["content"]]
     if api == "chat":
@@ -95,7 +95,7 @@ def said(api: str, answer: Any) -> Any:
 
 
 def joined(api: str, events: list[Any]) -> str:
-    """The text of a streamed answer."""
+    """Text of a streamed answer."""
     if api == "anthropic":
         return "".join(e["delta"].get("text", "") for e in events if e["type"] == "content_block_delta")
     if api == "chat":
@@ -108,7 +108,7 @@ def joined(api: str, events: list[Any]) -> str:
 
 @pytest.mark.parametrize("api", PATHS)
 def test_turns_are_answered_in_order(server: ModelServer, api: str) -> None:
-    """Text, a fitting shell call and a fitting write call come one after the other, then the answer that ends it."""
+    """Text, a fitting shell call and a fitting write call follow each other, then the final answer."""
     write = {"path": "/a", "content": "x"}
     server.play({"turns": [{"text": "one"}, {"say": "now", "shell": "ls"}, {"write": write}]})
     answers = [said(api, ask(server, api)) for _ in range(4)]
@@ -120,14 +120,14 @@ def test_turns_are_answered_in_order(server: ModelServer, api: str) -> None:
 
 @pytest.mark.parametrize("api", PATHS)
 def test_a_streamed_answer_says_the_same(server: ModelServer, api: str) -> None:
-    """The pieces of a stream add up to the text of the turn."""
+    """The pieces of a stream form the text of the turn."""
     server.play({"turns": [{"text": "all of it"}]})
     assert joined(api, ask(server, api, stream=True)) == "all of it"
 
 
 @pytest.mark.parametrize("api", PATHS)
 def test_thinking_is_told_apart_from_the_text(server: ModelServer, api: str) -> None:
-    """What the model thinks arrives, and not as text."""
+    """The model's thinking arrives, separate from the text."""
     server.play({"turns": [{"thinking": "hmm", "text": "x"}]})
     events = ask(server, api, stream=True)
     assert '"hmm"' in json.dumps(events) and joined(api, events) == "x"
@@ -135,7 +135,7 @@ def test_thinking_is_told_apart_from_the_text(server: ModelServer, api: str) -> 
 
 @pytest.mark.parametrize("api", PATHS)
 def test_usage_is_counted_as_each_api_counts(server: ModelServer, api: str) -> None:
-    """Anthropic leaves cached tokens out of the input, the others have them in it."""
+    """Anthropic excludes cached tokens from the input, the other APIs include them."""
     server.play({"turns": [{"text": "x"}], "usage": {"input": 10, "output": 3, "cache_read": 4, "cache_write": 2}})
     answer = ask(server, api)
     usage = answer.get("usage") or answer["usageMetadata"]
@@ -151,7 +151,7 @@ def test_usage_is_counted_as_each_api_counts(server: ModelServer, api: str) -> N
 
 @pytest.mark.parametrize("api", PATHS)
 def test_an_error_has_status_headers_and_body(server: ModelServer, api: str) -> None:
-    """The scripted status and message arrive; a body of the scenario's own replaces the usual one."""
+    """The scripted status and message arrive; a body in the scenario replaces the default."""
     turn = {"error": 429, "message": "slow down", "headers": {"retry-after": "7"}}
     server.play({"turns": [turn, {"error": 418, "body": {"tea": True}}]})
     request = urllib.request.Request(server.url + PATHS[api], json.dumps(OFFERS[api]).encode())
@@ -165,7 +165,7 @@ def test_an_error_has_status_headers_and_body(server: ModelServer, api: str) -> 
 
 @pytest.mark.parametrize("api", PATHS)
 def test_an_error_inside_a_stream(server: ModelServer, api: str) -> None:
-    """The stream begins well and then holds the error instead of the text."""
+    """The stream starts normally, then has the error instead of the text."""
     server.play({"turns": [{"text": "never", "stream_error": {"type": "overloaded_error", "message": "too busy"}}]})
     events = ask(server, api, stream=True)
     assert len(events) == 2 and "too busy" in json.dumps(events[1]) and "never" not in json.dumps(events)
@@ -173,7 +173,7 @@ def test_an_error_inside_a_stream(server: ModelServer, api: str) -> None:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 def test_a_dropped_connection(server: ModelServer, stream: bool) -> None:
-    """The client sees the connection break, the next turn is whole again."""
+    """The client sees the connection break; the next turn is complete again."""
     server.play({"turns": [{"text": "lost", "drop": True}, {"text": "kept"}]})
     with pytest.raises((http.client.HTTPException, OSError)):
         ask(server, "anthropic", stream=stream)
@@ -183,7 +183,7 @@ def test_a_dropped_connection(server: ModelServer, stream: bool) -> None:
 
 @pytest.mark.parametrize("turn", [{"delay": 600}, {"stall": 600}], ids=["delay", "stall"])
 def test_a_hanging_answer_ends_with_the_server(turn: dict[str, Any]) -> None:
-    """The request is on record while it hangs, and closing the server lets go of the client."""
+    """A hanging request is logged, and closing the server disconnects the client."""
     with ModelServer({"turns": [{"text": "late", **turn}]}) as server:
         ended = threading.Event()
 
@@ -200,7 +200,7 @@ def test_a_hanging_answer_ends_with_the_server(turn: dict[str, Any]) -> None:
 
 
 def test_requests_without_tools_use_no_turn(server: ModelServer) -> None:
-    """A title or quota request gets the side answer, or JSON that fits its schema; `consume` makes it count."""
+    """A title or quota request gets the side answer, or JSON for its schema; with `consume` it uses a turn."""
     server.play({"turns": [{"text": "main"}], "side": "by the way"})
     assert said("anthropic", ask(server, "anthropic", tools=[])) == ["by the way"]
     schema = {"type": "object", "properties": {"kind": {"enum": ["easy", "hard"]}, "n": {"type": "integer"}}}
@@ -213,7 +213,7 @@ def test_requests_without_tools_use_no_turn(server: ModelServer) -> None:
 
 
 def test_no_tool_fits(server: ModelServer) -> None:
-    """A turn that wants a tool nobody offers says so, in the answer and on record."""
+    """If no offered tool fits a turn, the answer and the log say so."""
     server.play({"turns": [{"shell": "ls"}]})
     offered = [{"name": "Think", "input_schema": {}}]
     assert said("anthropic", ask(server, "anthropic", tools=offered)) == [NOTHING_FITS]
@@ -221,7 +221,7 @@ def test_no_tool_fits(server: ModelServer) -> None:
 
 
 def test_the_log_keeps_requests_but_no_keys(tmp_path: Path) -> None:
-    """One JSON line per request, keys cut short, bodies left out when not wanted; gzip is understood."""
+    """One JSON line per request, with keys shortened and bodies left out on request; gzip is decoded."""
     log = tmp_path / "requests.jsonl"
     body = gzip.compress(json.dumps({"model": "zipped", **OFFERS["anthropic"]}).encode())
     with ModelServer(log=str(log), bodies=False) as server:
@@ -234,7 +234,7 @@ def test_the_log_keeps_requests_but_no_keys(tmp_path: Path) -> None:
 
 
 def test_other_places(server: ModelServer) -> None:
-    """Models are listed, tokens counted, anything else is 404; a scenario can be changed from outside."""
+    """Models are listed, tokens counted, other paths are 404; a request can replace the scenario."""
     with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as answer:
         assert json.load(answer)["data"][0]["id"] == "claude-sonnet-4-5"
     assert json.loads(post(server, "/v1/messages/count_tokens", {})[1])["input_tokens"] == 1000
@@ -244,7 +244,7 @@ def test_other_places(server: ModelServer) -> None:
 
 
 def test_as_a_command(tmp_path: Path) -> None:
-    """It prints its address, writes its port, reads its scenario from a file, and ends quietly on INT."""
+    """The command prints its address, writes its port, reads its scenario from a file, and ends silently on INT."""
     scenario, port = tmp_path / "s.json", tmp_path / "port"
     scenario.write_text('{"turns": [{"text": "from a file"}]}')
     command = [sys.executable, "-m", "rooda.agentkit.server"]

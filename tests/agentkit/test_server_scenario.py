@@ -1,4 +1,4 @@
-"""Scenarios turn by turn, and the tool that is chosen for a turn."""
+"""Scenarios turn by turn, and the choice of a tool for a turn."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "requir
 
 
 def test_times_and_what_comes_after() -> None:
-    """A turn is repeated as often as it says, and the scenario may say what follows the last."""
+    """A turn is repeated as often as it says, and the scenario defines what follows the last one."""
     script = Script({"turns": [{"text": "a", "times": 2}, {"text": "b"}], "after": {"text": "z"}})
     assert [script.take().turn["text"] for _ in range(5)] == ["a", "a", "b", "z", "z"]
     script = Script({"turns": [{"text": "a"}, {"text": "b"}], "after": "last"})
@@ -22,7 +22,7 @@ def test_times_and_what_comes_after() -> None:
 
 
 def test_a_misspelt_key_is_refused() -> None:
-    """A scenario that would silently do something else does not start."""
+    """A scenario with unknown keys does not start."""
     with pytest.raises(ValueError, match="no key retry"):
         Script({"turns": [{"text": "x", "retry": 3}]})
 
@@ -38,7 +38,7 @@ def test_a_misspelt_key_is_refused() -> None:
     ids=["patch", "code-mode", "local-shell", "namespace"],
 )
 def test_codex_writes_with_whatever_it_offers(tool: Any, kind: str, given: str) -> None:
-    """A file is written by a patch, JavaScript or a shell, whichever is on offer; tools may stand in the input."""
+    """A file is written by a patch, JavaScript or a shell, whichever is offered; tools may be in the input."""
     offered = server_responses.offered({"input": [{"type": "additional_tools", "tools": [tool]}]})
     call = choose({"write": {"path": "/a", "content": "x"}}, offered)
     answer = server_responses.plain(Reply("m", call=call))["output"][0]
@@ -47,7 +47,7 @@ def test_codex_writes_with_whatever_it_offers(tool: Any, kind: str, given: str) 
 
 
 def test_a_shell_that_takes_words() -> None:
-    """A shell whose command is a list gets one, with every other required argument filled in."""
+    """A shell tool that expects a list gets one, with every other required argument filled in."""
     properties = {"command": {"type": "array"}, "timeout": {"type": "integer"}, "why": {"type": "string"}}
     tool = from_schema("shell", {"properties": properties, "required": ["command", "timeout", "why"]})
     call = choose({"shell": "ls"}, [from_schema("read_file", None), tool])
@@ -55,7 +55,7 @@ def test_a_shell_that_takes_words() -> None:
 
 
 def test_least_values() -> None:
-    """The least value of a schema fits it, whichever way the schema is written."""
+    """The smallest value of a schema is valid for it, however the schema is written."""
     schema = {
         "type": "OBJECT",
         "properties": {

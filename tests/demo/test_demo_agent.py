@@ -1,4 +1,4 @@
-"""The scripted agent, run as the process it is, in both places it knows and in one it does not."""
+"""The demo agent, run as a process: in its two known projects and in an unknown one."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def gate(ws: Workspace, folder: str = "") -> int:
 
 
 def promised(run: subprocess.CompletedProcess[str], word: str) -> bool:
-    """Does the tag stand alone on the last line?"""
+    """True if the tag is alone on the last line."""
     return run.stdout.splitlines()[-1] == f"<promise>{word}</promise>"
 
 
@@ -36,7 +36,7 @@ def listing(ws: Workspace) -> dict[str, bytes]:
 
 
 def test_in_its_project_it_goes_red_red_green(bare: Workspace) -> None:
-    """Three calls repair one function each; the gate turns green with the third, which alone promises success."""
+    """Three calls repair one function each; the gate passes after the third, which alone promises success."""
     bare.write("textkit.py", PROGRAM)
     bare.write("test_textkit.py", TESTS)
     assert gate(bare) == 1
@@ -51,7 +51,7 @@ def test_in_its_project_it_goes_red_red_green(bare: Workspace) -> None:
 
 
 def test_when_all_is_done_it_changes_nothing(bare: Workspace) -> None:
-    """A further call says that there is nothing to do, promises success and leaves every byte alone."""
+    """A further call reports that nothing is left to do, promises success and changes nothing."""
     bare.write("textkit.py", PROGRAM)
     for _ in FAULTS:
         call(bare)
@@ -63,7 +63,7 @@ def test_when_all_is_done_it_changes_nothing(bare: Workspace) -> None:
 
 
 def test_elsewhere_it_builds_its_own_project(bare: Workspace) -> None:
-    """In a foreign folder the first call makes rooda-demo/, the next three repair it; nothing else is touched."""
+    """In an unknown folder the first call makes rooda-demo/, the next three repair it; nothing else is touched."""
     bare.write("textkit.py", FAULTS[0].wrong)
     runs, gates = [], []
     for _ in range(4):
@@ -84,7 +84,7 @@ def test_elsewhere_it_builds_its_own_project(bare: Workspace) -> None:
     ],
 )
 def test_what_it_does_not_know_it_leaves_alone(bare: Workspace, files: dict[str, str]) -> None:
-    """Files that are not as the demo made them stay so; the agent says that it can't help."""
+    """Files that differ from the demo's stay unchanged; the agent says that it can't help."""
     for name, text in files.items():
         bare.write(name, text)
     before = listing(bare)
@@ -95,7 +95,7 @@ def test_what_it_does_not_know_it_leaves_alone(bare: Workspace, files: dict[str,
 
 
 def test_a_partly_rewritten_project_is_not_called_done(bare: Workspace) -> None:
-    """It repairs the mistakes it knows, and does not promise success for a function it can't judge."""
+    """It repairs known mistakes, and does not promise success for a function it can't judge."""
     bare.write("textkit.py", PROGRAM.replace(FAULTS[1].wrong, "    return 0\n"))
     runs = [call(bare) for _ in range(2)]
     assert all(run.stdout.count("Fixed") == 1 for run in runs)
@@ -103,13 +103,13 @@ def test_a_partly_rewritten_project_is_not_called_done(bare: Workspace) -> None:
 
 
 def test_it_reads_the_whole_prompt(bare: Workspace) -> None:
-    """A prompt larger than any pipe is read to its end, whatever bytes it holds."""
+    """A prompt larger than any pipe is read to its end, whatever bytes it contains."""
     run = call(bare, prompt=b"\xff" * 300_000)
     assert "Read a prompt of 300,000 bytes." in run.stdout
 
 
 def test_other_loops_are_told_the_truth(bare: Workspace) -> None:
-    """A call that is no iteration of a procedure is answered with a sentence and exit 1."""
+    """A call of an unknown kind gets one sentence and exit 1."""
     run = call(bare, ROODA_CALL="evaluate")
     assert run.returncode == 1
     assert "`evaluate` call" in run.stdout
@@ -117,7 +117,7 @@ def test_other_loops_are_told_the_truth(bare: Workspace) -> None:
 
 
 def test_a_folder_it_cannot_write_to_is_a_sentence(bare: Workspace) -> None:
-    """A file in the place of its folder ends with exit 1 and no traceback."""
+    """A file in the place of its folder gives exit 1 and no traceback."""
     bare.write("rooda-demo", "a file")
     run = call(bare)
     assert run.returncode == 1
@@ -126,7 +126,7 @@ def test_a_folder_it_cannot_write_to_is_a_sentence(bare: Workspace) -> None:
 
 
 def test_it_imports_nothing_heavy(bare: Workspace) -> None:
-    """The agent starts with the standard library alone, and little of it."""
+    """The agent imports few modules, and only from the standard library."""
     program = "import sys, rooda.demo.agent; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=bare.path, env=bare.env, capture_output=True, text=True)
     loaded = set(done.stdout.split())

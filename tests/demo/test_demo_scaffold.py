@@ -1,4 +1,4 @@
-"""`rooda init --demo`: the project it makes, and a whole loop on it."""
+"""`rooda init --demo`: the project it makes, and a loop on it."""
 
 import os
 import subprocess
@@ -14,13 +14,13 @@ FILES = {"textkit.py", "test_textkit.py", "rooda.toml", "AGENTS.md", ".gitignore
 
 
 def scaffold(ws: Workspace, folder: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Make a demo project, the way the command does it."""
+    """Make a demo project as the command does."""
     command = [sys.executable, "-m", "rooda", "init", "--demo", folder]
     return subprocess.run(command, cwd=ws.path, env=ws.env | env, capture_output=True, text=True)
 
 
 def test_it_makes_what_it_says(bare: Workspace) -> None:
-    """Every file of the project is there and named in the output, which ends in the next command."""
+    """Every file of the project exists and is in the output, which ends with the next command."""
     run = scaffold(bare, "my demo")
     assert run.returncode == 0, run.stderr
     assert {path.name for path in Path(bare.path, "my demo").iterdir()} == {*FILES, ".git"}
@@ -29,7 +29,7 @@ def test_it_makes_what_it_says(bare: Workspace) -> None:
 
 
 def test_its_settings_are_the_demo_agent_snapshots_and_one_gate(bare: Workspace) -> None:
-    """rooda.toml chooses the scripted agent, keeps snapshots, and has the tests as its only gate."""
+    """rooda.toml selects the demo agent, snapshots, and the tests as the only gate."""
     scaffold(bare, "demo")
     settings = tomllib.loads(bare.read("demo/rooda.toml"))
     gate = {"name": "tests", "command": "python3 -m unittest -q"}
@@ -37,7 +37,7 @@ def test_its_settings_are_the_demo_agent_snapshots_and_one_gate(bare: Workspace)
 
 
 def test_it_is_committed_without_a_git_identity(bare: Workspace) -> None:
-    """The first commit needs neither a name nor an address in git's own settings."""
+    """The first commit works without a user name and address in git's settings."""
     os.unlink(os.path.join(bare.home, ".gitconfig"))
     run = scaffold(bare, "demo")
     assert "first git commit" in run.stdout
@@ -46,7 +46,7 @@ def test_it_is_committed_without_a_git_identity(bare: Workspace) -> None:
 
 
 def test_it_goes_on_without_git(bare: Workspace) -> None:
-    """Where git is missing, the project is made all the same, and the output says so."""
+    """Without git the project is made, and the output says that git is missing."""
     run = scaffold(bare, "demo", PATH=bare.home)
     assert run.returncode == 0, run.stderr
     assert "Without git" in run.stdout
@@ -54,7 +54,7 @@ def test_it_goes_on_without_git(bare: Workspace) -> None:
 
 
 def test_an_empty_folder_will_do(bare: Workspace) -> None:
-    """The current folder is taken if it is empty; then there is nowhere to go."""
+    """The current folder is used if it is empty; the output has no `cd` then."""
     run = scaffold(bare, ".")
     assert run.stdout.splitlines()[-1] == "Next: rooda build"
     assert bare.exists("textkit.py")
@@ -62,7 +62,7 @@ def test_an_empty_folder_will_do(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("taken", ["demo", "demo/mine.txt"])
 def test_what_is_there_is_not_written_over(bare: Workspace, taken: str) -> None:
-    """A folder with something in it, or a file of that name, is a usage error; nothing is written."""
+    """A folder that is not empty, or a file, is a usage error; nothing is written."""
     bare.write(taken, "mine")
     run = scaffold(bare, "demo")
     assert run.returncode == 2
@@ -71,14 +71,14 @@ def test_what_is_there_is_not_written_over(bare: Workspace, taken: str) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_a_sentence(bare: Workspace) -> None:
-    """A path through a file is a usage error that says why."""
+    """A path through a file is a usage error with the reason."""
     bare.write("file", "")
     run = scaffold(bare, "file/demo")
     assert run.stderr.startswith("Error: The demo project can't be made in file/demo: Not a directory.")
 
 
 def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
-    """`rooda init --demo` and `rooda build` there: two failed gates, then success, exit 0, nothing left over."""
+    """`rooda init --demo` and `rooda build`: two failed gates, then success and exit 0, with no process left."""
     made = bare.rooda("init", "--demo", "demo")
     assert made.code == 0, made.both
     run = bare.rooda("build", "-C", "demo", "--agent", "demo")
@@ -93,7 +93,7 @@ def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
 
 
 def test_what_each_iteration_did_can_be_seen_and_taken_back(bare: Workspace) -> None:
-    """`rooda diff 2` and `rooda undo`, as the README says of the demo, work there without another setting."""
+    """`rooda diff 2` and `rooda undo` work in the demo as the README says, without further settings."""
     bare.rooda("init", "--demo", "demo")
     assert bare.rooda("build", "-C", "demo").code == 0
     assert "+    return len(text.split())\n" in bare.rooda("diff", "2", "-C", "demo").out

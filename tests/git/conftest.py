@@ -1,4 +1,4 @@
-"""The fixtures of the other kinds of loops: `kit` is a reflex loop, `flow` a flow, `g` a goal; all in a repository."""
+"""Fixtures of the other kinds of loops, all in a repository: `kit` is a reflex loop, `flow` a flow, `g` a goal."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`rooda prune` and `--worktree`: what may go goes, and work that is nowhere else never does."""
+"""`rooda prune` and `--worktree`: prune deletes old snapshots and merged worktrees, but never unique work."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def runs(ws: Workspace) -> set[str]:
 
 
 def test_prune_keeps_the_last_runs(ws: Workspace) -> None:
-    """The newest K of each procedure stay; --dry-run says what would go; another procedure is not touched by NAME."""
+    """The newest K runs of each procedure stay; --dry-run lists the others; NAME limits it to one procedure."""
     repository(ws, {"a": "1\n"})
     ws.procedure("other", loop=SAFE)
     for name in ("build", "build", "other", "build"):
@@ -44,7 +44,7 @@ def test_old_runs_go_by_themselves(ws: Workspace) -> None:
 
 
 def apart(ws: Workspace, *words: str) -> tuple[str, str]:
-    """Run a loop in a worktree: its folder, and what was said."""
+    """Run a loop in a worktree; return its folder and the output."""
     run = ws.rooda("build", "--worktree", *words)
     assert run.code == 0, run.both
     found = re.search(r"Worktree: (\S+) on the new branch (\S+)", run.err)
@@ -53,7 +53,7 @@ def apart(ws: Workspace, *words: str) -> tuple[str, str]:
 
 
 def test_a_loop_in_its_own_worktree(ws: Workspace) -> None:
-    """The agent works in a new worktree on a new branch; the person's files and branch stay as they are."""
+    """The agent works in a new worktree on a new branch; the user's files and branch don't change."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a; git commit -qam 'made apart'")
     ws.write("mine", "not committed\n")
@@ -69,7 +69,7 @@ def test_a_loop_in_its_own_worktree(ws: Workspace) -> None:
 
 
 def test_settings_that_are_not_committed_hold_in_the_worktree(ws: Workspace) -> None:
-    """The rooda.toml of the place where the command was typed decides, also on the resume that is proposed."""
+    """The rooda.toml of the folder where the command was typed applies, also on the suggested resume."""
     ws.git("init", "-q")
     ws.git("commit", "-q", "--allow-empty", "-m", "nothing but a beginning")
     ws.procedure("build", loop=SAFE)
@@ -84,7 +84,7 @@ def test_settings_that_are_not_committed_hold_in_the_worktree(ws: Workspace) -> 
 
 
 def test_worktrees_side_by_side(ws: Workspace) -> None:
-    """The same procedure runs here and in a worktree at once: each has a lock of its own."""
+    """The same procedure runs here and in a worktree at once: each has its own lock."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "touch $FAKE/one; sleep 30 & wait")
     ws.side(2, "touch $FAKE/two; sleep 30 & wait")
@@ -116,7 +116,7 @@ MUST_STAY = {
 
 @pytest.mark.parametrize("name", SAFE_TO_GO)
 def test_prune_removes_a_worktree_whose_work_is_elsewhere(ws: Workspace, name: str) -> None:
-    """Worktree and branch go, and nothing of the person's does."""
+    """Worktree and branch are removed; nothing of the user is."""
     repository(ws, {"a": "1\n"})
     ws.side(1, SAFE_TO_GO[name])
     folder, _ = apart(ws, "-n", "1")
@@ -129,7 +129,7 @@ def test_prune_removes_a_worktree_whose_work_is_elsewhere(ws: Workspace, name: s
 
 
 def test_prune_of_a_worktree_below_a_folder_whose_name_has_a_line_end(tmp_path: Path) -> None:
-    """git is asked in a way that tells where each path ends."""
+    """Worktree paths with line ends are parsed correctly."""
     ws = Workspace(str(tmp_path / "two\nlines"))
     repository(ws, {"a": "1\n"})
     assert ws.rooda("build", "--worktree", "-n", "1").code == 0
@@ -140,7 +140,7 @@ def test_prune_of_a_worktree_below_a_folder_whose_name_has_a_line_end(tmp_path: 
 
 @pytest.mark.parametrize("name", MUST_STAY)
 def test_prune_never_removes_work(ws: Workspace, name: str) -> None:
-    """What is not committed, or not merged, is kept, and why is said."""
+    """Uncommitted or unmerged work keeps the worktree, and the reason is printed."""
     repository(ws, {"a": "1\n"})
     ws.side(1, MUST_STAY[name])
     folder, _ = apart(ws, "-n", "1")
@@ -150,7 +150,7 @@ def test_prune_never_removes_work(ws: Workspace, name: str) -> None:
 
 
 def test_prune_keeps_a_worktree_with_a_waiting_run(ws: Workspace) -> None:
-    """A run that can be resumed there needs its place."""
+    """A worktree with a run that can be resumed is kept."""
     repository(ws, {"a": "1\n"})
     ws.signal_at(1)
     assert ws.rooda("build", "--worktree").code == 130
@@ -159,7 +159,7 @@ def test_prune_keeps_a_worktree_with_a_waiting_run(ws: Workspace) -> None:
 
 
 def test_a_folder_that_is_no_worktree_is_not_touched(ws: Workspace) -> None:
-    """Only what git knows as a worktree can be one; a name that is taken is passed over."""
+    """Folders that git does not know as worktrees are ignored, and names in use are skipped."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/worktrees/build-1/precious", "mine\n")
     ws.git("branch", "rooda/build-2")
@@ -169,7 +169,7 @@ def test_a_folder_that_is_no_worktree_is_not_touched(ws: Workspace) -> None:
 
 
 def test_worktree_needs_a_commit_and_a_repository(ws: Workspace) -> None:
-    """Without them it is said what to do, and nothing is started."""
+    """Without a repository or a commit, rooda says what to do and starts nothing."""
     none = ws.rooda("build", "--worktree")
     assert none.code == 2 and "git init" in none.err
     ws.git("init", "-q")
@@ -185,7 +185,7 @@ def test_worktree_needs_a_commit_and_a_repository(ws: Workspace) -> None:
 
 
 def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
-    """What ran in a worktree is undone there; the main work tree does not offer it."""
+    """A run in a worktree is undone there; the main work tree does not list it."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a")
     folder, _ = apart(ws, "-n", "1")
@@ -196,7 +196,7 @@ def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
 
 
 def test_prune_of_a_name_that_nobody_has(ws: Workspace) -> None:
-    """The nearest one is proposed, exit 2; a procedure without a snapshot is no mistake."""
+    """A misspelled name gets a suggestion, exit 2; a procedure without snapshots is not an error."""
     repository(ws, {"a": "1\n"})
     unknown = ws.rooda("prune", "biuld")
     assert unknown.code == 2 and "Did you mean 'build'?" in unknown.err and unknown.out == ""

@@ -1,4 +1,4 @@
-"""Work trees that are unusual, and agents that do their worst to the repository."""
+"""Unusual work trees, and agents that damage the repository."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ def git(ws: Workspace, folder: str, *words: str) -> None:
 
 
 def test_a_submodule_is_named_and_not_touched(ws: Workspace) -> None:
-    """What an agent commits in a submodule is its own history: the undo says so, and puts back all the rest."""
+    """Commits inside a submodule are its own history: the undo reports that and restores everything else."""
     other = f"{ws.root}/other"
     os.makedirs(other)
     git(ws, other, "init", "-q")
@@ -38,7 +38,7 @@ def sparse(ws: Workspace, *how: str) -> None:
 
 @pytest.mark.parametrize("how", [(), ("--sparse-index",)], ids=" ".join)
 def test_a_sparse_checkout_stays_sparse(ws: Workspace, how: tuple[str, ...]) -> None:
-    """What is not checked out is in the snapshots all the same, and an undo brings none of it into the work tree."""
+    """Files outside a sparse checkout are in the snapshots, and an undo does not check them out."""
     sparse(ws, *how)
     ws.side(1, "echo 2 >in/i")
     assert ws.rooda("build", "-n", "1").code == 0
@@ -49,7 +49,7 @@ def test_a_sparse_checkout_stays_sparse(ws: Workspace, how: tuple[str, ...]) -> 
 
 
 def test_a_sparse_checkout_that_an_agent_ends(ws: Workspace) -> None:
-    """What it then checks out and changes is seen, and put back."""
+    """Files that the agent checks out and changes are saved and restored."""
     sparse(ws)
     ws.side(1, "git sparse-checkout disable; echo 2 >out/o")
     assert ws.rooda("build", "-n", "1").code == 0
@@ -59,7 +59,7 @@ def test_a_sparse_checkout_that_an_agent_ends(ws: Workspace) -> None:
 
 
 def test_a_worktree_of_a_bare_repository(ws: Workspace) -> None:
-    """No repository has a work tree but the one that was added."""
+    """Only the worktree that was added has snapshots of its own."""
     repository(ws, {"a": "1\n"})
     git(ws, ws.root, "clone", "-q", "--bare", ws.path, "bare.git")
     git(ws, f"{ws.root}/bare.git", "worktree", "add", "-q", "-b", "more", f"{ws.root}/tree")
@@ -80,7 +80,7 @@ def test_a_worktree_of_a_bare_repository(ws: Workspace) -> None:
     ],
 )
 def test_whatever_an_agent_does_to_loose_files(ws: Workspace, deed: str) -> None:
-    """A file that was never added comes back, and the iterations after it are saved as well."""
+    """A file that was never added is restored, and later iterations are saved too."""
     repository(ws, {"a": "1\n"})
     ws.write("loose", "precious\n")
     ws.side(1, deed)
@@ -94,7 +94,7 @@ def test_whatever_an_agent_does_to_loose_files(ws: Workspace, deed: str) -> None
 
 
 def test_an_agent_that_deletes_the_refs(ws: Workspace) -> None:
-    """Its deed is undone from the snapshots that come after; what was deleted hangs on them."""
+    """After an agent deleted refs, the later snapshots still allow an undo."""
     repository(ws, {"a": "1\n"})
     for number in (1, 2, 3):
         ws.side(number, f"echo {number + 1} >a; rm -rf .git/refs/rooda")
@@ -104,7 +104,7 @@ def test_an_agent_that_deletes_the_refs(ws: Workspace) -> None:
 
 
 def test_an_agent_that_deletes_them_for_good(ws: Workspace) -> None:
-    """With all that git cleans up after it: the next iterations are saved again, and what is lost is said."""
+    """After git gc too, the next iterations are saved, and the loss is reported."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a; rm -rf .git/refs/rooda; git reflog expire --expire=now --all; git gc -q --prune=now")
     ws.side(2, "echo 3 >a")
@@ -120,7 +120,7 @@ def test_an_agent_that_deletes_them_for_good(ws: Workspace) -> None:
 
 
 def test_where_nothing_can_be_kept_nothing_false_is(ws: Workspace) -> None:
-    """No private index, no snapshot: it is said, and above all none of an empty work tree is made."""
+    """Without a private index there is no snapshot: rooda reports that, and never saves an empty work tree."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/.gitignore", "*\n")
     ws.write(".rooda/snapshots", "in the way\n")
@@ -130,7 +130,7 @@ def test_where_nothing_can_be_kept_nothing_false_is(ws: Workspace) -> None:
 
 
 def test_a_filter_that_fails(ws: Workspace) -> None:
-    """Where git must give up in the middle there is no snapshot of half the work tree."""
+    """If git fails halfway, there is no snapshot of half the work tree."""
     repository(ws, {"a": "1\n"})
     ws.write(".gitattributes", "b filter=gone\n")
     ws.git("config", "filter.gone.required", "true")
@@ -143,7 +143,7 @@ def test_a_filter_that_fails(ws: Workspace) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_an_unreadable_file_is_named(ws: Workspace) -> None:
-    """All but that file is saved; the undo warns of what the snapshot lacks."""
+    """Everything but the unreadable file is saved; the undo warns that it is missing."""
     repository(ws, {"a": "1\n"})
     os.chmod(ws.write("secret", "x\n"), 0)
     ws.side(1, "echo 2 >a")
@@ -154,7 +154,7 @@ def test_an_unreadable_file_is_named(ws: Workspace) -> None:
 
 
 def test_two_dots_in_a_name(ws: Workspace) -> None:
-    """git takes no two dots in a ref; a procedure's name may have them."""
+    """Two dots are invalid in a ref but allowed in a procedure's name."""
     ws.procedure("build", loop={"safety": "snapshot"})
     ws.config(ws.read("rooda.toml").replace("procedures.build", 'procedures."a..b"'))
     ws.git("init", "-q")

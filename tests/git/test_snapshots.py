@@ -13,7 +13,7 @@ from rooda.git.retention import Snapshot, excess_runs, message, next_undone, par
 
 
 def test_before_and_after_each_iteration(ws: Workspace) -> None:
-    """Each iteration stands between two refs outside of branches; untracked files are in them, ignored ones are not."""
+    """Each iteration has a ref before and after it, outside all branches, with untracked but without ignored files."""
     repository(ws, {"kept.txt": "1\n", ".gitignore": "*.log\n"})
     ws.write("loose.txt", "never added\n")
     ws.write("noise.log", "ignored\n")
@@ -30,7 +30,7 @@ def test_before_and_after_each_iteration(ws: Workspace) -> None:
 
 
 def test_index_branch_head_and_stash_stay(ws: Workspace) -> None:
-    """What a person has staged, committed and stashed is the same, byte by byte."""
+    """The user's index, commits and stash stay the same byte for byte."""
     repository(ws, {"a": "1\n", "b": "1\n"})
     ws.write("a", "stashed\n")
     ws.git("stash")
@@ -45,7 +45,7 @@ def test_index_branch_head_and_stash_stay(ws: Workspace) -> None:
 
 
 def test_off_by_default_and_by_the_person(ws: Workspace) -> None:
-    """Nobody who did not ask for snapshots gets refs; an option, a procedure's key and the environment all decide."""
+    """Without the setting there are no refs; an option, a procedure's key and the environment can enable it."""
     repository(ws, {"a": "1\n"}, loop=None)
     assert ws.rooda("build", "-n", "1").code == 0
     assert refs(ws) == []
@@ -61,7 +61,7 @@ def test_off_by_default_and_by_the_person(ws: Workspace) -> None:
 
 
 def test_without_git_it_is_said_once(ws: Workspace) -> None:
-    """A folder that is no repository: one warning, and the loop goes on to its end."""
+    """Without a repository there is one warning, and the loop runs to its end."""
     ws.procedure("build", loop=SAFE)
     run = ws.rooda("build", "-n", "3")
     assert run.code == 0 and len(ws.calls) == 3
@@ -70,7 +70,7 @@ def test_without_git_it_is_said_once(ws: Workspace) -> None:
 
 
 def test_without_a_git_program_it_is_said_once(ws: Workspace) -> None:
-    """No git on PATH is no reason to stop either."""
+    """Without git on PATH the loop runs to its end too."""
     ws.procedure("build", loop=SAFE)
     os.makedirs(f"{ws.root}/bin")
     for name in ("sh", "cat", "env", "date", "sed", "sleep", "mv", "cp", "printf", "grep", "mkdir", "ls", "head", "tr"):
@@ -82,7 +82,7 @@ def test_without_a_git_program_it_is_said_once(ws: Workspace) -> None:
 
 
 def test_an_empty_repository_has_snapshots_too(ws: Workspace) -> None:
-    """Before the first commit there is no HEAD, and all the same a work tree to save."""
+    """Before the first commit there is no HEAD, but the work tree is saved."""
     ws.git("init", "-q")
     ws.procedure("build", loop=SAFE)
     ws.side(1, "echo 1 >new")
@@ -91,7 +91,7 @@ def test_an_empty_repository_has_snapshots_too(ws: Workspace) -> None:
 
 
 def test_commits_of_an_agent_that_are_reset_away_stay_reachable(ws: Workspace) -> None:
-    """What HEAD was is a parent of the snapshot: no reset and no clean-up loses a commit."""
+    """HEAD is a parent of the snapshot, so no reset or git gc loses a commit."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "git commit -q --allow-empty -m precious; git rev-parse HEAD >$FAKE/precious")
     ws.side(2, "git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now")
@@ -111,7 +111,7 @@ def test_a_workspace_below_the_repositorys_root(ws: Workspace) -> None:
 
 
 def test_what_has_not_changed_is_not_read_again(ws: Workspace) -> None:
-    """Between two snapshots only changed files are put into git, and the private index knows the others."""
+    """Between two snapshots git reads only changed files; the private index knows the others."""
     repository(ws, {f"many/{number}": f"{number}\n" for number in range(50)})
     ws.write("big.bin", os.urandom(1 << 20))
     assert ws.rooda("build", "-n", "1").code == 0
@@ -128,7 +128,7 @@ def test_what_has_not_changed_is_not_read_again(ws: Workspace) -> None:
 
 
 def test_a_lock_left_by_a_killed_git_is_no_obstacle(ws: Workspace) -> None:
-    """The private index's lock file of a git that was killed is removed by the next run."""
+    """The next run removes the private index's lock file of a killed git."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/snapshots/build.index.lock", "")
     run = ws.rooda("build", "-n", "1")
@@ -136,7 +136,7 @@ def test_a_lock_left_by_a_killed_git_is_no_obstacle(ws: Workspace) -> None:
 
 
 def test_a_damaged_private_index_is_made_again(ws: Workspace) -> None:
-    """Rubbish in the place of the private index costs time, nothing else."""
+    """A damaged private index costs only time."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/snapshots/build.index", "rubbish")
     run = ws.rooda("build", "-n", "1")
@@ -144,7 +144,7 @@ def test_a_damaged_private_index_is_made_again(ws: Workspace) -> None:
 
 
 def test_a_change_of_the_same_size_within_the_same_second_is_seen(ws: Workspace) -> None:
-    """However fast: the content counts where git's times of files can't tell."""
+    """Changes are found by content where git's timestamps can't show them."""
     repository(ws, {f"f{number}": "0\n" for number in range(20)})
     for number in range(1, 6):
         ws.side(number, f"for f in f*; do echo {number} >$f; done")
@@ -156,7 +156,7 @@ def test_a_change_of_the_same_size_within_the_same_second_is_seen(ws: Workspace)
 
 
 def test_what_is_ignored_later_is_in_no_later_snapshot(ws: Workspace) -> None:
-    """A file that was saved while it was loose is left out once git ignores it; a tracked one stays."""
+    """An untracked file is left out once git ignores it; a tracked one stays."""
     repository(ws, {"a": "1\n", "tracked.log": "1\n"})
     ws.side(1, "mkdir big; echo x >big/file")
     ws.side(2, "printf 'big/\\n*.log\\n' >.gitignore")
@@ -166,7 +166,7 @@ def test_what_is_ignored_later_is_in_no_later_snapshot(ws: Workspace) -> None:
 
 
 def test_what_git_cannot_add_is_told_and_the_rest_is_saved(ws: Workspace) -> None:
-    """A repository without a commit inside the work tree can't be added; everything else is."""
+    """A repository without a commit can't be added; everything else is."""
     repository(ws, {"a": "1\n"})
     os.makedirs(ws.file("inner"))
     subprocess.run(["git", "init", "-q"], cwd=ws.file("inner"), env=ws.env, check=True)
@@ -179,7 +179,7 @@ def test_what_git_cannot_add_is_told_and_the_rest_is_saved(ws: Workspace) -> Non
 
 
 def test_an_interrupted_iteration_has_its_snapshot(ws: Workspace) -> None:
-    """Ctrl+C ends the iteration, and what it did until then is saved."""
+    """Ctrl+C ends the iteration, and its changes so far are saved."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo half >half.txt")
     ws.signal_at(1)
@@ -188,7 +188,7 @@ def test_an_interrupted_iteration_has_its_snapshot(ws: Workspace) -> None:
 
 
 def test_a_killed_run_keeps_its_before(ws: Workspace) -> None:
-    """After a crash the snapshot before the iteration is there, and `rooda diff` compares with the present."""
+    """After a crash the snapshot before the iteration exists, and `rooda diff` compares it with the work tree."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a; touch $FAKE/done; sleep 30 & wait")
     run = ws.start("build")
@@ -202,7 +202,7 @@ def test_a_killed_run_keeps_its_before(ws: Workspace) -> None:
 
 
 def test_names_are_thinned_out_and_nothing_is_lost(ws: Workspace) -> None:
-    """Of a long run only the newest snapshots have refs; the older ones can be undone as well."""
+    """Only the newest snapshots of a long run have refs; older ones can be undone as well."""
     repository(ws, {"a": "1\n"})
     run = ws.rooda("build", "-n", "130", "--ai-cmd", "sh -c 'echo $ROODA_ITERATION >n'", timeout=120)
     assert (run.code, run.err) == (0, "")
@@ -219,7 +219,7 @@ SNAPSHOT = Snapshot(
 
 
 def test_a_snapshot_says_what_it_is() -> None:
-    """The message of a snapshot gives all of it back; a commit of somebody else is none."""
+    """A snapshot's message can be parsed back; other commits are not snapshots."""
     text = f"c t 1000\n{message(SNAPSHOT)}"
     assert parse(text) == SNAPSHOT
     assert parse(f"\n{text}\n\n") == SNAPSHOT
@@ -239,7 +239,7 @@ def test_a_snapshot_says_what_it_is() -> None:
     ],
 )
 def test_which_iteration_is_undone_next(trees: str, present: str, at: int, expected: int) -> None:
-    """Each undo goes one step further back, past iterations that did nothing; 0: there is nothing left."""
+    """Each undo goes one step further back, past iterations without changes; 0: nothing is left."""
     run = [
         SNAPSHOT._replace(iteration=number, number=2 * number + later, moment=moment, tree=tree)
         for number, tree in enumerate(trees, 1)
@@ -251,14 +251,14 @@ def test_which_iteration_is_undone_next(trees: str, present: str, at: int, expec
 
 
 def test_the_first_before_of_an_iteration_counts() -> None:
-    """One that waited for a usage limit in between began when it began; a repeated one counts anew."""
+    """A turn that waited for a usage limit keeps its first snapshot; a repeated turn gets new ones."""
     early, late = SNAPSHOT._replace(number=1, tree="1"), SNAPSHOT._replace(number=2, tree="2")
     after = SNAPSHOT._replace(number=3, moment="after", tree="3")
     assert [turn.before.tree for turn in turns([late, early, after])] == ["1"]
 
 
 def test_the_last_runs_are_kept_by_procedure_and_place() -> None:
-    """Keeping 2 means the 2 newest of each procedure in each place."""
+    """Keeping 2 means the 2 newest runs of each procedure in each place."""
     tips = [
         SNAPSHOT._replace(run=f"{second}-{loop}-{place}", loop=loop, family=loop, place=place, seconds=second)
         for loop in ("build", "audit")
@@ -270,7 +270,7 @@ def test_the_last_runs_are_kept_by_procedure_and_place() -> None:
 
 
 def test_killed_at_any_moment(ws: Workspace) -> None:
-    """However often a run is killed while it saves: the next one saves, and git finds no fault."""
+    """After kills during a save, the next run saves, and git fsck finds no errors."""
     repository(ws, {f"f{number}": "0\n" for number in range(30)})
     random.seed(os.environ.get("SEED", "1"))
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""Snapshots of a flow: around each cycle of its top node; after an undo the run goes on from there."""
+"""Snapshots of a flow, around each cycle of its top node; after an undo the run resumes from there."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SAFE = ("--safety", "snapshot")
 
 
 def worked(flow: Flow) -> str:
-    """Two cycles with an actuator and a third that meets the target; gives the run's id."""
+    """Run two cycles with an actuator and a third that meets the target; return the run's ID."""
     flow.scenario("S1")
     flow.sensor("unit", "fail", "fail", "pass")
     flow.controller("main", False, False, True)
@@ -21,7 +21,7 @@ def worked(flow: Flow) -> str:
 
 
 def cut_off(flow: Flow, scenario: str, node: str) -> None:
-    """A signal ends the run while the actuator of this node works for the first time."""
+    """End the run by a signal when this node's actuator runs for the first time."""
     flow.scenario(scenario)
     once = '!edit src.txt one\n!sh mkdir "$FAKE/once" && touch here && sleep 30\n'
     flow.say(f"actuator-{node}", f"{once}# Actuator Output\n\n## What Was Done\n\none\n")
@@ -32,7 +32,7 @@ def cut_off(flow: Flow, scenario: str, node: str) -> None:
 
 
 def test_each_cycle_has_its_snapshots(flow: Flow) -> None:
-    """0 is the first measurement; each other cycle has the changes of its actuator, and the commits stand as always."""
+    """Cycle 0 is the first measurement; each other one has its actuator's changes, and the commits are unaffected."""
     run = worked(flow)
     assert moments(flow.ws) == [f"{number}-{moment}" for number in range(4) for moment in ("after", "before")]
     assert [tree_of(flow.ws, f"{number}-after")["src.txt"] for number in range(4)] == [
@@ -45,7 +45,7 @@ def test_each_cycle_has_its_snapshots(flow: Flow) -> None:
 
 
 def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
-    """Files and the run's own ones go back; HEAD stays until a resume takes the undone commits off the run's branch."""
+    """An undo restores project and run files; HEAD moves when a resume drops undone commits from the branch."""
     run = worked(flow)
     head = flow.ws.git("rev-parse", "HEAD")
     undone = flow.ws.rooda("undo", "2", "--yes")
@@ -65,7 +65,7 @@ def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
 
 
 def test_the_whole_run_can_be_undone_and_goes_on(flow: Flow) -> None:
-    """Before cycle 0 nothing is measured: a resume begins at the entry, and an undo can be taken back."""
+    """Before cycle 0 nothing is measured: a resume starts at the entry, and the undo can be reverted."""
     run = worked(flow)
     before = {name: flow.ws.read(name) for name in flow.ws.git("ls-files").split()}
     assert flow.ws.rooda("undo", "0", "--yes").code == 0
@@ -80,7 +80,7 @@ def test_the_whole_run_can_be_undone_and_goes_on(flow: Flow) -> None:
 
 
 def test_on_another_branch_nothing_is_undone(flow: Flow) -> None:
-    """A flow's files belong to its branch: exit 3, and what to type."""
+    """An undo on another branch exits with 3 and prints the command to switch."""
     worked(flow)
     flow.ws.git("checkout", "-q", "main")
     refused = flow.ws.rooda("undo", "--yes")
@@ -89,7 +89,7 @@ def test_on_another_branch_nothing_is_undone(flow: Flow) -> None:
 
 
 def test_commits_of_a_person_are_not_taken_off(flow: Flow) -> None:
-    """A commit on top of an undone cycle is somebody's work: the resume is refused, nothing is moved."""
+    """With the user's commit on top of an undone cycle, the resume is refused and nothing moves."""
     run = worked(flow)
     assert flow.ws.rooda("undo", "2", "--yes").code == 0
     flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
@@ -100,7 +100,7 @@ def test_commits_of_a_person_are_not_taken_off(flow: Flow) -> None:
 
 
 def test_a_cut_off_cycle_of_nested_nodes(flow: Flow) -> None:
-    """Cut off within a cycle, its boundaries inside are undone with it, and the resume does the cycle anew."""
+    """In a cycle that was cut off, inner steps are undone with it, and the resume repeats the cycle."""
     cut_off(flow, "S2", "impl")
     assert moments(flow.ws)[-2:] == ["1-after", "1-before"]
     undone = flow.ws.rooda("undo", "1", "--yes")
@@ -115,7 +115,7 @@ def test_a_cut_off_cycle_of_nested_nodes(flow: Flow) -> None:
 
 
 def test_a_cycle_that_was_resumed_began_when_it_began(flow: Flow) -> None:
-    """Cut off and gone on with in a later run: undone as a whole, whichever run is the newest."""
+    """A cycle that a later run continued is undone as a whole, whichever run is the newest."""
     cut_off(flow, "S1", "main")
     flow.controller("main", False, True)
     assert flow.resume("--safety", "snapshot").code == 0
@@ -126,7 +126,7 @@ def test_a_cycle_that_was_resumed_began_when_it_began(flow: Flow) -> None:
 
 @pytest.mark.long
 def test_the_key_may_stand_in_flow(flow: Flow) -> None:
-    """[flow] beats [loop]."""
+    """[flow] overrides [loop]."""
     flow.scenario("S1")
     flow.ws.write("rooda.toml", flow.ws.read("rooda.toml") + '\n[flow]\nsafety = "snapshot"\n')
     flow.commit("settings")

@@ -1,4 +1,4 @@
-"""Snapshots of a goal: the files go back, its state stays, and what no longer holds is found out."""
+"""Snapshots of a goal: files are restored, its state stays, and criteria that no longer hold are noticed."""
 
 from kit.goal import SPEC, Goals
 from kit.snapshots import moments, refs, tree_of
@@ -8,7 +8,7 @@ SAFE = ("--safety", "snapshot")
 
 
 def test_each_iteration_has_its_snapshots(g: Goals) -> None:
-    """Before and after each; the goal's state is not in them."""
+    """Snapshots before and after each iteration; the goal's state is not in them."""
     g.succeeds()
     done = g.run(*SAFE)
     assert done.code == 0, done.both
@@ -19,7 +19,7 @@ def test_each_iteration_has_its_snapshots(g: Goals) -> None:
 
 
 def test_after_an_undo_the_goal_finds_out_what_no_longer_holds(g: Goals) -> None:
-    """Paused, undone and continued: the criterion whose file is gone is met again before the goal ends."""
+    """Paused, undone and continued, a goal meets the criterion of the missing file again before it ends."""
     g.side("step-1", "touch a.ok")
     g.out("step", "nothing")
     assert g.run("-n", "2", *SAFE).code == 4
@@ -36,7 +36,7 @@ def test_after_an_undo_the_goal_finds_out_what_no_longer_holds(g: Goals) -> None
 
 
 def test_an_undone_end_is_no_running_goal(g: Goals) -> None:
-    """A goal that is completed stays so; the undo is one of files, and can be taken back."""
+    """A completed goal stays completed; the undo restores files only, and can be reverted."""
     g.succeeds()
     assert g.run(*SAFE).code == 0
     assert g.rooda("undo", "--yes").code == 0 and not g.exists("b.ok")
@@ -45,7 +45,7 @@ def test_an_undone_end_is_no_running_goal(g: Goals) -> None:
 
 
 def test_checkpoints_are_snapshots_too(g: Goals) -> None:
-    """Type 2B has its refs as before, with snapshots or without; prune counts them as runs of goals."""
+    """Type 2B has its refs with and without snapshots; prune counts them as runs of goals."""
     g.planned(reversibility="2B")
     g.succeeds()
     assert g.run(*SAFE).code == 0
@@ -60,7 +60,7 @@ def test_checkpoints_are_snapshots_too(g: Goals) -> None:
 
 
 def test_an_interrupted_goal_has_its_after(g: Goals) -> None:
-    """A signal in the middle of a step: what was done until then is saved before the run ends."""
+    """A signal during a step: its changes so far are saved before the run ends."""
     g.side("step-1", "touch half; sleep 30")
     run = g.start("goal", "run", SPEC, *SAFE)
     until(lambda: g.exists("half"))
@@ -70,7 +70,7 @@ def test_an_interrupted_goal_has_its_after(g: Goals) -> None:
 
 
 def test_a_rollback_leaves_what_is_not_its_own(g: Goals) -> None:
-    """A repository of its own below the work tree is named and not touched."""
+    """A nested repository is listed and not changed."""
     g.planned(reversibility="2B")
     g.side("step-1", "git init -q inner; cd inner; git commit -q --allow-empty -m x; echo 1 >f")
     assert g.run("-n", "2").code == 4

@@ -1,4 +1,4 @@
-"""Snapshots of a reflex loop: an undo takes the loop itself back with its artifact."""
+"""Snapshots of a reflex loop: an undo restores the loop's state and its artifact."""
 
 import json
 
@@ -21,7 +21,7 @@ def worked(kit: Kit) -> None:
 
 
 def test_each_iteration_has_its_snapshots(kit: Kit) -> None:
-    """Before and after each; the loop's files in them are those of that moment, and an event tells of each."""
+    """Snapshots before and after each iteration hold the loop's files of that moment; an event reports each."""
     worked(kit)
     assert moments(kit.ws) == [f"{number}-{moment}" for number in (1, 2, 3) for moment in ("after", "before")]
     assert not any(name.startswith(".ai-factory") for name in tree_of(kit.ws, "1-before"))
@@ -38,7 +38,7 @@ def test_each_iteration_has_its_snapshots(kit: Kit) -> None:
 
 
 def test_undo_takes_the_loop_back_and_resume_goes_on_there(kit: Kit) -> None:
-    """After an undo of iteration 2 the loop stands before it, and a resume comes to the same end as before."""
+    """An undo of iteration 2 returns to the state before it, and a resume ends as the first run did."""
     worked(kit)
     end = kit.artifact
     assert "-NAMING\n" in kit.ws.rooda("diff", "2", ALIAS).out
@@ -56,7 +56,7 @@ def test_undo_takes_the_loop_back_and_resume_goes_on_there(kit: Kit) -> None:
 
 
 def test_undo_can_be_undone(kit: Kit) -> None:
-    """--redo brings the completed loop back, byte by byte."""
+    """--redo restores the completed loop byte for byte."""
     worked(kit)
     before = kit.checksums()
     assert kit.ws.rooda("undo", "1", "--yes").code == 0
@@ -67,7 +67,7 @@ def test_undo_can_be_undone(kit: Kit) -> None:
 
 
 def test_another_loops_state_stays(kit: Kit) -> None:
-    """What was done by a loop that ran since is put back, but what that loop keeps of itself is not."""
+    """Another loop's later changes are undone, but not its state."""
     worked(kit)
     kit.again()
     other = kit.ws.rooda(*kit.arguments(1, "--alias", "other-page"), stdin=b"y\ny\n")
@@ -80,7 +80,7 @@ def test_another_loops_state_stays(kit: Kit) -> None:
 
 
 def test_an_undo_of_a_procedure_leaves_a_reflex_loop_alone(kit: Kit) -> None:
-    """A loop that was begun since an iteration of a procedure is still there, running, and can go on."""
+    """A reflex loop that started after a procedure's iteration survives the undo and can be resumed."""
     ws = kit.ws
     ws.rooda("build", "-n", "1", "--ai-cmd", "sh -c 'echo made >made'", *SAFE)
     kit.kill_in("PLAN.1", "x")
@@ -89,7 +89,7 @@ def test_an_undo_of_a_procedure_leaves_a_reflex_loop_alone(kit: Kit) -> None:
 
 
 def test_beside_a_running_reflex_loop_nothing_is_undone(kit: Kit) -> None:
-    """Exit 3, and the loop's name; what was cut off has its snapshot when the loop ends by a signal."""
+    """An undo during the loop exits with 3 and names the loop; a signal saves the interrupted iteration."""
     kit.answer("REFINE.i1.1", words("EN"), "touch here", "sleep 30")
     kit.answer("PRODUCE.1", words("N"))
     loop = kit.start(4, *SAFE)
@@ -103,7 +103,7 @@ def test_beside_a_running_reflex_loop_nothing_is_undone(kit: Kit) -> None:
 
 
 def test_the_key_may_stand_in_reflex(kit: Kit) -> None:
-    """[reflex] beats [loop]; what is typed beats both."""
+    """[reflex] overrides [loop]; options override both."""
     kit.config('[procedures.x]\nact = "x"\n', table='safety = "snapshot"\n')
     assert kit.new(1).code in (0, 4)
     assert len(moments(kit.ws)) == 2
@@ -112,7 +112,7 @@ def test_the_key_may_stand_in_reflex(kit: Kit) -> None:
 
 
 def test_without_a_repository(bare: Workspace) -> None:
-    """One warning, and the loop goes on to its end."""
+    """Without git there is one warning, and the loop runs to its end."""
     kit = Kit(bare)
     done = kit.new(4, *SAFE)
     assert done.code == 0 and done.err.count("is in no git work tree; the loop goes on without snapshots") == 1

@@ -1,4 +1,4 @@
-"""`rooda undo`, `rooda diff`, `rooda snapshots`: looking at what an iteration did, and taking it back."""
+"""`rooda undo`, `rooda diff`, `rooda snapshots`: inspect and undo iterations."""
 
 import calendar
 import json
@@ -16,7 +16,7 @@ from kit.workspace import Workspace, until
 
 
 def files_of(ws: Workspace) -> dict[str, tuple[bytes, int, str]]:
-    """Every file of the work tree but git's and rooda's own: content, whether it can be run, where a link leads."""
+    """Every file of the work tree but git's and rooda's own: content, executable bit, link target."""
     found = {}
     for folder, names, files in os.walk(ws.path):
         names[:] = [name for name in names if name not in (".git", ".rooda")]
@@ -29,7 +29,7 @@ def files_of(ws: Workspace) -> dict[str, tuple[bytes, int, str]]:
 
 
 def worked(ws: Workspace, *scripts: str) -> None:
-    """A repository in which one iteration has run each of these scripts."""
+    """A repository in which each script has run as one iteration."""
     repository(ws, {"a": "1\n", "b": "1\n", "dir/c": "1\n", ".gitignore": "*.log\nbuild/\n"})
     ws.write("keep.log", "mine\n")
     for number, script in enumerate(scripts, 1):
@@ -38,7 +38,7 @@ def worked(ws: Workspace, *scripts: str) -> None:
 
 
 def test_an_iteration_is_taken_back(ws: Workspace) -> None:
-    """Changed, new, removed, renamed, linked and runnable files are all as they were; later iterations are gone too."""
+    """Changed, new, deleted, renamed, linked and executable files are restored; later iterations are undone too."""
     worked(
         ws, "echo 2 >a",
         "echo 3 >a; rm b; mv dir/c dir/d; ln -s a link; chmod +x .gitignore; mkdir -p deep/er; echo n >deep/er/n",
@@ -53,7 +53,7 @@ def test_an_iteration_is_taken_back(ws: Workspace) -> None:
 
 
 def test_undo_leaves_index_and_commits_alone(ws: Workspace) -> None:
-    """What the agent committed stays committed, and it is said how to go back there too."""
+    """The agent's commits stay, and the output says how to undo them too."""
     worked(ws, "echo 2 >a; git commit -qam work")
     index = Path(ws.path, ".git/index").read_bytes()
     head = ws.git("rev-parse", "HEAD")
@@ -67,7 +67,7 @@ def test_undo_leaves_index_and_commits_alone(ws: Workspace) -> None:
 
 
 def test_undo_can_be_undone(ws: Workspace) -> None:
-    """The present is saved first, with what a person changed by hand; --redo brings it back, and back again."""
+    """An undo first saves the current state with the user's changes; --redo restores it, and can be repeated."""
     worked(ws, "echo 2 >a; echo new >new")
     ws.write("a", "by hand\n")
     ws.write("mine.txt", "by hand\n")
@@ -82,7 +82,7 @@ def test_undo_can_be_undone(ws: Workspace) -> None:
 
 
 def test_the_way_back_that_is_told_works(ws: Workspace) -> None:
-    """The command that an undo tells takes back that very undo, also if the snapshots of another run count as newer."""
+    """The redo command that an undo prints reverts that very undo, even if another run's snapshots are newer."""
     repository(ws, {"a": "1\n"})
     ws.procedure("brew")
     ws.side(1, "echo 2 >a")
@@ -99,7 +99,7 @@ def test_the_way_back_that_is_told_works(ws: Workspace) -> None:
 
 
 def _back(ws: Workspace, words: tuple[str, ...], undone: str, done: str) -> list[str]:
-    """Undo and take that back as told, each seen in the file; gives what the told command has behind --redo."""
+    """Undo and redo as printed, checking the file each time; returns what the printed command has after --redo."""
     said = ws.rooda("undo", *words, "--yes")
     assert said.code == 0 and ws.read("a") == undone, said.both
     told = said.lines[-1].removeprefix("Revert this with: rooda ").split()
@@ -109,7 +109,7 @@ def _back(ws: Workspace, words: tuple[str, ...], undone: str, done: str) -> list
 
 
 def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
-    """Without a number each undo takes one more iteration back; one that did nothing is passed over; then it's over."""
+    """Without a number each undo goes one iteration further back, skipping those without changes, to the first."""
     worked(ws, "echo 2 >a", "echo 3 >a", "true", "echo 4 >a")
     seen = []
     for _ in range(4):
@@ -123,7 +123,7 @@ def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
 
 
 def test_nobody_to_ask(ws: Workspace) -> None:
-    """On a pipe an undo needs --yes; without it nothing is changed, exit 3. --dry-run changes nothing either."""
+    """Without a terminal an undo needs --yes: otherwise nothing changes, exit 3. --dry-run changes nothing either."""
     worked(ws, "echo 2 >a")
     for words, code in ((["undo"], 3), (["undo", "--dry-run"], 0)):
         done = ws.rooda(*words, stdin=b"y\n")
@@ -135,7 +135,7 @@ def test_nobody_to_ask(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, "1\n"), ("", 3, "2\n"), ("n", 3, "2\n")])
 def test_a_person_is_asked(ws: Workspace, answer: str, code: int, left: str) -> None:
-    """On a terminal the paths are shown, and only a yes does it."""
+    """On a terminal the paths are shown, and only a yes restores them."""
     worked(ws, "echo 2 >a")
     terminal = ws.terminal("undo")
     until(lambda: "[y/N]" in terminal.out)
@@ -145,7 +145,7 @@ def test_a_person_is_asked(ws: Workspace, answer: str, code: int, left: str) -> 
 
 
 def test_ignored_files_are_never_touched(ws: Workspace) -> None:
-    """Not those that are ignored now, not those that were ignored then; these are told by name, and the exit is 1."""
+    """Files ignored now or at the snapshot are kept and listed, and the exit code is 1."""
     worked(
         ws, "true",
         "echo '*.log' >.gitignore; echo loose >>a; mkdir -p build; echo out >build/out",  # not ignored any more
@@ -161,7 +161,7 @@ def test_ignored_files_are_never_touched(ws: Workspace) -> None:
 
 
 def test_what_an_agent_committed_stays_where_it_was_ignored_then(ws: Workspace) -> None:
-    """A file that was ignored before the iteration is left alone, also if the same rules hold and it is tracked now."""
+    """A file that was ignored before the iteration is kept, also if it is tracked now under the same rules."""
     worked(ws, ": >.gitignore; git add -A; git commit -qm all", "git checkout -q HEAD~1 .gitignore; echo n >new")
     assert "keep.log" in ws.git("ls-files")
     done = ws.rooda("undo", "1", "--yes")
@@ -170,7 +170,7 @@ def test_what_an_agent_committed_stays_where_it_was_ignored_then(ws: Workspace) 
 
 
 def test_an_ignored_file_in_the_way_stays(ws: Workspace) -> None:
-    """What would be brought back to the place of a file that git ignores by now is left out, and told."""
+    """A file is not restored where an ignored one is in the way, and that is reported."""
     repository(ws, {"a": "1\n", "notes": "old\n", "where": "file\n"})
     ws.side(1, "rm notes where; printf 'notes\\nwhere/\\n' >.gitignore")
     ws.side(1, "echo precious >notes; mkdir where; echo p >where/p")
@@ -188,7 +188,7 @@ def _runs(ws: Workspace) -> set[str]:
 
 
 def test_a_repository_inside_is_left_alone(ws: Workspace) -> None:
-    """Another repository in the work tree is not part of a snapshot: nothing in it is changed, and that is told."""
+    """A repository inside the work tree is not part of a snapshot: it stays unchanged, and that is reported."""
     worked(ws, "git init -q inner; cd inner; git commit -q --allow-empty -m x; echo 1 >f")
     done = ws.rooda("undo", "--yes")
     assert done.code == 1 and "left alone  inner (a repository of its own)" in done.out
@@ -196,7 +196,7 @@ def test_a_repository_inside_is_left_alone(ws: Workspace) -> None:
 
 
 def test_beside_a_running_loop_nothing_is_undone(ws: Workspace) -> None:
-    """While a loop works here an undo is refused, whichever procedure it is; diff shows what it has done so far."""
+    """While any loop runs here, an undo is refused; diff shows what the loop has done so far."""
     worked(ws, "echo 2 >a")
     ws.procedure("other")
     ws.side(2, "echo 3 >a; touch $FAKE/done; sleep 30 & wait")
@@ -211,7 +211,7 @@ def test_beside_a_running_loop_nothing_is_undone(ws: Workspace) -> None:
 
 
 def test_diff_shows_what_an_iteration_changed(ws: Workspace) -> None:
-    """Each iteration's own changes, not those of a person in between; --stat and --name-only as git has them."""
+    """A diff shows an iteration's own changes, not the user's in between; --stat and --name-only work as in git."""
     worked(ws, "echo 2 >a", "echo 2 >b; rm dir/c")
     assert ws.rooda("diff", "--name-only").out == "b\ndir/c\n"
     assert ws.rooda("diff", "1", "--name-only").out == ws.rooda("diff", "build", "1", "--name-only").out == "a\n"
@@ -223,7 +223,7 @@ def test_diff_shows_what_an_iteration_changed(ws: Workspace) -> None:
 
 
 def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> None:
-    """Iteration 2 is iteration 2, whether or not the run was resumed in between."""
+    """Iteration numbers continue after a resume."""
     repository(ws, {"a": "1\n"})
     ws.side(1, "echo 2 >a")
     ws.side(2, "echo 3 >a")
@@ -255,7 +255,7 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
     ],
 )
 def test_mistakes_end_in_a_sentence(ws: Workspace, words: list[str], said: str) -> None:
-    """What is not there is told, with what there is; exit 2."""
+    """A missing iteration is reported with those that exist; exit 2."""
     worked(ws, "echo 2 >a")
     done = ws.rooda(*words)
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
@@ -263,13 +263,13 @@ def test_mistakes_end_in_a_sentence(ws: Workspace, words: list[str], said: str) 
 
 @pytest.mark.parametrize("words", [["snapshots"], ["diff"], ["undo"], ["prune"]], ids=" ".join)
 def test_outside_of_git(bare: Workspace, words: list[str]) -> None:
-    """Without a repository there are no snapshots: said, with what to do, exit 2."""
+    """Without a repository there are no snapshots: exit 2, with a hint."""
     done = bare.rooda(*words)
     assert done.code == 2 and "git init" in done.err
 
 
 def test_names_that_are_hard_to_write(ws: Workspace) -> None:
-    """Blanks, quotes, line ends and bytes that are no UTF-8 in names, a leading dash, a name like a pattern."""
+    """Names with blanks, quotes, line ends, invalid UTF-8, a leading dash or pattern characters are restored."""
     repository(ws, {"plain": "1\n"})
     names = [b" lead", b"-dash", b"line\nend", b'quo"te', b"\xff\xfe", "größe".encode(), b"*", b":(top)x", b"tab\there"]
     for name in names:
@@ -295,7 +295,7 @@ def test_json_for_programs(ws: Workspace) -> None:
 
 
 def test_a_random_history_comes_back_exactly(ws: Workspace) -> None:
-    """Whatever scripts do to files, folders, links and modes: before iteration N is before iteration N."""
+    """Whatever scripts do to files, folders, links and modes, an undo restores the state before the iteration."""
     random.seed(os.environ.get("SEED", "1"))
     repository(ws, {f"f{number}": "0\n" for number in range(4)})
     spots = ["f0", "f1", "f2", "f3", "d/f0", "d/f1", "d/e/f0", "f1/x", "d/e"]
@@ -315,7 +315,7 @@ def test_a_random_history_comes_back_exactly(ws: Workspace) -> None:
 
 
 def _deed(path: str) -> str:
-    """One thing that may happen to a path; what can't happen is passed over."""
+    """One random change to a path; impossible ones are skipped."""
     return (
         random.choice(
             [
@@ -332,7 +332,7 @@ def _deed(path: str) -> str:
 
 
 def test_names_have_no_power_over_the_terminal(ws: Workspace) -> None:
-    """A file's name neither forges a line nor sends the terminal an order."""
+    """A file's name can neither forge a line nor control the terminal."""
     name = "a.txt\nWARNING: all is fine\033]0;pwn\007\u202e"
     worked(ws, "true", f"printf 1 > '{name}'")
     done = ws.rooda("undo", "--dry-run")
@@ -342,7 +342,7 @@ def test_names_have_no_power_over_the_terminal(ws: Workspace) -> None:
 
 
 def test_an_agents_words_have_no_power_over_the_terminal(ws: Workspace) -> None:
-    """What an agent says of its failure stands in one line of the screen, of `logs` and of `why`, without controls."""
+    """An agent's error message is one line on the screen, in `logs` and in `why`, without control characters."""
     said = json.dumps({"type": "result", "is_error": True, "result": "no \033]0;pwn\007 luck", "session_id": "s"})
     ws.write("agent.sh", f"cat <<'END'\n{said}\nEND\nexit 1\n")
     ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n'
@@ -353,7 +353,7 @@ def test_an_agents_words_have_no_power_over_the_terminal(ws: Workspace) -> None:
 
 
 def test_all_times_are_utc(ws: Workspace) -> None:
-    """Wherever a person lives, snapshots, undo, logs and --since speak of the same time."""
+    """In every time zone, snapshots, undo, logs and --since use the same times."""
     tokyo = {"TZ": "Asia/Tokyo"}
     worked(ws, "echo 2 >a")
     (at,) = re.findall(r" 1  (\S+Z)  1 file changed", ws.rooda("snapshots", env=tokyo).out)

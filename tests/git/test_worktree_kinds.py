@@ -19,7 +19,7 @@ def folder_of(ws: Workspace, ran: Ran, name: str) -> str:
 
 
 def test_a_reflex_loop_in_its_own_worktree(kit: Kit) -> None:
-    """Its files are there and not here; what is not committed keeps the worktree."""
+    """Files appear only in the worktree, and uncommitted ones keep it from being pruned."""
     done = kit.new(4, "--worktree")
     assert done.code == 0, done.both
     folder = folder_of(kit.ws, done, "reflex")
@@ -30,7 +30,7 @@ def test_a_reflex_loop_in_its_own_worktree(kit: Kit) -> None:
 
 @pytest.mark.long
 def test_two_reflex_loops_at_once(kit: Kit) -> None:
-    """One that is active here is no obstacle for one in a worktree."""
+    """A loop that is active here does not block one in a worktree."""
     kit.kill_in("PLAN.1", "x")
     kit.answer("PLAN.1", '{"plan": ["a", "b", "c"]}')
     assert kit.new(4).code == 3
@@ -40,7 +40,7 @@ def test_two_reflex_loops_at_once(kit: Kit) -> None:
 
 
 def test_a_flow_in_its_own_worktree(flow: Flow) -> None:
-    """The run's branch is checked out there; merged, the worktree goes, and the person's branch never moved."""
+    """The flow's branch is checked out in the worktree; prune removes it once merged. The user's branch stays."""
     ws = flow.scenario("S1").ws
     ws.write("mine", "not committed\n")
     done = flow.run("do it", "--worktree")
@@ -55,7 +55,7 @@ def test_a_flow_in_its_own_worktree(flow: Flow) -> None:
 
 
 def test_a_flow_that_is_not_committed(flow: Flow) -> None:
-    """A worktree would not have it: exit 2, and none is made."""
+    """Uncommitted flow files would be missing in a worktree: exit 2, and none is made."""
     flow.scenario("S1")
     flow.ws.git("rm", "-rq", "--cached", ".ai-loop")
     flow.ws.git("commit", "-qm", "without the flow")
@@ -65,7 +65,7 @@ def test_a_flow_that_is_not_committed(flow: Flow) -> None:
 
 
 def test_a_goal_in_its_own_worktree(g: Goals) -> None:
-    """State and files are there; an interrupted one waits there, and prune leaves it alone."""
+    """A goal's state and files are in the worktree; an interrupted goal waits there, and prune keeps it."""
     g.side("step-1", 'mkdir "$FAKE/once" && kill -INT $PPID && { sleep 30 & wait; }')
     done = g.run("--worktree")
     assert done.code == 130, done.both
