@@ -71,7 +71,7 @@ def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: 
 def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> str:
     """Return the newest session with this iteration; `alone`: consider only this one. UsageProblem if none has it."""
     name = run_folder.loop_of(os.path.basename(folder))
-    newest = history.SessionLog(os.path.join(folder, run_events.NAME)).look()
+    newest = history.SessionLog(os.path.join(folder, run_events.NAME)).refresh()
     last = 0
     for session in [newest] if alone else reversed(history.sessions(workspace, name, newest.loop)):
         if iteration in session.made:

@@ -1,4 +1,4 @@
-"""The event logs of runs, read back: each `events.jsonl` in one pass, by this reader alone."""
+"""Reads the event logs of runs: each `events.jsonl` in one pass. Nothing else in rooda reads them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,10 +14,10 @@ from rooda.run.events import NAME
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, Used, total
 
-MOST = 1e15  # of anything that is counted
-LONGEST = 4_194_304  # bytes of a line; a longer one isn't an event of ours
-RECENT = 65_536  # bytes at the end of a log that show what the run does now; before them only some events count
-PAUSE = 0.2  # seconds between two looks at a log that grows
+MOST = 1e15  # upper bound of every number that is added up
+LONGEST = 4_194_304  # bytes of a line; rooda writes no longer ones
+RECENT = 65_536  # bytes at the end of a log that are read completely; before them only some events matter
+PAUSE = 0.2  # seconds between two reads of a growing log
 OPENING = ("run.started", "run.resumed")
 _COUNTED = (*OPENING, "iteration.started", "agent.started", "agent.ended", "state.saved", "run.ended")
 _ALWAYS = (*(f'"{name}"'.encode() for name in _COUNTED), b'"level": 0')
@@ -27,19 +27,19 @@ Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # called onl
 
 
 class Now(NamedTuple):
-    """What the run was doing at its last event."""
+    """The activity of the run at its last event."""
 
     phase: str = ""  # prompt | agent | gate | waiting | question | between
     since: str = ""
-    account: str = ""  # whose usage limit it waits for
+    account: str = ""  # account with the usage limit that it waits for
     until: str = ""
-    iteration: int = 0  # as the screen counts
+    iteration: int = 0  # as on the screen, from 1
     max_iterations: int = 0
     failures: str = ""  # "1/3"
 
 
 class SessionState:
-    """What the events of one session add up to, one after the other. Pure."""
+    """The state of one session, built from its events one by one. Pure."""
 
     def __init__(self) -> None:
         self.loop = ""
@@ -47,12 +47,12 @@ class SessionState:
         self.last: Json = {}
         self.opening: Json = {}
         self.ended: Json | None = None  # the event run.ended
-        self.calls: list[Used] = []  # that have ended
-        self.at_work: dict[str, Json] = {}  # events of calls that have begun, by transcript
-        self.unsaved: list[Json] = []  # events of calls that began after the state was written last
-        self.made: set[int] = set()  # iterations; what happens between two has a number too, so only calls count
-        self.asked = False  # does a question wait for its answer?
-        self.ran: float | None = None  # seconds, as its last call or its end reported
+        self.calls: list[Used] = []  # ended calls
+        self.at_work: dict[str, Json] = {}  # start events of calls that have not ended, by transcript
+        self.unsaved: list[Json] = []  # start events of calls since the state was last saved
+        self.made: set[int] = set()  # iterations with a call; other events between iterations have a number too
+        self.asked = False  # True while a question waits for its answer
+        self.ran: float | None = None  # run time in seconds, as reported by its last call or its end
         self.now = Now()
         self._by_node = False  # counts the iterations of a top node, as flows do
         self._number: Json = {}  # of the top node
@@ -81,7 +81,7 @@ class SessionState:
         try:
             self.now = _after(self.now, record, self._by_node)
         except (TypeError, ValueError, KeyError):
-            pass  # somebody changed the file
+            pass  # the file was edited
 
     def _note_call(self, event: str, record: Json) -> None:
         transcript, numbered = str(record.get("transcript", "")), record | self._number
@@ -96,9 +96,9 @@ class SessionState:
             self.ran = max(self.ran or 0.0, float(ran))
 
     def used(self, prices: Pricing) -> Iterator[Used]:
-        """Every call of a session that is over.
+        """Every call of a session that has ended.
 
-        A call without an end was cut off by a crash; its transcript may still tell what it used.
+        A call without an end was cut off by a crash; its transcript may still show what it used.
         """
         yield from self.calls
         for started in self.at_work.values():
@@ -107,18 +107,18 @@ class SessionState:
 
     @property
     def spent(self) -> Spent:
-        """The sum of a session that runs: a call at work counts, its cost is unknown."""
+        """The sum of a running session. A call in progress counts, with unknown cost."""
         spent, open_ = total(self.calls), len(self.at_work)
         return spent._replace(calls=spent.calls + open_, unknown=spent.unknown + open_)
 
     @property
     def run_time(self) -> float:
-        """Seconds up to its end, or to its last call's if it was killed; without either, those of its calls."""
+        """Run time as the end of the session or its last call reported it; otherwise the sum of its calls."""
         return sum(call.seconds for call in self.calls) if self.ran is None else self.ran
 
 
 class SessionLog(SessionState):
-    """One session's log; `look` reads what was appended since the last look."""
+    """The log of one session. `refresh` reads what was appended since the last time."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -127,10 +127,10 @@ class SessionLog(SessionState):
         self.run = os.path.basename(self.folder)
         self._offset = 0
 
-    def look(self) -> "SessionLog":
+    def refresh(self) -> "SessionLog":
         try:
             size = os.path.getsize(self.path)
-            if size < self._offset:  # somebody has taken it away, and it began again
+            if size < self._offset:  # the log was deleted and started again
                 super().__init__()
                 self._offset = 0
             if size > self._offset:
@@ -147,7 +147,7 @@ class SessionLog(SessionState):
                 self.note(record)
 
     def elapsed(self, alive: bool) -> float:
-        """Seconds from its first event to its last; of a live one the age of its process, however the clock is set."""
+        """Seconds from the first event to the last; for a running session the age of its process, if known."""
         pid = self.run.rpartition("-")[2]
         age = table.age(int(pid)) if alive and pid.isdecimal() else None
         if age is not None:
@@ -157,14 +157,14 @@ class SessionLog(SessionState):
         return max(last - first, 0.0) if first else 0.0
 
 
-Logs: TypeAlias = Callable[[str], SessionLog]  # by path: a new one, or one that was read before
+Logs: TypeAlias = Callable[[str], SessionLog]  # by path: a new log, or one read before
 
 
 def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> list[SessionLog]:
-    """Those of the run that was begun last, oldest first. No times are compared: the clock may have been set back."""
+    """The sessions of the newest run, oldest first. Times are not compared: the clock may have been set back."""
     found: list[SessionLog] = []
     for folder in reversed(run_folder.all_of(workspace, name)):
-        session = log(os.path.join(folder, NAME)).look()
+        session = log(os.path.join(folder, NAME)).refresh()
         found.insert(0, session)
         if session.loop == loop and session.opening.get("event") == "run.started":
             break
@@ -172,33 +172,32 @@ def sessions(workspace: str, name: str, loop: str, log: Logs = SessionLog) -> li
 
 
 def newest(workspace: str, name: str, loop: str, begun: str = "", log: Logs = SessionLog) -> SessionLog | None:
-    """The latest session that began or went on with this loop, of this kind.
+    """The newest session that started or resumed this loop.
 
-    None if the run was completed in it: if there is something to go on with now, somebody put it there, and it isn't
-    part of that run. `begun`: a session that began it by its state, whatever its log says: a kill may have come
-    between the two.
+    None if the run was completed in it: whatever can be resumed now is not part of that run. `begun`: the session that
+    started the run according to its state file, even if a kill came before its log said so.
     """
     for folder in reversed(run_folder.all_of(workspace, name)):
         session = log(os.path.join(folder, NAME))
         if session.run == begun:
             return session
-        if session.look().opening and session.loop == loop:
+        if session.refresh().opening and session.loop == loop:
             return None if (session.ended or {}).get("status") == "completed" else session
     return None
 
 
 def of_run(workspace: str, name: str, loop: str) -> list[SessionLog]:
-    """The sessions of this loop since it was last begun, if it can go on."""
+    """The sessions of this loop since its last start, if it can be resumed."""
     log = cache(SessionLog)
     found = sessions(workspace, name, loop, log) if newest(workspace, name, loop, log=log) else []
     return [session for session in found if session.loop == loop]
 
 
 def used(workspace: str, name: str | None = None, since: str = "", prices: Pricing = dict) -> Iterator[Used]:
-    """Every call not before `since` (as the events' `ts`), oldest first; its `run` is the session that began it."""
+    """Every call since `since` (a `ts` of events), oldest first; `run` is the session that started its run."""
     begun: dict[tuple[str, str], str] = {}
     for folder in run_folder.all_of(workspace, name):
-        session = SessionLog(os.path.join(folder, NAME)).look()
+        session = SessionLog(os.path.join(folder, NAME)).refresh()
         loop = str(session.opening.get("loop", "")), run_folder.loop_of(session.run)
         if session.opening.get("event") == "run.started":
             begun[loop] = session.run
@@ -208,7 +207,7 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
 
 
 def last_limits(workspace: str, name: str, loop: str) -> Budget:
-    """The limits that the latest run of a loop was given: a resume that names none goes on with them."""
+    """The limits of the newest run of a loop: a resume without options reuses them."""
     session = newest(workspace, name, loop)
     try:
         return json.decode(Budget, session.opening["limits"]) if session else Budget()
@@ -221,8 +220,8 @@ def records(path: str) -> Iterator[Json]:
     return (record for _, line in lines(path) if (record := parsed(line)))
 
 
-def following(path: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
-    """The events that are there and those to come, up to run.ended, or until nobody is alive who could add one."""
+def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] | None = None) -> Iterator[Json]:
+    """Existing and new events up to run.ended, or until no process is alive that could add one."""
     offset, last = 0, False
     while True:
         before = offset
@@ -232,17 +231,17 @@ def following(path: str, alive: Callable[[], bool], meanwhile: Callable[[], None
                 yield record
                 if record["event"] == "run.ended":
                     return
-        if last and offset == before:  # the last look is made after nobody is alive any more
+        if last and offset == before:  # one more read after the process ended
             return
         last = not alive()
-        if meanwhile:
-            meanwhile()
+        if on_wait:
+            on_wait()
         if not last:
             clock.sleep(PAUSE)
 
 
 def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Every whole line from there on, and where it ends; the file may still grow. A line that is too long is empty."""
+    """Every complete line from `offset` on, and where it ends. A line that is too long comes as an empty one."""
     with open(path, "rb") as file:
         file.seek(offset)
         while line := file.readline(LONGEST):
@@ -262,7 +261,7 @@ def _lines_if_there(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed(line: bytes) -> Json | None:
-    """One event; None for a torn or foreign line."""
+    """One event; None for a line that is incomplete or not an event."""
     try:
         record: Any = loads(line)
     except ValueError:
@@ -272,7 +271,7 @@ def parsed(line: bytes) -> Json | None:
 
 
 def seconds_of(ts: str) -> float:
-    """Of an event's time; 0 if it isn't one."""
+    """An event's time in seconds since 1970; 0 if it is invalid."""
     return clock.parse_time(ts.replace("Z", "+00:00")) or 0.0 if ts else 0.0
 
 
@@ -308,7 +307,7 @@ def _of_top_node(record: Json) -> Json:
 
 
 def _call(record: Json, started: Json) -> Used | None:
-    """None for a record that only looks like one of ours."""
+    """None for a record with invalid fields."""
     try:
         return _row(record, started)
     except (TypeError, ValueError, OverflowError):
@@ -338,7 +337,7 @@ def _usage(said: Json) -> Usage:
 
 
 def _bounded(number: float) -> float:
-    """ValueError for what can't be added up."""
+    """Return the number; ValueError if it is out of range."""
     if not 0 <= number < MOST:
         raise ValueError(number)
     return number

@@ -24,7 +24,7 @@ class LoopKind(NamedTuple):
 
     name: str
     name_field: str = "name"  # of every event: holds the loop's name
-    name_variable: str = ""  # in the environment of agents and commands: holds the loop's name as well
+    name_variable: str = ""  # environment variable that holds the loop's name as well
     is_family: bool = True  # the snapshots of all its loops are pruned together, not by name
     moments: Mapping[str, str] = {}  # the moment of hooks that a `reason` of `run.ended` means
     turn_events: tuple[str, ...] = ()  # that begin or end a turn, besides those of every kind

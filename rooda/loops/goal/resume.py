@@ -161,5 +161,5 @@ def _changed_since(place: Place) -> list[str]:
 def lost_calls(workspace: str, name: str, agent: Agent, per_call: float) -> list[CallResult]:
     """Calls of the latest session that began after its last save, as their transcripts show them."""
     events = os.path.join(folder.latest(workspace, name) or "", events_NAME)
-    calls = SessionLog(events).look().unsaved
+    calls = SessionLog(events).refresh().unsaved
     return [effects.result_of(agent, interrupted_reply(call, agent, answer=True), 0, per_call, {}) for call in calls]
