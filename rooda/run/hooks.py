@@ -31,11 +31,11 @@ if person:
     request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(words).decode())
 urllib.request.urlopen(request, timeout=float(sys.argv[1])).read()
 """
-_BESIDE = """
+_SUPERVISOR = """
 import sys
 about, *sys.path[:] = sys.argv[1:]
-from rooda.run.hooks import beside
-beside(about)
+from rooda.run.hooks import supervise_hook
+supervise_hook(about)
 """
 SHOWN = 200  # characters of its output in a warning
 KEPT = 65_536  # bytes of its output on disk
@@ -93,7 +93,7 @@ class Hooks:
             f"{os.path.basename(report)}.json", json.dumps({**facts, "env": None}).encode()
         )
         folders = [os.path.abspath(folder) for folder in sys.path]
-        argv = [sys.executable, "-IS", "-c", _BESIDE, about, *folders]
+        argv = [sys.executable, "-IS", "-c", _SUPERVISOR, about, *folders]
         try:
             pid = supervise.start_background(supervise.Spec(argv, facts["cwd"], facts["env"], report))
         except (OSError, ValueError):
@@ -109,7 +109,7 @@ class Hooks:
                 yield text
 
 
-def beside(path: str) -> None:
+def supervise_hook(path: str) -> None:
     """Main function of the supervisor process: run one hook, and print a sentence if it failed."""
     facts = json.loads(files.read(path))
     with Signals() as signals:

@@ -60,7 +60,7 @@ class Recorder:
                 self._report(f"The snapshots are not complete: {seen.trouble}")
         except GitProblem as problem:
             self._failed = self._taker is None
-            rest = "; the loop goes on without snapshots" if self._failed else ""
+            rest = "; the loop continues without snapshots" if self._failed else ""
             self._report(f"No snapshot: {problem.what}{rest}")
         except Interrupted:
             self._report("No snapshot: a signal ended git")

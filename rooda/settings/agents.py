@@ -155,10 +155,10 @@ def located(settings: Settings, path: Path, command: str) -> str:
     import shlex
 
     program, *words = shlex.split(command)
-    beside = os.path.abspath(os.path.join(folder, program))
-    if os.sep not in program or os.path.isabs(program) or not os.path.isfile(beside):
+    near = os.path.abspath(os.path.join(folder, program))
+    if os.sep not in program or os.path.isabs(program) or not os.path.isfile(near):
         return command
-    return shlex.join([beside, *words])
+    return shlex.join([near, *words])
 
 
 # Restrictions of an agent: settings that become options of its command line.
@@ -192,8 +192,8 @@ def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
     who = f"the agent {agent.name!r}" if agent.name else f"the command {agent.command!r}"
     where = f"[agents.{agent.name}]" if agent.name else "an [agents.NAME] that describes it"
     raise ConfigProblem(
-        f"{found.where}: {who} can't be told this; nothing was started",
-        f"Choose an agent that can, or say how in {where}: {key} = …",
+        f"{found.where}: {who} has no option for this; nothing was started",
+        f"Choose an agent that has one, or set {key} = … in {where}.",
     )
 
 

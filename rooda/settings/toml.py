@@ -176,18 +176,18 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int:
 
 # Error messages of tomllib, and the likely fix.
 _MEANT = {
-    "Invalid value": "a text stands in quotes",
+    "Invalid value": "a text needs quotes",
     "Illegal character '\\n'": "the text before it has no closing quote",
     "Unterminated string": "the last text has no closing quote",
-    "Cannot declare": "a table may stand once only: put its keys together",
-    "Cannot overwrite a value": "that key or table is there already",
+    "Cannot declare": "a table may appear only once: put its keys together",
+    "Cannot overwrite a value": "that key or table exists already",
     "Unescaped": "write \\\\ for a backslash, or put the text in single quotes",
     "Invalid hex value": "write \\\\ for a backslash, or put the text in single quotes",
     "Expected '=' after a key": "a line is KEY = VALUE, and a key has no spaces",
     "Invalid statement": "a line is KEY = VALUE or [TABLE]",
-    "Expected newline": "one KEY = VALUE on a line, and a text stands in quotes",
+    "Expected newline": "one KEY = VALUE per line, and a text needs quotes",
     "Unclosed array": "a comma or the ] is missing",
-    "Invalid initial character for a key part": "{ … } stands on one line and has no comma at its end",
+    "Invalid initial character for a key part": "{ … } must be on one line, without a comma at its end",
 }
 
 

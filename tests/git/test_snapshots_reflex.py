@@ -115,4 +115,4 @@ def test_without_a_repository(bare: Workspace) -> None:
     """Without git there is one warning, and the loop runs to its end."""
     kit = Kit(bare)
     done = kit.new(4, *SAFE)
-    assert done.code == 0 and done.err.count("is in no git work tree; the loop goes on without snapshots") == 1
+    assert done.code == 0 and done.err.count("is in no git work tree; the loop continues without snapshots") == 1

@@ -19,12 +19,12 @@ def test_O_007_four_phases_stand_in_order_in_the_exact_form() -> None:
 
 
 def test_order_of_the_mapping_does_not_matter() -> None:
-    """The phases are told apart by name."""
+    """Each phase has its own section, by name."""
     assert assemble(dict(reversed(FOUR.items()))) == PLAIN
 
 
 def test_OU_12_fragments_are_joined_by_one_empty_line() -> None:
-    """Trailing newlines of each fragment go; what is inside stays."""
+    """Trailing newlines of each fragment are removed; inner ones stay."""
     text = assemble(FOUR | {"orient": ["one\n\n\n", "\n two \n", "three\r\n\r\n"]})
     assert "## ORIENT\none\n\n\n two \n\nthree\n\n## DECIDE" in text
 
@@ -40,7 +40,7 @@ def test_OA_40_several_contexts_keep_their_order() -> None:
 
 
 def test_OU_11_a_context_from_a_file_names_its_source() -> None:
-    """The path stands there as it was typed."""
+    """The section has the path as it was typed."""
     assert from_file("./notes.md", "x\n") == "Source: ./notes.md\n\nx\n"
 
 
@@ -58,7 +58,7 @@ def test_empty_phases_keep_their_heading() -> None:
 
 
 def test_inside_a_text_nothing_is_changed() -> None:
-    """CRLF, tabs, a decomposed é, NUL and bytes that are no UTF-8 come out as they went in."""
+    """CRLF, tabs, a decomposed é, NUL and bytes that are not UTF-8 are unchanged."""
     raw = b"a\r\nb\t\x00e\xcc\x81 \xff\xfe \xe2\x80\xa8 {{x}}"
     text = assemble(FOUR | {"act": [raw.decode("utf-8", "surrogateescape")]})
     assert text.encode("utf-8", "surrogateescape").endswith(b"## ACT\n" + raw + b"\n")

@@ -99,7 +99,7 @@ def test_a_limit_under_any_note(loop: str, kind: str) -> None:
 @LOOP
 @pytest.mark.parametrize("cause", ["none", "a text", "a list", "no kind", "a wrong type"])
 def test_a_log_without_a_cause(loop: str, cause: str) -> None:
-    """From before, or changed by somebody: no hook, the note as it is, never resumed by itself, and no traceback."""
+    """An old or edited log: no hook, the note as it is, no automatic resume, and no traceback."""
     facts = {"a text": "cost", "a list": [], "no kind": {}, "a wrong type": {"kind": "cost", "used": "much"}}
     more = {"cause": facts[cause]} if cause in facts else {}
     record = ended(loop, REASON_AT_LIMIT[loop], 4, note=WORDS["account"]) | more
@@ -131,7 +131,7 @@ def test_all_other_ends_under_any_note(loop: str, reason: str, code: int, expect
 
 @pytest.mark.parametrize(("cause", "last"), [("cancel", "rooda goal cancel ends it now"), ("pause", "Resume: ")])
 def test_a_request_under_any_note(cause: str, last: str) -> None:
-    """Who cancels a goal from another terminal is not told how to resume it."""
+    """A user who cancels a goal from another terminal gets no hint to resume it."""
     goal = {"verdict": "SHIP", "done": 1, "remaining": 1, "allowance": "$5", "status": "paused", "criteria": {}}
     goal |= {"cost": "$1", "budget": "$5", "points": 0, "type": "2A", "verified": [], "confidence": "", "alt": ""}
     goal |= {"risk": "", "claimed": [], "tests_changed": []}
@@ -142,7 +142,7 @@ def test_a_request_under_any_note(cause: str, last: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow", "not-started", ""])
 def test_a_cure_under_any_note(outcome: str) -> None:
-    """What a person can do about a refusal comes from `refused`."""
+    """The hint for a refusal comes from `refused`."""
     curable = outcome in ("auth", "config", "context_overflow")
     for note in filter(None, NOTES):
         said = lines(ended("ooda", "agent", 1, refused=outcome, note=note))
@@ -162,7 +162,7 @@ def of_node(event: str, action: str, **more: Any) -> Json:
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_error_of_a_node_under_any_action(action: str) -> None:
-    """What was wrong comes from `error`, on the screen and as a reason."""
+    """The screen and `rooda why` take what was wrong from `error`."""
     end, whole = of_node("node.ended", action), of_node("run.ended", action)
     (text,) = (line.text for line in lines(whole) if line.level == "error")
     assert text == "ERROR: Flow x ended with an error: the sensor wrote nothing (total: 1s)"
@@ -172,7 +172,7 @@ def test_the_error_of_a_node_under_any_action(action: str) -> None:
 
 
 def test_an_error_in_a_log_without_the_field() -> None:
-    """From before: the action is shown as it is."""
+    """In an old log the action is shown as it is."""
     old = {key: value for key, value in of_node("node.ended", "error: x").items() if key != "error"}
     (reason,) = why.reasons([old], view, alive=True)
     assert reason.rule == "main 1: error: a step came to nothing: error: x"
@@ -191,7 +191,7 @@ def test_a_nodes_error_is_read_back_from_its_commit() -> None:
 
 
 def test_the_evidence_of_a_red_gate() -> None:
-    """The gate's output, whatever it is called; of any other fault the transcript."""
+    """The evidence is the gate's output, whatever the gate is called; for other failures the transcript."""
     turn: Json = {"event": "iteration.ended", "ts": "t", "display": 1, "outcome": "failure", "ended": "exit"}
     turn |= {"note": "", "exit_code": 0, "limit": 0.0, "message": "", "agent_outcome": "", "promise": "FAILURE"}
     turn |= {"consecutive_failures": 1, "failure_threshold": 3, "gates_failed": "lint (exit 1)", "loop": "ooda"}
@@ -204,7 +204,7 @@ def test_the_evidence_of_a_red_gate() -> None:
 
 
 def test_a_label_is_no_part_of_what_is_said() -> None:
-    """A screen puts WARNING before it, `why` does not."""
+    """The screen prefixes WARNING, `why` does not."""
     record: Json = {"event": "problem", "ts": "t", "display": 1, "loop": "ooda", "text": "WARNING: as it was written"}
     assert [line.text for line in lines(record)] == ["WARNING: WARNING: as it was written"]
     assert [reason.rule for reason in why.reasons([record], view, alive=True)] == ["WARNING: as it was written"]

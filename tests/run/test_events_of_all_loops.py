@@ -27,7 +27,7 @@ def run(ws: Workspace, kind: str, *words: str, more: str = "", **how: Any) -> Ra
 
 
 def reasons(ws: Workspace, *words: str) -> list[dict[str, Any]]:
-    """What `rooda why --json` says; each reason has a place, and there stands what it says."""
+    """The reasons of `rooda why --json`; the place of each contains what it quotes."""
     found: list[dict[str, Any]] = json.loads(ws.rooda("why", "--json", *words).out)
     for row in found:
         assert os.path.isabs(row["evidence"]) and row["line"] > 0, row
@@ -37,7 +37,7 @@ def reasons(ws: Workspace, *words: str) -> list[dict[str, Any]]:
 
 
 def places(ws: Workspace, *words: str) -> list[tuple[str, str, str]]:
-    """Of each reason decision, rule, and where it is shown, without what changes from run to run."""
+    """Decision, rule and place of each reason, without what differs between runs."""
     return [(row["decision"], row["rule"], os.path.basename(row["evidence"])) for row in reasons(ws, *words)]
 
 
@@ -54,7 +54,7 @@ def test_the_stream_is_the_file(bare: Workspace, kind: str) -> None:
 
 
 def test_events_since(ws: Workspace) -> None:
-    """Of all runs, oldest first, from then on; a NAME and an iteration choose; what is no time is refused."""
+    """`rooda events --since` has all runs, oldest first; NAME and iteration select; an invalid time is refused."""
     for _ in range(2):
         assert ws.rooda("build", "-n", "2").code == 0
     every = [json.loads(line) for line in ws.rooda("events", "--since", "2020-01-01").lines]
@@ -81,7 +81,7 @@ def test_following_all_kinds(bare: Workspace) -> None:
 
 
 def test_why_a_reflex_loop(bare: Workspace) -> None:
-    """Its beginning, what was judged and by which rules, and the rule that ended it."""
+    """`rooda why` shows the start, the judgements with their rules, and the rule that ended the run."""
     assert never_holds(bare).code == 4
     found = places(bare)
     assert found[0] == (
@@ -92,7 +92,7 @@ def test_why_a_reflex_loop(bare: Workspace) -> None:
 
 
 def test_why_a_contract_was_broken(bare: Workspace) -> None:
-    """Each breach stands beside the answer that broke it."""
+    """Each breach refers to the answer that violated the contract."""
     bare.out("plan", "first line\nno plan\n")
     assert run(bare, "reflex").code == 1
     one, two, end = reasons(bare)[1:]
@@ -165,7 +165,7 @@ def test_why_there_is_no_more_money(bare: Workspace, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "goal"])
 def test_why_a_usage_limit_ended_it(bare: Workspace, kind: str) -> None:
-    """The account's limit stands in the transcript; the rule is on_limit."""
+    """The transcript has the account's limit; the rule is on_limit."""
     loops = scripted(bare, LIMITED % 4_000_000_000)
     ran: Ran = getattr(loops, kind)(*WORDS[kind])
     assert ran.code == 4, ran.both
@@ -174,7 +174,7 @@ def test_why_a_usage_limit_ended_it(bare: Workspace, kind: str) -> None:
 
 
 def test_why_another_agent_was_asked(bare: Workspace) -> None:
-    """The switch is a decision: whom, instead of whom, and the words of the limit."""
+    """The switch is a decision: the agent, the agent it replaces, and the limit."""
     loops = scripted(bare, LIMITED % 4_000_000_000)
     bare.write("good.out", '{"type":"result","is_error":false,"result":"done"}\n')
     loops.more += '\n[agents.other]\ncommand = "cat good.out"\noutput = "claude"\n'
@@ -199,7 +199,7 @@ def test_why_it_was_stopped(bare: Workspace, kind: str) -> None:
 
 
 def test_why_it_was_cut_off(ws: Workspace) -> None:
-    """Everything killed at once leaves no end in the log; while it lives nothing of the kind is said."""
+    """A run that was killed has no end in its log, and `why` says so; not while it runs."""
     ws.side(1, "echo began; sleep 60")
     running = ws.start("build", "-n", "3")
     ws.wait_calls(1)
@@ -216,7 +216,7 @@ def test_why_it_was_cut_off(ws: Workspace) -> None:
 
 
 def test_a_success_signal_is_shown(ws: Workspace) -> None:
-    """The line of the transcript that has the promise is the evidence, wherever it stands."""
+    """The line of the transcript with the promise is the evidence, wherever it is."""
     ws.procedure("build", "promise_signals = true\n")
     ws.out(1, "working\n<promise>SUCCESS</promise>\n")
     assert ws.rooda("build", "-n", "5").code == 0
@@ -224,7 +224,7 @@ def test_a_success_signal_is_shown(ws: Workspace) -> None:
 
 
 def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
-    """The agent that meets a limit and the one that is switched to speak differently: the goal is still understood."""
+    """A fallback with another output format is read in its own format."""
     said = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": CLAIM}}
     bare.write("other.out", json.dumps(said) + '\n{"type":"turn.completed","usage":{}}\n')
     bare.write("limited.out", LIMITED % 4_000_000_000)
@@ -239,7 +239,7 @@ def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "flow"])
 def test_a_cost_limit_that_can_not_count(ws: Workspace, kind: str) -> None:
-    """The first call of unknown cost says so, once, on stderr; stdout is what it is without a limit."""
+    """The first call of unknown cost causes one warning on stderr; stdout is the same as without a limit."""
     ran = ws.rooda(*prepare(ws, kind, "true"), "--max-cost", "0.01")
     assert ran.code == 0, ran.both
     assert ran.err.count("WARNING: The cost of this call is unknown") == 1 and "limit of $0.0100" in ran.err

@@ -1,4 +1,4 @@
-"""[hooks]: who is told when a run ends or waits."""
+"""[hooks]: commands and addresses that get an event when a run ends or waits."""
 
 import base64
 import http.server
@@ -37,7 +37,7 @@ ALL = dict.fromkeys(("done", "failed", "paused", "stopped", "limit"), "cat >>tol
 def test_the_end_of_a_run(
     ws: Workspace, words: tuple[str, ...], exits: tuple[int, ...], moment: str, code: int
 ) -> None:
-    """The event stands on stdin, with the moment; one hook for one run."""
+    """The hook gets the event with the moment on stdin, once per run."""
     hooked(ws, **ALL)
     ws.exits(*exits)
     assert ws.rooda("build", *words).code == code
@@ -55,7 +55,7 @@ def test_a_signal(ws: Workspace) -> None:
 
 
 def test_a_failing_hook_changes_nothing(ws: Workspace) -> None:
-    """It is said with its last words; the exit code is the run's."""
+    """A failed hook is reported with its last line; the exit code is the run's."""
     hooked(ws, done="echo no such channel >&2; exit 3")
     ran = ws.rooda("build", "-n", "1")
     assert ran.code == 0
@@ -75,7 +75,7 @@ def test_a_run_whose_last_hook_failed_was_not_cut_off(ws: Workspace, words: tupl
 
 
 def test_a_hook_that_hangs_is_ended(ws: Workspace) -> None:
-    """After its own timeout; nobody is left."""
+    """A hook is ended after its timeout, with all its processes."""
     hooked(ws, done={"command": "sleep 1000", "timeout": 0.2})
     ran = ws.rooda("build", "-n", "1")
     assert ran.code == 0 and "the hook 'done' failed (no end within 0.2s)" in ran.err
@@ -87,7 +87,7 @@ authorized: list[str] = []  # what the server below was told of who posts
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[bytes]]]:
-    """A web server that keeps what is posted."""
+    """A web server that stores what is posted."""
     posted: list[bytes] = []
     authorized.clear()
 
@@ -117,7 +117,7 @@ def test_a_web_hook(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
 
 
 def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes]]) -> None:
-    """It is delivered with Basic authorization; neither the settings shown nor a run's files tell the password."""
+    """The password is sent with Basic authorization; `config show` and the run's files do not contain it."""
     address, posted = server
     hooked(ws, done={"url": address.replace("//", "//bob:p%40w@")})
     ran = ws.rooda("build", "-n", "1")

@@ -83,7 +83,7 @@ def test_the_moments_of_an_end(bare: Workspace, end: Callable[[Workspace], Ran],
 
 
 def test_a_question_on_the_terminal(bare: Workspace) -> None:
-    """A person who went away is called; the question is there at once, although the hook hangs."""
+    """A hook calls the user; the question appears at once even if the hook hangs."""
     loops = hooked(bare, needs_person={"command": 'cat >>"$FAKE/told"; sleep 1000', "timeout": 60})
     check = {"rule_id": "a.correctness.one", "type": "executable", "expected": "it is there"}
     check["command"] = "grep one .ai-factory/evolution/page/artifact.md"
@@ -143,7 +143,7 @@ def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> 
 
 @pytest.mark.parametrize(("status", "said"), [(None, "no end within 2s"), (500, "500")])
 def test_a_server_that_is_of_no_use(bare: Workspace, server: Server, status: int | None, said: str) -> None:
-    """One that never answers is given up after the hook's own time, one that refuses is said; the run's code stays."""
+    """A server that never answers times out, one that refuses is reported; the exit code is the run's."""
     server.status = status
     ran = hooked(bare, done={"url": server.url, "timeout": 2 if status is None else 30}).ooda("-n", "1")
     assert ran.code == 0 and "the hook 'done' failed" in ran.err and said in ran.err
@@ -172,7 +172,7 @@ def waiting(ws: Workspace, hook: object) -> Loops:
     ids=["hangs", "fails", "floods", "leaves a daemon"],
 )
 def test_a_hook_beside_a_loop(bare: Workspace, command: str, said: str) -> None:
-    """While it hangs, fails or floods the loop goes on; then it is ended, said, and nobody of it is left."""
+    """The loop continues while a hook hangs, fails or floods; then it is ended and reported, with no process left."""
     ran = waiting(bare, {"command": command, "timeout": 1.5}).ooda("-n", "1", "--fresh")
     assert ran.code == 0 and told(bare) == [("resting", "limit")]
     assert ("the hook 'limit' failed" in ran.err) == bool(said) and said in ran.err
@@ -182,7 +182,7 @@ def test_a_hook_beside_a_loop(bare: Workspace, command: str, said: str) -> None:
 
 
 def test_a_hook_outlives_calls(bare: Workspace) -> None:
-    """What ends the rest of an agent's processes leaves a hook alone that is at work."""
+    """Ending the leftover processes of an agent spares a running hook."""
     hook = 'cat >>"$FAKE/told"; until [ -e "$FAKE/last" ]; do sleep 0.02; done; echo >>"$FAKE/whole"'
     loops = waiting(bare, {"command": hook, "timeout": 60})
     gate = '\nquality_gates = [\'[ "$ROODA_ITERATION" != 3 ] || touch "$FAKE/last"\']'
@@ -193,7 +193,7 @@ def test_a_hook_outlives_calls(bare: Workspace) -> None:
 
 
 def test_a_hooks_work_is_not_the_agents(bare: Workspace) -> None:
-    """An agent that sleeps is idle, however busy a hook is beside it."""
+    """A sleeping agent is idle even if a hook is busy."""
     hook = """until grep -qs '"agent.ended"' ".rooda/runs/$ROODA_RUN/events.jsonl"; do :; done"""
     loops = waiting(bare, {"command": hook, "timeout": 60})
     loops.more = loops.more.replace("cat said.out", "sleep 1000")
@@ -204,7 +204,7 @@ def test_a_hooks_work_is_not_the_agents(bare: Workspace) -> None:
 
 
 def test_a_goal_that_was_refused_while_it_was_planned_has_an_end(bare: Workspace) -> None:
-    """Its log says how it ended, and `why` repeats it: nobody killed it."""
+    """The log says how the run ended, and `why` repeats it; it was not killed."""
     assert planned(bare, REFUSED).code == 1
     why = bare.rooda("why", "goal")
     assert why.code == 0 and "The plan call failed: auth: Invalid API key" in why.out and "cut off" not in why.out

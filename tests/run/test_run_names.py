@@ -1,4 +1,4 @@
-"""What a loop is called by: the name of a run that --detach printed; and what is said of one that is over."""
+"""The name of a run, as --detach prints it, works in place of a loop's name, also for a run that has ended."""
 
 import json
 
@@ -7,7 +7,7 @@ from kit.workspace import Workspace
 
 
 def test_the_name_that_detach_prints_stands_for_its_loop(ws: Workspace) -> None:
-    """In every command that acts on a loop or tells of it; of a run that nobody made it is said, exit 2."""
+    """Every command about a loop accepts the name of a run; an unknown run is an error, exit 2."""
     run = detached(ws)
     assert ws.rooda("status", run).out.startswith("build: running (pid ")
     assert ws.rooda("pause", run).out == "Paused procedure 'build'. Go on with: rooda continue build\n"

@@ -12,7 +12,7 @@ from kit.workspace import Workspace, masked, until
 
 
 def every_event(ws: Workspace) -> list[dict[str, Any]]:
-    """Those of all sessions, as they came."""
+    """Costs of all sessions are listed in order."""
     logs = sorted(Path(ws.file(".rooda/runs")).glob("*/events.jsonl"))
     return [json.loads(line) for log in logs for line in log.read_text().splitlines()]
 
@@ -28,7 +28,7 @@ def test_a_cost_limit_stops_before_the_next_call(ws: Workspace) -> None:
 
 
 def test_a_resume_keeps_the_limit_it_was_started_with(ws: Workspace) -> None:
-    """Nothing more is spent by a resume that names no limit; one that names a higher goes on to that."""
+    """A resume without a limit spends nothing more; one with a higher limit continues up to it."""
     paid(ws)
     assert ws.rooda("build", "-n", "9", "--max-cost", "2").code == 4
     assert ws.rooda("resume", "build").code == 4 and calls(ws) == 3
@@ -67,7 +67,7 @@ def test_a_time_limit_counts_what_gates_took_before_a_resume(ws: Workspace) -> N
 
 
 def test_failed_calls_cost_too(ws: Workspace) -> None:
-    """A call that ends with exit 1 is in the books and counts for the limit."""
+    """A call that ends with exit 1 is recorded and counts for the limit."""
     paid(ws, after="exit 1")
     ran = ws.rooda("build", "-n", "9", "--max-cost", "1.5", "--failure-threshold", "9")
     assert ran.code == 4 and calls(ws) == 2
@@ -108,7 +108,7 @@ def test_numbers_that_are_none(ws: Workspace, line: str, cost: float | None, tok
 
 
 def test_a_raw_command_costs_an_unknown_amount(ws: Workspace) -> None:
-    """Unknown is said, and is not 0; the calls are counted."""
+    """An unknown cost is shown as unknown, not as 0; the calls are counted."""
     assert ws.rooda("build", "-n", "2").code == 0
     total = usage(ws)["total"]
     assert (total["calls"], total["cost"], total["calls_of_unknown_cost"]) == (2, None, 2)  # type: ignore[index]
@@ -117,7 +117,7 @@ def test_a_raw_command_costs_an_unknown_amount(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(("by", "names"), [("loop", ["build", "other"]), ("agent", ["mine"]), ("iteration", None)])
 def test_rows(ws: Workspace, by: str, names: list[str] | None) -> None:
-    """Rows stand for what was asked for, and add up to the total."""
+    """Rows are grouped as requested, and add up to the total."""
     paid(ws)
     paid(ws)
     ws.procedure("other")
@@ -131,7 +131,7 @@ def test_rows(ws: Workspace, by: str, names: list[str] | None) -> None:
 
 
 def test_since(ws: Workspace) -> None:
-    """Calls before the time are left out; what is no time is refused."""
+    """Calls before the time are left out; an invalid time is refused."""
     paid(ws)
     assert ws.rooda("build", "-n", "1").code == 0
     assert usage(ws, "--since", "1h")["total"]["calls"] == 1  # type: ignore[index]
@@ -141,7 +141,7 @@ def test_since(ws: Workspace) -> None:
 
 
 def test_books_with_holes(ws: Workspace) -> None:
-    """Torn lines, foreign lines and an empty run folder are passed over."""
+    """Incomplete lines, foreign lines and an empty run folder are skipped."""
     paid(ws)
     assert ws.rooda("build", "-n", "1").code == 0
     folder = next(Path(ws.file(".rooda/runs")).iterdir())

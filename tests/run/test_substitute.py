@@ -49,7 +49,7 @@ def test_OU_15_a_missing_parameter_is_an_error_with_a_guess() -> None:
 
 
 def test_a_missing_parameter_without_any_known_one() -> None:
-    """There is nothing to guess then."""
+    """Without a similar name there is no guess."""
     with pytest.raises(PromptProblem) as caught:
         substitute("{{x}}", {}, "text")
     assert caught.value.what.endswith("(known: none).")
@@ -57,7 +57,7 @@ def test_a_missing_parameter_without_any_known_one() -> None:
 
 @given(CALM, st.dictionaries(NAMES, st.text()))
 def test_text_without_braces_is_untouched(text: str, parameters: dict[str, str]) -> None:
-    """No brace, no change."""
+    """Text without braces is unchanged."""
     assert substitute(text, parameters, "f") == text
 
 

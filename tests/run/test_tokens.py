@@ -56,7 +56,7 @@ def test_OA_33_counts_exactly() -> None:
 
 
 def test_a_count_is_kept_and_used(cache: Path) -> None:
-    """The next process reads it and starts no other: `subprocess` is not even imported."""
+    """The next process reads the cache and starts no child: `subprocess` is not even imported."""
     assert tokens.count(TEXT, O200K) == (10, True)
     assert slot(cache, TEXT).read_text() == f"{key(TEXT)} 10\n"
     code = f"{COUNT}; print(count({TEXT!r}, 'o200k_base'), {{'subprocess', 'tiktoken'}} & sys.modules.keys())"
@@ -64,7 +64,7 @@ def test_a_count_is_kept_and_used(cache: Path) -> None:
 
 
 def test_the_last_text_is_remembered_in_the_process(cache: Path) -> None:
-    """Asked again, it is answered without a look at the cache."""
+    """The second count of the same text does not read the cache."""
     tokens.count(TEXT, O200K)
     shutil.rmtree(cache)
     assert tokens.count(TEXT, O200K) == (10, True)
@@ -76,7 +76,7 @@ def test_the_last_text_is_remembered_in_the_process(cache: Path) -> None:
     ["", "{key} ", "{key} 9", "{key} 10\n\n", "{key} 0\n", "{key} 999999\n", "{key} x\n", "{other} 10\n", "\xff"],
 )
 def test_a_damaged_or_foreign_entry_is_recounted(cache: Path, damage: str) -> None:
-    """Cut off, overwritten, impossible: it is counted again and the entry is whole afterwards."""
+    """A truncated, overwritten or impossible entry is counted again and replaced."""
     place = slot(cache, TEXT)
     place.parent.mkdir(parents=True)
     place.write_bytes(damage.format(key=key(TEXT), other="0" * 64).encode("latin-1"))
@@ -92,7 +92,7 @@ def test_encodings_do_not_share_counts() -> None:
 
 
 def test_texts_that_share_a_slot_are_told_apart(cache: Path) -> None:
-    """Each displaces the other, and both counts stay right."""
+    """Each entry displaces the other, and both counts stay correct."""
     rival = next(f"a {n}" for n in numbers() if key(f"a {n}")[:3] == key(TEXT)[:3])
     assert tokens.count(TEXT, O200K) == (10, True)
     expected = tokens.count(rival, O200K)
@@ -103,7 +103,7 @@ def test_texts_that_share_a_slot_are_told_apart(cache: Path) -> None:
 
 
 def test_an_unwritable_cache_is_no_problem(cache: Path) -> None:
-    """A file stands where the folder should be; the count is the same."""
+    """A file in place of the cache folder does not change the count."""
     cache.write_text("in the way")
     assert tokens.count(TEXT, O200K) == (10, True)
     assert cache.read_text() == "in the way"
@@ -162,12 +162,12 @@ def test_OA_33_without_tiktoken_it_is_an_estimate(cache: Path) -> None:
 
 
 def test_an_unknown_encoding_is_an_estimate() -> None:
-    """Settings refuse it; should it come here, it does no harm."""
+    """Settings refuse an unknown encoding; here it gives an estimate."""
     assert tokens.count("x" * 8, "no_such_encoding") == (2, False)
 
 
 def test_a_text_that_beats_tiktoken_is_an_estimate() -> None:
-    """A megabyte of spaces overflows tiktoken's splitter; the answer is a number all the same."""
+    """A megabyte of spaces overflows tiktoken's splitter; the result is an estimate."""
     number, exact = tokens.count(" " * 1_000_000, O200K)
     assert exact or number == 250_000
 

@@ -1,4 +1,4 @@
-"""A usage limit is waited for, stopped at, or got round; it outlives the run that met it."""
+"""At a usage limit rooda waits, stops or switches; the limit is remembered beyond the run."""
 
 import json
 import shutil

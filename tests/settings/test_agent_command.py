@@ -1,4 +1,4 @@
-"""The words an agent is started with."""
+"""The command line of an agent."""
 
 import shlex
 import sys
@@ -45,7 +45,7 @@ def test_prompt_and_python() -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_no_value_breaks_the_quoting(model: str, prompt: str) -> None:
-    """Whatever model and prompt hold, each stays the word it is."""
+    """Model and prompt are one argument each, whatever they contain."""
     assert words("a --model {model} -p {prompt}", prompt, model, "argument") == ["a", "--model", model, "-p", prompt]
 
 

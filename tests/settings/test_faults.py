@@ -1,4 +1,4 @@
-"""What is said of wrong settings."""
+"""Messages about invalid settings."""
 
 import os
 
@@ -81,12 +81,12 @@ FAULTS = [  # rooda.toml, what is said
 
 @pytest.mark.parametrize(("text", "said"), FAULTS)
 def test_OU_032_a_fault_names_line_key_and_expectation(text: str, said: str, tiers: Tiers) -> None:
-    """File, line, key, what was expected, what was there."""
+    """The message has file, line, key, the expected and the actual value."""
     assert tiers.faults(text) == [said]
 
 
 def test_every_fault_at_once(tiers: Tiers) -> None:
-    """Environment, workspace and user are wrong; one error tells all of it."""
+    """Errors in environment, workspace and user file are reported together."""
     tiers.environ |= {"ROODA_LOOP_DEFAULT_ITERATIONS": "abc", "ROODA_LOOP_LOG_LEVEL": "loud"}
     tiers.write("[loop]\nfailure_threshold = 0\ntoken_budget = 'x'\n")
     tiers.user("[loop\n")
@@ -103,7 +103,7 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[loop]\nagent = demo\n", "2:9: Invalid value; a text stands in quotes"),
+        ("[loop]\nagent = demo\n", "2:9: Invalid value; a text needs quotes"),
         ("a = 'x", '1: Expected "\'" (at the end of the file)'),
         (
             '[loop]\nagent = "demo\nmodel = "x"\n',
@@ -111,11 +111,11 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
         ),
         (
             "[loop]\n[procedures.my-own]\n[loop]\n",
-            "3:6: Cannot declare [loop] twice; a table may stand once only: put its keys together",
+            "3:6: Cannot declare [loop] twice; a table may appear only once: put its keys together",
         ),
         (
             "[a.b]\n[a.b]\n",
-            "2:5: Cannot declare [a.b] twice; a table may stand once only: put its keys together",
+            "2:5: Cannot declare [a.b] twice; a table may appear only once: put its keys together",
         ),
         (
             'model = "C:\\model"\n',
@@ -126,12 +126,12 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
             "3:20: Expected '=' after a key in a key/value pair; a line is KEY = VALUE, and a key has no spaces",
         ),
         ("[loop]\na = '''\nx\n", "3: Expected \"'''\" (at the end of the file)"),
-        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value; that key or table is there already"),
+        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value; that key or table exists already"),
         ("a = " + "[" * 4000, " nested more than 40 deep"),
     ],
 )
 def test_OU_032_syntax_errors_have_line_and_column(text: str, said: str, tiers: Tiers) -> None:
-    """What the TOML parser says, with file, line and column in front, and what has to change."""
+    """A TOML error has file, line, column, and a hint at the fix."""
     assert tiers.faults(text) == [said]
 
 
@@ -142,19 +142,19 @@ def test_a_file_that_is_not_utf8(tiers: Tiers) -> None:
 
 
 def test_a_byte_order_mark_is_no_fault(tiers: Tiers) -> None:
-    """Some editors write one."""
+    """A byte order mark is accepted, since some editors write one."""
     tiers.workspace_file.write_bytes(b"\xef\xbb\xbf[loop]\ntoken_budget = 4\n")
     assert tiers.procedure("build").setup.token_budget == 4
 
 
 def test_a_folder_in_place_of_the_file(tiers: Tiers) -> None:
-    """A folder called rooda.toml is told apart from a file that can't be read."""
+    """A folder named rooda.toml and an unreadable file have different messages."""
     tiers.workspace_file.mkdir()
     assert tiers.fault().what == f"{tiers.workspace_file}: is a folder, not a settings file"
 
 
 def test_a_dangling_link_is_told(tiers: Tiers) -> None:
-    """A link to nothing is somebody's mistake, not a missing file."""
+    """A dangling link is an error, not a missing file."""
     os.symlink("nowhere.toml", tiers.workspace_file)
     assert tiers.fault().what == f"{tiers.workspace_file}: can't be read: No such file or directory"
 
@@ -188,7 +188,7 @@ def test_OU_030_unknown_keys_warn(text: str, said: str, tiers: Tiers) -> None:
 
 
 def test_OA_30_older_names_work_with_a_notice(tiers: Tiers) -> None:
-    """default_max_iterations is read, at its line, and its new name is told; the new name wins over it."""
+    """default_max_iterations is read with a notice about its new name; the new name wins."""
     assert tiers.warnings("[loop]\n\ndefault_max_iterations = 4\n" + OWN) == [
         "3: loop.default_max_iterations: is now called 'default_iterations'"
     ]
@@ -238,7 +238,7 @@ class TestEnvironment:
         )
 
     def test_unknown_variables_warn(self, tiers: Tiers) -> None:
-        """A variable nobody reads is told, with the nearest one; ROODA_LOOP itself is another thing."""
+        """An unknown variable is a warning with the nearest known one; ROODA_LOOP itself is not a setting."""
         tiers.environ |= {"ROODA_LOOP_TOKEN_BUDGE": "1", "ROODA_LOOP": "x", "ROODA_LOOP_model": "x"}
         tiers.environ["ROODA_LOOP_MAX_ITERATIONS"] = "3"
         assert tiers.load().warnings == (
@@ -249,7 +249,7 @@ class TestEnvironment:
 
 
 def test_OA_41_reserved_names(tiers: Tiers) -> None:
-    """A procedure that bears a command's name is an error for everything that reads settings."""
+    """A procedure with the name of a command is an error in every command that reads settings."""
     from rooda.settings.schema import RESERVED
 
     said = tiers.faults("".join(f"[procedures.{name}]\n" for name in sorted(RESERVED)))
@@ -259,6 +259,6 @@ def test_OA_41_reserved_names(tiers: Tiers) -> None:
 
 @pytest.mark.parametrize("flag", [{"default_iterations": -1}, {"failure_threshold": 0}, {"log_level": "loud"}])
 def test_OA_31_wrong_flags(flag: dict[str, object], tiers: Tiers) -> None:
-    """What was typed is held to the same rules."""
+    """Options are validated by the same rules."""
     what = tiers.fault("build", **flag).what
     assert what.startswith(("--max-iterations must be", "--failure-threshold must be", "--log-level must be"))

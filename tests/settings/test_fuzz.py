@@ -135,7 +135,7 @@ def read(data: bytes) -> None:
 @settings(max_examples=150, deadline=None)
 @given(mutated() | values_swapped() | st.binary(max_size=60))
 def test_O_119_any_file_gives_settings_or_a_sentence(data: bytes) -> None:
-    """Nothing but a RoodaError comes out of a broken file."""
+    """A broken file raises only RoodaError."""
     try:
         read(data)
     except RoodaError as problem:
@@ -150,7 +150,7 @@ def test_O_119_any_file_gives_settings_or_a_sentence(data: bytes) -> None:
     ),
 )
 def test_any_variable_gives_settings_or_a_sentence(text: str, key: str) -> None:
-    """Nothing but a RoodaError comes out of a strange environment."""
+    """A strange environment raises only RoodaError."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             procedure_settings.procedure(load(folder, environ={"HOME": folder, f"ROODA_LOOP_{key}": text}), "build", {})

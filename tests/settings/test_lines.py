@@ -64,7 +64,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("path", EXPECTED)
 def test_OU_032_every_key_has_its_line(path: tuple[str | int, ...]) -> None:
-    """Keys, tables, dotted keys, inline tables, array tables and array items are found where they stand."""
+    """The line of keys, tables, dotted keys, inline tables, array tables and array items is found."""
     tree, lines = parse(TEXT)
     assert tree == tomllib.loads(TEXT)
     assert line_of(lines, path) == EXPECTED[path]

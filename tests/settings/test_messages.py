@@ -1,4 +1,4 @@
-"""The settings as a person meets them: tiers and merging, mistakes, warnings, `config`, `list`, `info`, `version`."""
+"""The settings on the command line: tiers, merging, errors, warnings, `config`, `list`, `info`, `version`."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_OU_18_info(ws: Workspace) -> None:
 
 
 def test_OU_19_version(bare: Workspace) -> None:
-    """`--version` is one line; `rooda version` adds what it stands on."""
+    """`--version` is one line; `rooda version` adds Python and platform."""
     from rooda import __version__
 
     assert bare.rooda("--version").out == f"rooda {__version__}\n"
@@ -129,7 +129,7 @@ def test_settled_13_upward_to_the_repository_root(ws: Workspace) -> None:
 
 
 def test_OU_28_config_replaces_the_workspace_file(ws: Workspace) -> None:
-    """--config FILE stands in the place of rooda.toml; the user's file still counts."""
+    """--config FILE replaces the workspace's rooda.toml; the user's file still counts."""
     user(ws, "[loop]\nfailure_threshold = 9\n")
     ws.write("other.toml", "[loop]\ndefault_iterations = 8\n")
     lines = ws.rooda("--config", "other.toml", "config", "show", "loop").lines

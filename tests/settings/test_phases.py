@@ -39,7 +39,7 @@ def test_a_file_of_any_name_is_a_file(tiers: Tiers) -> None:
     "text", ["Do it.", "and/or do it", "read notes.md", "line\\nprompts/x.md", "builtin", "Builtin: x y", "word"]
 )
 def test_other_texts_are_texts(text: str, tiers: Tiers) -> None:
-    """A sentence is used as it stands, without placeholders."""
+    """A sentence is used unchanged, without placeholders."""
     assert act(tiers, f'"{text}"') == (Fragment(text=text.replace("\\n", "\n"), shown="text"),)
 
 
@@ -60,7 +60,7 @@ def test_what_looks_like_a_path_must_be_there(name: str, tiers: Tiers) -> None:
 
 
 def test_every_missing_file_at_once(tiers: Tiers) -> None:
-    """Two phases name files that are gone; both are told. A folder is no prompt."""
+    """Two missing prompt files are reported together. A folder is not a prompt."""
     tiers.file("folder/x.md")
     tiers.write(OWN.replace('"ACT"', '["a.md", { path = "b c" }]').replace('"ORI"', '{ path = "folder" }'))
     said = tiers.fault("mine").what.splitlines()
@@ -140,7 +140,7 @@ def test_OU_011_context(tiers: Tiers) -> None:
     ("left_out", "said"), [("DEC", "phase 'decide' is missing"), ("ACT", "phase 'act' is missing")]
 )
 def test_a_missing_phase(left_out: str, said: str, tiers: Tiers) -> None:
-    """A procedure with three phases is told which one it lacks, and where it stands; a flag can fill it."""
+    """A procedure with three phases is an error that names the missing one and its place; a flag can supply it."""
     tiers.write("\n".join(line for line in OWN.splitlines() if left_out not in line))
     problem = tiers.fault("mine")
     assert problem.what == f"{tiers.workspace_file}:2: procedures.mine: the {said}"

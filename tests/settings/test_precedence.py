@@ -12,7 +12,7 @@ PHASES = 'observe = "O"\norient = "R"\ndecide = "D"\nact = "A"\n'
 
 
 class Said(NamedTuple):
-    """One setting in every place that can hold it; None: this place says nothing."""
+    """One setting in every tier that can have it; None: not set there."""
 
     flag: int | None = None
     own: int | None = None  # [procedures.P] of the workspace
@@ -100,14 +100,14 @@ def test_O_013_OA_29_zero_and_pairs(bare: Workspace, said: Said, limit: int) -> 
 
 @pytest.mark.parametrize("place", ["environment", "loop", "loop_user", "own"])
 def test_O_047_a_built_in_procedure_follows_too(bare: Workspace, place: str) -> None:
-    """What a person says anywhere beats the limit that ships with a procedure."""
+    """Any setting of the user beats the built-in limit of a procedure."""
     said = Said(**{place: 1})
     flags, environment = arrange(bare, "default_iterations", said, "--max-iterations", "publish-plan")
     assert bare.rooda("publish-plan", *flags, env=environment).lines[0].endswith("(max 1 iterations)")
 
 
 def test_O_047_the_shipped_limit_is_last(bare: Workspace) -> None:
-    """Where nobody says anything a built-in procedure has the limit it ships with."""
+    """Without settings a built-in procedure has its own limit."""
     bare.config(f'[loop]\nai_cmd = "{FAKE_AI}"\n')
     ran = bare.rooda("publish-plan")
     assert ran.lines[0].endswith("Starting procedure: publish-plan (max 2 iterations)")

@@ -20,7 +20,7 @@ class TestGates:
         assert tiers.procedure("build").gates == (Gate("make", "make"), Gate("x", "x", 3.0), Gate("make", "y"))
 
     def test_absent_empty_and_switched_off(self, tiers: Tiers) -> None:
-        """Absent leaves the word to AGENTS.md; [] and --no-gates mean none."""
+        """Without the key AGENTS.md decides; [] and --no-gates mean none."""
         assert tiers.procedure("build").gates is None
         tiers.write("[loop]\nquality_gates = []\n")
         assert tiers.procedure("build").gates == ()
@@ -39,7 +39,7 @@ class TestPromise:
     """promise_signals and whose a procedure is."""
 
     def test_OU_001_on_for_built_ins_off_for_own(self, tiers: Tiers) -> None:
-        """The shipped prompts teach the signal, a person's don't; either can be set."""
+        """Promise signals are on for built-in prompts, off for the user's; either can be set."""
         tiers.write(OWN)
         assert tiers.procedure("build").promise_signals and tiers.procedure("build").builtin
         assert not tiers.procedure("mine").promise_signals and not tiers.procedure("mine").builtin
@@ -58,10 +58,10 @@ class TestPromise:
 
 
 class TestAgent:
-    """Which agent, with which model."""
+    """The choice of agent and model."""
 
     def test_OA_34_nothing_configured(self, tiers: Tiers) -> None:
-        """There is no default agent; the text tells the ways to set one."""
+        """There is no default agent; the error lists the ways to set one."""
         assert tiers.procedure("build").setup.agent is None
         lines = agents.no_agent_text(tiers.load()).splitlines()
         assert lines[:2] == ["no AI command configured", "Set one via:"]
@@ -119,7 +119,7 @@ class TestAgent:
         assert tiers.fault("build").what.startswith("ROODA_LOOP_AGENT: unknown agent 'nope'")
 
     def test_an_agent_without_a_command(self, tiers: Tiers) -> None:
-        """The table is found, and what it lacks is told."""
+        """An agent's table without a command is an error that says so."""
         tiers.write('[agents.mine]\nmodel = "x"\n')
         assert (
             tiers.fault("build", agent="mine").what
@@ -162,7 +162,7 @@ def _model(tiers: Tiers, name: str, **flags: object) -> str:
 
 
 def test_OU_033_unknown_procedure(tiers: Tiers) -> None:
-    """The sentence, where to look, and the nearest name."""
+    """The error names the procedure, `rooda list`, and the nearest name."""
     problem = tiers.fault("biuld")
     assert problem.what == "Unknown procedure 'biuld'. Run 'rooda list' to see available procedures."
     assert problem.hint == "Did you mean 'build'?"

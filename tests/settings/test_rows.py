@@ -119,7 +119,7 @@ def test_each_key_has_a_variable(key: str) -> None:
 
 @pytest.mark.parametrize(("key", "row"), FILLED, ids=[key for key, _ in FILLED])
 def test_each_value_arrives(key: str, row: Key, tiers: Tiers) -> None:
-    """What a file says is in the field of the run's records that the row names; else its default is."""
+    """The record field that the row names has the value of the file, else the default."""
     name, _, field = row.into.partition(".")
     found = attrgetter(f"{PLACES[name]}{field}")
     tiers.write(MINE)

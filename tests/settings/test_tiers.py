@@ -25,7 +25,7 @@ CASES = [  # key, place in the procedure; flag, environment, workspace, user; bu
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_O_047_five_tiers(case: tuple[str, str, Any, str, Any, Any, Any], tiers: Tiers) -> None:
-    """Flag, environment, workspace, user, built-in: taken away one by one, the next speaks."""
+    """Flag, environment, workspace, user, built-in: without the strongest, the next one counts."""
     key, place, flag, variable, near, own, built_in = case
     field = attrgetter(place)
     tiers.write(f"[loop]\n{key} = {_toml(near)}\n", OWN)
