@@ -61,7 +61,7 @@ def _criteria(text: str) -> tuple[str, tuple[str, ...]]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        return "the CRITERIA of its status block are no JSON object", ()
+        return "the CRITERIA of its status block are not a JSON object", ()
     return "", tuple(name for name, met in found.items() if met is True)
 
 

@@ -97,7 +97,7 @@ def specification(where: Where, typed: Json) -> str:
     """The specification, word for word: the argument or the content of --file."""
     spec, path = typed.get("spec"), typed.get("file")
     if (spec is None) == (path is None):
-        raise UsageProblem("Say what is to be done: a specification, or --file FILE; not both.")
+        raise UsageProblem("Give either a specification or --file FILE.")
     if path is not None:
         spec = files.to_text(sys.stdin.buffer.read()) if path == "-" else _content(where, path)
     if not str(spec).strip():
@@ -176,7 +176,7 @@ def check_limit(name: str, value: float, most: float, typed: Json) -> None:
         given = typed.get(name) or 0
         said = f"--{name} {value:g} is" if given == value else f"--{name} {given:g} makes {value:g} in all, which is"
         said = said if given else f"{value:g} {UNITS[name]} in all are"
-        raise UsageProblem(f"{said} over the limit of {most:g}.", "If you mean it, add --force-limits.")
+        raise UsageProblem(f"{said} over the limit of {most:g}.", "To allow it, add --force-limits.")
 
 
 def _number_from_environment(name: str, kind: type[int] | type[float]) -> int | float | None:

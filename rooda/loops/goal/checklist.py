@@ -58,7 +58,7 @@ def clarify(world: World, draft: Draft, rounds: int) -> str:
         raise NotReady(
             f"Not started: the specification scores {draft.scores.total}/10; its intent must be clarified first "
             f"(the /hope:intent step). The questions are in {path}.",
-            "Answer them in the specification and start again, or say --shape colleague.",
+            "Answer them in the specification and start again, or use --shape colleague.",
         )
     answers = [(field, world.ask_user(Question("intent", f"{field}:", hint=""))) for field in FIELDS]
     if number := world.signalled():
@@ -144,7 +144,7 @@ def report_plan(world: World, state: GoalState, draft: Draft) -> None:
         )
     )
     if world.shape_file()[0] and not draft.shape_file.criteria:
-        world.emit(Problem(text="SHAPE.md is there, but no criteria were found in it"))
+        world.emit(Problem(text="SHAPE.md exists, but has no criteria that rooda can read"))
 
 
 def precheck(world: World, request: Request, state: GoalState) -> GoalState:
@@ -155,8 +155,8 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
     assumed = [each.name for each in brief.criteria if each.kind == ASSUMPTION]
     if assumed:
         raise NotReady(
-            f"Not started: this work is hard to take back, and nothing verifies: {', '.join(assumed)}.",
-            "Give each criterion a command, or have it observed or reviewed.",
+            f"Not started: this work is hard to undo, and nothing verifies: {', '.join(assumed)}.",
+            "Give each criterion a command, or the type observation or code review.",
         )
     values = {
         "spec": prompts.quoted(brief.spec),
@@ -177,9 +177,9 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
     rules = len(brief.mustNot) + answers.must_nots(result.text)
     if rules < answers.LEAST_RULES:
         raise NotReady(
-            f"Not started: work that is hard to take back needs at least {answers.LEAST_RULES} things that must "
+            f"Not started: work that is hard to undo needs at least {answers.LEAST_RULES} things that must "
             f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
-            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not be.",
+            "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not happen.",
         )
     world.emit(events.GoalPrechecked(amendments=list(found)))
     return add_cost(state._replace(brief=brief._replace(amendments=found)), result)
@@ -191,8 +191,8 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
     violations = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
     if violations and not world.signalled():
         raise NotReady(
-            f"Not started: what must not be is true already: {', '.join(violations)}.",
-            "Put it right, or correct the mustNot entry.",
+            f"Not started: a mustNot entry is already violated: {', '.join(violations)}.",
+            "Fix it, or correct the mustNot entry.",
         )
     found = world.verify(runnable(brief.criteria), 0)
     if number := world.signalled():  # the baseline is incomplete

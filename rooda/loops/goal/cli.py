@@ -1,4 +1,4 @@
-"""The words behind `rooda goal` and their options."""
+"""The verbs of `rooda goal` and their options."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from rooda.settings.where import relocated, where
 
 
 def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.Command:
-    """A command that calls `work`, "module:function" of this package, loaded when the command is called."""
+    """A command that calls `work`, a "module:function" of this package. Imports the module when it is called."""
 
     @click.pass_context
     def called(ctx: click.Context, /, **typed: Any) -> int:
@@ -30,7 +30,7 @@ def _flag(*names: str, help: str) -> click.Option:
 
 
 class _Dollars(click.FloatRange):
-    """More than nothing; neither infinite nor no number, which are numbers to Python."""
+    """A finite number above 0. Python's float also reads nan and inf."""
 
     name = "dollars"
 
@@ -40,12 +40,12 @@ class _Dollars(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         dollars = super().convert(value, param, ctx)
         if not dollars < float("inf"):
-            self.fail(f"{value!r} is no number of dollars.", param, ctx)
+            self.fail(f"{value!r} is not a number of dollars.", param, ctx)
         return dollars
 
 
 def _limits(more: str) -> list[click.Parameter]:
-    """`more`: the end of what their help says."""
+    """`more`: added to their help texts."""
     limits = options.of(OWN, "limit", max_iterations=click.IntRange(min=1), budget=_Dollars())
     for limit in limits:
         limit.help = f"{limit.help}{more}."
@@ -56,7 +56,7 @@ def _spec() -> list[click.Parameter]:
     return [
         click.Argument(["spec"], required=False),
         click.Option(
-            ["-f", "--file"], type=click.Path(), metavar="FILE", help="The specification is in FILE; - is stdin."
+            ["-f", "--file"], type=click.Path(), metavar="FILE", help="Read the specification from FILE; - is stdin."
         ),
     ]
 
@@ -68,13 +68,13 @@ _WORKFLOWS = click.Choice(["A", "B", "C"], case_sensitive=False)
 def _planning() -> list[click.Parameter]:
     return [
         click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON, or a list of tasks."),
-        click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, in place of the plan's."),
-        click.Option(["--shape"], type=_SHAPES, help="In place of the score's."),
-        click.Option(["--workflow"], type=_WORKFLOWS, help="In place of the words'."),
-        click.Option(["--evidence"], metavar="TEXT", help="What the workflow's gate asks for."),
+        click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, instead of the plan's."),
+        click.Option(["--shape"], type=_SHAPES, help="Set the shape instead of taking it from the score."),
+        click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow instead of taking it from the words."),
+        click.Option(["--evidence"], metavar="TEXT", help="Evidence for the workflow's gate."),
         _flag("--offline", help="Plan without an agent: scores by words, one step per criterion."),
-        click.Option(["--criterion"], multiple=True, metavar="NAME=COMMAND", help="One more criterion; repeatable."),
-        click.Option(["--holdout"], multiple=True, metavar="NAME=COMMAND", help="The same, never shown to the agent."),
+        click.Option(["--criterion"], multiple=True, metavar="NAME=COMMAND", help="Add a criterion; repeatable."),
+        click.Option(["--holdout"], multiple=True, metavar="NAME=COMMAND", help="Add one that the agent never sees."),
     ]  # fmt: skip
 
 
@@ -85,12 +85,12 @@ def _run() -> list[click.Parameter]:
         *_limits(""),
         _flag("--no-gates", help="Ask nothing: proceed without confirmation."),
         _flag("-y", "--yes", help="Answer every gate with yes."),
-        _flag("--headless", help="Nobody is there: a Colleague-shaped goal runs as a Tool-shaped one."),
+        _flag("--headless", help="Never ask; a Colleague-shaped goal runs as a Tool-shaped one."),
         _flag("--high-stakes", help="Attack the specification first, whatever its type."),
         _flag("--keep-state", help="Keep .loop/state.json afterwards."),
-        _flag("--delete-state", help="Delete it once completed."),
-        _flag("--fresh", help="Start over, whatever was there."),
-        _flag("--ascii", help="Only ASCII on the screen."),
+        _flag("--delete-state", help="Delete .loop/state.json once completed."),
+        _flag("--fresh", help="Start over, even if a goal is unfinished."),
+        _flag("--ascii", help="Print only ASCII."),
         options.worktree(),
         *options.for_kind(),
     ]
@@ -100,9 +100,9 @@ def _continue() -> list[click.Parameter]:
     return [
         *_limits(", or how many more"),
         _flag("-y", "--yes", help="Answer the gate that waits with yes."),
-        _flag("--no-gates", help="Ask nothing any more."),
+        _flag("--no-gates", help="Ask nothing from now on."),
         _flag("--reload-shape", help="Read SHAPE.md again."),
-        _flag("--ascii", help="Only ASCII on the screen."),
+        _flag("--ascii", help="Print only ASCII."),
         *options.for_kind(),
     ]
 
@@ -110,34 +110,34 @@ def _continue() -> list[click.Parameter]:
 def _verify() -> list[click.Parameter]:
     return [
         click.Argument(["name"], required=False),
-        click.Option(["--command"], metavar="COMMAND", help="Verify it with this command from now on."),
-        click.Option(["--expect"], metavar="PATTERN", help="What its output must show: a pattern, or a bound."),
-        click.Option(["--observed"], metavar="NOTE", help="You have seen that it holds."),
-        _flag("--judge", help="Let an agent judge it by the change."),
+        click.Option(["--command"], metavar="COMMAND", help="Verify the criterion with this command from now on."),
+        click.Option(["--expect"], metavar="PATTERN", help="Pattern or bound for the output."),
+        click.Option(["--observed"], metavar="NOTE", help="Confirm that you have seen it hold."),
+        _flag("--judge", help="Let an agent judge it by the diff."),
         *_plain(),
     ]
 
 
 def _plain() -> list[click.Parameter]:
-    return [click.Option(["--json", "as_json"], is_flag=True, help="As JSON, for programs.")]
+    return [click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")]
 
 
 VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "run": ("start:run", "Work on SPEC until its criteria hold, or a limit is reached.", _run),
-    "continue": ("resume:continue_", "Go on with a goal that paused or crashed.", _continue),
+    "continue": ("resume:continue_", "Resume a goal that paused or crashed.", _continue),
     "status": ("commands:status", "The goal's criteria as a table: type, met, evidence, since.", _plain),
-    "cancel": ("commands:cancel", "End the goal for good; its state files go.",
-               lambda: [_flag("--keep-state", help="Keep them.")]),
-    "pause": ("commands:pause", "Let a running goal pause after its iteration.", list),
-    "score": ("commands:score", "How clear is SPEC? Five scores, nothing is started.",
-              lambda: [*_spec(), _flag("--offline", help="By its words, without an agent."), *options.for_kind()]),
-    "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, what must not be, verification.",
-              lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="From this plan."),
-                       _flag("--fresh", help="Replace the file that is there."), *options.for_kind()]),
-    "stop-check": ("commands:stop_check", "What a stop hook should say of the state file, as JSON.",
+    "cancel": ("commands:cancel", "End the goal and delete its state files.",
+               lambda: [_flag("--keep-state", help="Keep the state files.")]),
+    "pause": ("commands:pause", "Pause a running goal after its iteration.", list),
+    "score": ("commands:score", "Score how clear SPEC is; start nothing.",
+              lambda: [*_spec(), _flag("--offline", help="Score without an agent."), *options.for_kind()]),
+    "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, mustNot entries, verification.",
+              lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="Use this plan."),
+                       _flag("--fresh", help="Replace an existing file."), *options.for_kind()]),
+    "stop-check": ("commands:stop_check", "Print a stop hook's answer for the state file, as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
-    "verify": ("commands:verify", "Run the verification commands now, or say how NAME is verified.", _verify),
-    "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K list them.",
+    "verify": ("commands:verify", "Run the verification commands now, or change how NAME is verified.", _verify),
+    "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K, list checkpoints.",
                  lambda: [click.Argument(["k"], required=False)]),
 }  # fmt: skip
 

@@ -57,7 +57,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
     if answer.strip().lower() in YES:
         return completed(state)
     missing = world.ask_user(Question("missing", "What is missing?", hint=""))
-    return state._replace(denied=True, feedback=(missing or "The person who was asked does not see it as done yet.",))
+    return state._replace(denied=True, feedback=(missing or "The user says that it is not done yet.",))
 
 
 def doubt(state: GoalState) -> str:
@@ -66,16 +66,16 @@ def doubt(state: GoalState) -> str:
 
 def paused(state: GoalState, kind: str) -> GoalState:
     words = {Pause.G3: "gate G3", Pause.TESTS: f"tests changed: {', '.join(state.tests_changed)}"}
-    words |= {Pause.UNTOLD: f"mustNot, nobody can tell: {', '.join(state.untold)}"}
+    words |= {Pause.UNTOLD: f"mustNot could not be checked: {', '.join(state.untold)}"}
     return state._replace(pause=kind, reason=words[kind], gate="close")
 
 
 def closing_question(state: GoalState) -> Question:
     changed = tuple(f"Changed since the start: {path}" for path in state.tests_changed)
-    untold = tuple(f"Nobody can tell whether this has come true: {text}" for text in state.untold)
+    untold = tuple(f"mustNot could not be checked: {text}" for text in state.untold)
     if state.gated:
         return Question("G3", "All criteria met. Confirm done?", (*changed, *untold))
-    why = "Files that verify this work were changed." if changed else "What must not be could not be checked."
+    why = "Files that verify this work were changed." if changed else "mustNot entries could not be checked."
     return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")
 
 
@@ -160,5 +160,5 @@ def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[Goal
     if named or (named is not None and result.ok):
         return state, named
     why = f": {result.how}" if result.how else ""
-    world.emit(Problem(text=f"The judge of what must not be gave no answer that is any use{why}"))
+    world.emit(Problem(text=f"The judge of the mustNot entries gave no usable answer{why}"))
     return state._replace(untold=(*state.untold, *plain)), ()

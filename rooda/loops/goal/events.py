@@ -1,4 +1,4 @@
-"""The events of a goal, as typed records. Imports nothing but the base of all events."""
+"""The events of a goal, as typed records."""
 
 from __future__ import annotations
 
@@ -28,50 +28,50 @@ class Score(TypedDict):
     note: str
 
 
-class Way(TypedDict):
+class CriterionMethod(TypedDict):
     name: str
     method: str
 
 
 class GoalScored(Event, name="goal.scored"):
-    scores: Mapping[str, Score]  # by dimension: `score`, `quote` that earns it, `note` why it was cut
+    scores: Mapping[str, Score]  # by dimension: `score`, the `quote` for it, and a `note` if points were removed
     total: int  # their sum
     shape: Shape  # what the total means
     by: Annotated[str, "plan", "file", "person", "offline"]  # who scored
 
 
 class GoalPlanned(Event, name="goal.planned"):
-    reversibility: Reversibility  # how hard it is to take back
-    criteria: list[Way]  # of each its `name` and `method`
-    steps: list[str]  # their names
-    gate: str  # what evidence the workflow asks for
+    reversibility: Reversibility  # how hard the work is to undo
+    criteria: list[CriterionMethod]  # `name` and `method` of each
+    steps: list[str]  # names of the steps
+    gate: str  # the kind of evidence that the workflow needs
     evidence: str  # that evidence
     must_not: list[str]  # what must never become true
-    notes: list[str]  # what a person should know of the plan
+    notes: list[str]  # remarks on the plan for the user
 
 
 class GoalPrechecked(Event, name="goal.prechecked"):
-    """Only where work is hard to take back (type 1)."""
+    """Only if the work is hard to undo (type 1)."""
 
-    amendments: list[str]  # of each misreading the words that rule it out
+    amendments: list[str]  # for each misreading, words that rule it out
 
 
 class GoalDisclosed(Event, name="goal.disclosed"):
-    text: str  # where the state is written; asked instead where a person can answer
+    text: str  # where the state is written; at a terminal rooda asks instead
 
 
 class RunStarted(Event, name="run.started", durable=True):
     shape: Shape  # as in `goal.scored`
     total: int  # as in `goal.scored`
     workflow: Annotated[str, "A", "B", "C"]  # the workflow
-    steps: int  # how many
-    budget: str  # as it is shown: `$25`
+    steps: int  # number of steps
+    budget: str  # as displayed, such as `$25`
     max_iterations: int  # the limit
     edits: str  # how edits of files are counted
     already: list[str]  # criteria that held before any work
-    blind: bool  # true: what calls cost is not known
+    blind: bool  # true if the cost of calls is unknown
     type: Reversibility  # as `reversibility` in `goal.planned`
-    git: bool  # is there a repository for checkpoints?
+    git: bool  # true if there is a repository for checkpoints
 
 
 class RunResumed(Event, name="run.resumed", durable=True):
@@ -79,49 +79,49 @@ class RunResumed(Event, name="run.resumed", durable=True):
     done: int  # steps accepted
     total: int  # steps
     iterations: int  # iterations closed by earlier sessions
-    unmet: list[str]  # names of the criteria that don't hold
-    next: str  # the step that is next
-    notes: list[str]  # what a person should know
+    unmet: list[str]  # names of the unmet criteria
+    next: str  # the next step
+    notes: list[str]  # remarks for the user
 
 
 class IterationStarted(Event, name="iteration.started"):
     iteration: int
     max_iterations: int  # the limit
-    cost: str  # so far, as it is shown: `$1.20`, `~$1.20` or `$?`
-    budget: str  # as it is shown
-    step: str  # what is to be done
+    cost: str  # so far, as displayed: `$1.20`, `~$1.20` or `$?`
+    budget: str  # as displayed
+    step: str  # the current step
 
 
 class CriterionVerified(Event, name="criterion.verified"):
-    """rooda itself ran the criterion's command."""
+    """rooda ran the criterion's command."""
 
-    criterion: str  # its name
-    verdict: Annotated[str, "met", "not met"]  # what was found
-    evidence: str  # the file with the command's output, seen from the workspace
+    criterion: str  # name of the criterion
+    verdict: Annotated[str, "met", "not met"]  # result
+    evidence: str  # file with the command's output, relative to the workspace
     elapsed: float  # how long the command ran
 
 
 class IterationEnded(Event, name="iteration.ended", durable=True):
     iteration: int
-    step: str  # what was to be done
-    accepted: bool  # is it done?
+    step: str  # the step of this iteration
+    accepted: bool  # true if the step is done
     done: int  # steps accepted
     total: int  # steps
     next_step: str  # the next one, or `none`
     exit_signal: bool  # as in the state file
-    criteria: Mapping[str, bool]  # of each whether it holds
+    criteria: Mapping[str, bool]  # by name: true if met
     stuck: int  # as `stuckCount` in the state file
     next: str  # the next action
     outcome: Annotated[str, "success", "failure"]  # `success`: the step was accepted
     elapsed: float  # the agent's run time
-    cost: str  # so far, as it is shown: `$1.20`, `~$1.20` or `$?`
-    claimed: bool  # did the agent say that all is done?
-    edits: Mapping[str, int]  # how often each file was written; at least, if the agent did not report it
+    cost: str  # so far, as displayed: `$1.20`, `~$1.20` or `$?`
+    claimed: bool  # true if the agent says that the goal is complete
+    edits: Mapping[str, int]  # number of writes of each file; a lower bound if the agent doesn't report them
 
 
 class RunEnded(Event, name="run.ended", durable=True):
-    # `completed`, `failed`, why it paused, or one where all but the first four may be absent: `unplanned`, it ended
-    # before there was a plan; `files`, they can't be written or read
+    # `completed`, `failed`, or why the goal paused. With `unplanned` (it ended before there was a plan) and `files`
+    # (its files can't be read or written) only the first four fields are certain
     reason: Annotated[
         str,
         "completed",
@@ -145,25 +145,25 @@ class RunEnded(Event, name="run.ended", durable=True):
         "G3",
         "shared limit",
     ]
-    note: str  # the same in words
+    note: str  # the reason in words
     status: Annotated[str, "completed", "paused", "failed", "in_progress"]  # as in the state file
     exit_code: int  # of rooda
-    signal: int = ABSENT  # the number of the first signal that was received, else 0
+    signal: int = ABSENT  # number of the first signal received, else 0
     iterations: int = ABSENT  # iterations closed, earlier sessions included
     max_iterations: int = ABSENT  # the limit
-    cost: str = ABSENT  # as it is shown: `$1.20`, `~$1.20` or `$?`
-    budget: str = ABSENT  # as it is shown
-    allowance: str = ABSENT  # what one continue would add
+    cost: str = ABSENT  # as displayed: `$1.20`, `~$1.20` or `$?`
+    budget: str = ABSENT  # as displayed
+    allowance: str = ABSENT  # dollars that one continue adds
     done: int = ABSENT  # steps accepted
     remaining: int = ABSENT  # steps left
-    criteria: Mapping[str, bool] = ABSENT  # of each whether it holds
-    claimed: list[str] = ABSENT  # those of them for which there is only the agent's word
-    verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # of all criteria together
-    verified: list[str] = ABSENT  # the ways in which criteria were shown to hold
-    confidence: str = ABSENT  # what the agent said of it
+    criteria: Mapping[str, bool] = ABSENT  # by name: true if met
+    claimed: list[str] = ABSENT  # those that only the agent's word supports
+    verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # for all criteria together
+    verified: list[str] = ABSENT  # types by which criteria were verified
+    confidence: str = ABSENT  # as the agent states it
     type: Reversibility = ABSENT  # as `reversibility` in `goal.planned`
-    points: int = ABSENT  # of the plan, 0 = not said
+    points: int = ABSENT  # of the plan; 0 if it has none
     alt: str = ABSENT  # another approach
     risk: str = ABSENT  # the assumption that matters most
-    tests_changed: list[str] = ABSENT  # files that verify the work and are not as they were
+    tests_changed: list[str] = ABSENT  # changed files that verify the work
     cause: EndCause = ABSENT

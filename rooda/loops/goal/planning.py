@@ -82,7 +82,7 @@ def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple
         if not problems:
             break
         how = "" if result.ok else f" (the AI command: {result.how})"
-        world.emit(Problem(text=f"Plan {attempt}/{TRIES} is not usable: {'; '.join(problems)}{how}"))
+        world.emit(Problem(text=f"Plan {attempt}/{TRIES} can't be used: {'; '.join(problems)}{how}"))
     if problems and not result.ok and not (plan.criteria or plan.steps):
         raise plan_failed(result, "Nothing was started.")
     return complete(plan, "plan", calls, clarified)
@@ -162,8 +162,8 @@ def complete_draft(
     else:
         scores = scoring.checked_quotes(plan.scores or Scores(), whole, trusted=by == "file")
     if faults:
-        ways = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(request, plan, workflow) else ''}"
-        raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {ways}.")
+        options = f"give --plan FILE{' or --evidence TEXT' if _lacks_evidence(request, plan, workflow) else ''}"
+        raise NotReady(f"Not started: unclear: {', '.join(faults)}.", f"Say it in the specification, or {options}.")
     plan = plan._replace(evidence=request.evidence or plan.evidence)
     criteria = goal_plan.merged(plan.criteria, *shape.criteria, *request.criteria)
     notes += remarks(plan, criteria, workflow, shape, request)
@@ -174,10 +174,12 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     """Remarks on the plan for the user."""
     names = {each.name for each in criteria}
     used = [name for step in plan.steps for name in step.criteria]
-    found = [f"A step is tied to {name!r}, which is no criterion." for name in dict.fromkeys(used) if name not in names]
+    found = [
+        f"A step is tied to {name!r}, which isn't a criterion." for name in dict.fromkeys(used) if name not in names
+    ]
     free = [each.name for each in criteria if each.name not in used]
     if free:
-        found.append(f"Tied to no step, so verified after each: {', '.join(free)}")
+        found.append(f"Not tied to a step, so verified after each step: {', '.join(free)}")
     bare = [each.name for each in criteria if each.kind == "assumption"]
     if bare:
         found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word; the goal can't complete on that)")

@@ -98,7 +98,7 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
     """Notes on this call for the next one, without the names of holdout criteria."""
     hidden = {each.name for each in after.brief.criteria if each.holdout}
     open_ = [name for name in after.unmet if name not in hidden]
-    found = [f"This must not be, and has come true: {text}." for text in violations]
+    found = [f"A mustNot entry is violated: {text}." for text in violations]
     if not result.ok:
         found.append(f"The last call ended badly ({result.how}){f': {result.error}' if result.error else ''}.")
     if after.claim.fault:
@@ -147,7 +147,7 @@ def step_words(state: GoalState, seen: set[str]) -> str:
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
     hidden = [each.name for each in state.brief.criteria if each.name not in seen]
     if state.step.startswith(SATISFY) and any(name in state.step for name in hidden):
-        return "Something that the specification asks for does not hold yet. Find it and put it right."
+        return "Something that the specification asks for does not hold yet. Find it and fix it."
     return state.step
 
 

@@ -38,7 +38,7 @@ MOST_NAMED = 20  # files changed by a call that was cut off
 def continue_(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
     if state := finish(place):
-        say(f"[LOOP] The goal has ended: {state.status}. Its end was cut off; its files are whole now.")
+        say(f"[LOOP] The goal has ended: {state.status}. Its last files were missing and are written now.")
         return OK if state.status == COMPLETED else FAILED
     where, typed = taken_over(where, typed, NAME, NAME, require(place).brief.run)
     prepared = prepare(where, typed)
@@ -98,13 +98,13 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
     if violations := world.violations([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(violations)}"
         waiting = reopened(state)  # its question is asked once this is fixed
-        return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["What must not be is true."]
+        return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["A mustNot entry is violated."]
     if kind == Pause.BUDGET and not budget:
-        ask = f"Add {money(brief.allowance)} and go on?"
+        ask = f"Add {money(brief.allowance)} and continue?"
         answer = world.ask_user(Question("more", ask, hint="[y/N]")) if world.attended() else None
         budget = brief.allowance if answer == "y" else None
         if budget is None:
-            return state, ["The budget is used up. Say how much more: rooda goal continue --budget=25"]
+            return state, ["The budget is used up. Add to it with: rooda goal continue --budget=25"]
     if budget:
         check_limit("budget", state.budget + budget, MOST_DOLLARS, typed)
         state = state._replace(budget=round(state.budget + budget, 6))

@@ -39,7 +39,7 @@ from rooda.run.spending import cause_facts
 from rooda.settings.where import Where
 from rooda.views.say import say
 
-INTERRUPTED = "Interrupted before the goal began: nothing is there to go on with"
+INTERRUPTED = "Interrupted before the goal began: nothing to resume"
 BY_LOOKING = "polling (at least)"
 
 
@@ -103,7 +103,7 @@ def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
         return False
     if state is None or typed["fresh"]:
         return False
-    found = f"An unfinished goal is here: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
+    found = f"Found an unfinished goal: {state.iteration} iterations, {state.done}/{len(state.steps)} steps."
     while questions.at_terminal() and not prepared.headless:
         answer = questions.typed_answer(f"{found}\nResume it, start fresh, or view its status? [r/f/v] ")
         word = (answer or "").strip().lower()[:1]
@@ -115,7 +115,7 @@ def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
             print_status(state)
     raise Undecided(
         f"{found} Nothing was started.",
-        "Go on with: rooda goal continue\nend it with: rooda goal cancel\nor start over with: rooda goal run --fresh …",
+        "Resume it with: rooda goal continue\nend it with: rooda goal cancel\nor start over: rooda goal run --fresh …",
     )
 
 

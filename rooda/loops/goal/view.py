@@ -1,4 +1,4 @@
-"""The events of a goal as the lines that people read. Pure: facts in, text out."""
+"""A goal's events as lines on the screen and as reasons for `rooda why`."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ _ASCII = str.maketrans(
 
 
 def plain(line: Line) -> Line:
-    """For a terminal that knows ASCII only. Names of criteria stay what they are in the file."""
+    """The line in ASCII."""
     text = line.ascii or line.text.translate(_ASCII).encode("ascii", "replace").decode()
     return line._replace(said=text, label="")
 
@@ -102,7 +102,7 @@ def _iteration_ended(record: Json) -> list[Line]:
 
 
 def _asked(record: Json) -> list[Line]:
-    """On a terminal the question itself stands where the answer is typed."""
+    """The lines above a question. On a terminal the question itself is printed where the user types."""
     rows = [*record["lines"]]
     if not record["attended"] or record["answer"]:
         rows.append(f"{record['text']} {record['hint']}".rstrip())
@@ -110,7 +110,7 @@ def _asked(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
-    if "verdict" not in record:  # before there was a plan: what ended it is said by itself
+    if "verdict" not in record:  # ended before there was a plan: the error is printed by itself
         return []
     if record["status"] == "completed":
         rows = ["<loop-complete>", "All success criteria satisfied:"]
@@ -127,13 +127,13 @@ def _ended(record: Json) -> list[Line]:
 
 
 def _is_cancelled(record: Json) -> bool:
-    """True if another terminal cancels the goal and waits for this end."""
+    """True if another terminal cancels the goal."""
     cause = cause_of(record)
     return cause is not None and cause.kind == "cancel"
 
 
 def resume(record: Json) -> str:
-    """What to type to go on, by what it waits for."""
+    """The command that resumes the goal, by the reason of its pause."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
     words |= {"shared limit": ", with a higher limit or when it is over"}
     words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
@@ -151,7 +151,7 @@ def _info(*rows: str) -> list[Line]:
 
 
 def _rows(level: str, *rows: str) -> list[Line]:
-    """One line each: an agent chooses names of files, and none of them may look like a line of ours."""
+    """One line for each row, also if an agent put line ends into a name, so that none looks like a line of rooda."""
     return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
@@ -176,10 +176,10 @@ MARKS = {"SHIP": "🟢", "MONITOR": "🟡", "RESEARCH": "🔴"}
 
 
 def box(record: Json) -> list[str]:
-    """How it was verified, how much of it, and what could be otherwise."""
+    """The verdict box of an ended or paused goal."""
     verdict = record["verdict"]
     title = f"─ {MARKS[verdict]} {verdict} "
-    met = sum(record["criteria"].values()) - len(record.get("claimed", ()))  # an older log does not say them
+    met = sum(record["criteria"].values()) - len(record.get("claimed", ()))  # missing in older logs
     rows = [
         f"Verified: {' + '.join(record['verified']) or 'nothing yet'}",
         f"Checklist: {met}/{len(record['criteria'])} criteria verified",
@@ -208,7 +208,7 @@ def _points(points: int) -> str:
 
 
 def framed(text: str) -> list[str]:
-    """The text between the frame's sides, on as many lines as it needs."""
+    """The text in the frame, wrapped."""
     return [f"│ {padded(line, INSIDE - 1)}│" for line in wrapped(text, INSIDE - 1)]
 
 
@@ -233,41 +233,38 @@ def _fitting(text: str, room: int) -> str:
     return text
 
 
-# The screen of a goal: its lines as they are, or in ASCII.
-
-
 class GoalScreen(Screen):
-    """Its lines are a format of their own, so nothing stands before them unless [goal] says so."""
+    """The screen of a goal, whose lines have a fixed format."""
 
     def __init__(self, look: Look, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
         self._ascii = ascii_only
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors != "replace":
-            sys.stdout.reconfigure(errors="replace")  # a C locale would refuse what it does not have
+            sys.stdout.reconfigure(errors="replace")  # in a C locale, print ? instead of failing
 
     def line(self, line: Line) -> None:
         super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
-        """Where a person types, no status line stands."""
+        """Show an event. A question removes the status line, because the user types there."""
         super().show(record)
         if record["event"] == "question.asked":
             self.close()
 
 
-# Why a goal went on, paused or ended: its own makers for `rooda why`. Pure.
+# Reasons for `rooda why`
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}
 
 
 def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
-    """Whether there is enough to work on."""
+    """Whether the specification is clear enough."""
     intent = record["shape"] == "Intent"
     rule = f"the specification scores {record['total']}/10: {record['shape']}"
-    rule += "; below 5 nothing is begun without a person" if intent else ""
+    rule += "; below 5 rooda asks the user first" if intent else ""
     yield Reason(record["ts"], 0, "asked" if intent else "went on", rule, *past.transcript("plan"))
 
 
-def _began(record: Json, past: Past) -> Iterator[Reason]:
+def _why_started(record: Json, past: Past) -> Iterator[Reason]:
     rule = (
         f"at most {record['max_iterations']} iterations, {record['budget']}; type {record['type']}, "
         f"workflow {record['workflow']}; steps: {record['steps']}"
@@ -283,7 +280,7 @@ def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
-    """rooda's own runs are the evidence for what follows; those before the start only tell what held already."""
+    """rooda's own checks after an iteration; those before the first one are part of the start."""
     if "iteration.started" in past.turn:
         met = record["verdict"] == "met"
         rule = f"criterion {record['criterion']}: {record['verdict']}"
@@ -291,7 +288,7 @@ def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
         yield Reason(record["ts"], record["display"], "verified" if met else "failed", rule, record["evidence"], words)
 
 
-def _turned(record: Json, past: Past) -> Iterator[Reason]:
+def _why_iteration(record: Json, past: Past) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
     fault = in_words(past.latest.get("step", {}), _WORDS)
     word = "accepted: the agent exited with 0, and what the step is tied to holds"
@@ -308,12 +305,12 @@ def _turned(record: Json, past: Past) -> Iterator[Reason]:
 
 def _why_asked(record: Json, past: Past) -> Iterator[Reason]:
     by = f"; answered by {record['answer']}" if record["answer"] else ""
-    rule = f"gate {record['gate']}: {record['text'] or 'a person decides'}{by}"
+    rule = f"gate {record['gate']}: {record['text'] or 'the user decides'}{by}"
     yield Reason(record["ts"], record["display"], "asked", rule)
 
 
-def _answered(record: Json, past: Past) -> Iterator[Reason]:
-    said = "nobody answered" if record["answer"] is None else f"the answer was {record['answer']!r}"
+def _why_answered(record: Json, past: Past) -> Iterator[Reason]:
+    said = "no answer" if record["answer"] is None else f"the answer was {record['answer']!r}"
     yield Reason(record["ts"], record["display"], "asked", f"gate {record['gate']}: {said}")
 
 
@@ -334,31 +331,31 @@ def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
 
 
 _RULES = {
-    "unplanned": "without a plan nothing begins",
-    "files": "its own files can't be read or written; what is on the disk stays as it is",
+    "unplanned": "a goal doesn't start without a plan",
+    "files": "its own files can't be read or written; rooda left them as they are",
     "completed": "every criterion was verified by rooda, and completion was signalled",
-    "stuck": "a set of unmet criteria that stays the same is no progress",
-    "error": "the same error again and again is no progress",
-    "edits": "a file that is written again and again within an iteration is no progress",
-    "budget": "the money that was agreed on is spent; it is tested before the iterations",
+    "stuck": "no progress: the same criteria stayed unmet",
+    "error": "no progress: the same error several times in a row",
+    "edits": "no progress: one file written several times in an iteration",
+    "budget": "the budget is spent; it is checked before the iteration limit",
     "limit": "the iteration limit is tested before each iteration",
-    "mustNot": "what must never become true has come true",
-    "shape": "the criteria were changed by somebody else",
-    "observation": "a person has to look, and to say what was seen",
-    "tests": "files that verify the work are not as they were; a person decides",
-    "untold": "what must not be could not be checked; a person decides",
+    "mustNot": "a mustNot entry is violated",
+    "shape": "SHAPE.md was changed during an iteration",
+    "observation": "the user must look and confirm what was seen",
+    "tests": "files that verify the work were changed; the user decides",
+    "untold": "mustNot entries could not be checked; the user decides",
     "interrupted": "a signal ends the loop; the state is kept",
-    "asked": "a person asked for it; the iteration that ran was finished first",
-    **dict.fromkeys(("G1", "G2", "G3"), "a person decides before it goes on"),
+    "asked": "requested by the user; the running iteration was finished first",
+    **dict.fromkeys(("G1", "G2", "G3"), "the user decides before rooda continues"),
 }
 REASONS: ReasonMakers = {
     "goal.scored": _why_scored,
     "goal.disclosed": lambda record, past: iter(()),
-    "run.started": _began,
+    "run.started": _why_started,
     "run.resumed": _why_resumed,
     "criterion.verified": _why_verified,
-    "iteration.ended": _turned,
+    "iteration.ended": _why_iteration,
     "question.asked": _why_asked,
-    "question.answered": _answered,
+    "question.answered": _why_answered,
     "run.ended": _why_ended,
 }

@@ -73,7 +73,7 @@ def test_a_signal_in_every_kind_of_call(g: Goals, kind: str, number: signal.Sign
     running.signal(number)
     assert running.finish() == code
     if kind in ("plan", "precheck"):
-        assert "nothing is there to go on with" in running.err and not g.exists(".loop/state.json")
+        assert "nothing to resume" in running.err and not g.exists(".loop/state.json")
         assert g.go_on().code == 2
         return
     assert "[LOOP] ⏸ Paused: interrupted" in running.lines and "Resume: rooda goal continue" in running.lines

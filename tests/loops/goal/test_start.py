@@ -271,8 +271,8 @@ def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: st
     judged_goal(g)
     g.out("judge", answer)
     ran = g.run()
-    assert ran.code == 4 and "<loop-complete>" not in ran.out and "gave no answer that is any use" in ran.err
-    assert '[LOOP] ⏸ Paused: mustNot, nobody can tell: Never touch prod, no new "deps"' in ran.lines
+    assert ran.code == 4 and "<loop-complete>" not in ran.out and "gave no usable answer" in ran.err
+    assert '[LOOP] ⏸ Paused: mustNot could not be checked: Never touch prod, no new "deps"' in ran.lines
     assert g.go_on().code == 4 and g.go_on("--no-gates").code == 4 and g.kinds == ["plan", "step", "judge"]
     assert g.go_on("--yes").code == 0 and g.kinds == ["plan", "step", "judge"]
 
@@ -294,7 +294,7 @@ def test_C_022_a_command_that_cannot_tell_is_no_all_clear(g: Goals, command: str
     g.side("step", "touch a.ok b.ok")
     g.claims(True)
     ran = g.run()
-    assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot, nobody can tell: no x" in ran.lines, ran.both
+    assert ran.code == 4 and "[LOOP] ⏸ Paused: mustNot could not be checked: no x" in ran.lines, ran.both
     assert ran.err.count("mustNot: no x: its command can't tell") == 2
     assert g.go_on("--yes").code == 0
 
@@ -478,7 +478,7 @@ def test_CA_19_a_start_that_ends_in_its_baseline_has_not_begun(g: Goals) -> None
     g.planned(criteria=checks, steps=["step1"])
     ran = g.run()
     assert ran.code == 130 and "[LOOP] Starting" not in ran.out and not g.exists("looked"), ran.both
-    assert "nothing is there to go on with" in ran.err
+    assert "nothing to resume" in ran.err
     assert (g.public, g.read(".loop/summary.md")) == before and g.go_on().code == 2
 
 
