@@ -167,7 +167,7 @@ def test_the_error_of_a_node_under_any_action(action: str) -> None:
     (text,) = (line.text for line in lines(whole) if line.level == "error")
     assert text == "ERROR: Flow x ended with an error: the sensor wrote nothing (total: 1s)"
     node, last = (reason.rule for reason in why.reasons([end, whole], view))
-    assert node == "main 1: error: a step came to nothing: the sensor wrote nothing"
+    assert node == "main 1: error: a step failed: the sensor wrote nothing"
     assert last.startswith("Flow x ended with an error: the sensor wrote nothing (total: 1s); an error of a node")
 
 
@@ -175,7 +175,7 @@ def test_an_error_in_a_log_without_the_field() -> None:
     """In an old log the action is shown as it is."""
     old = {key: value for key, value in of_node("node.ended", "error: x").items() if key != "error"}
     (reason,) = why.reasons([old], view, alive=True)
-    assert reason.rule == "main 1: error: a step came to nothing: error: x"
+    assert reason.rule == "main 1: error: a step failed: error: x"
     assert "ended with an error: error: x (total" in lines(old | {"event": "run.ended"})[0].text
 
 

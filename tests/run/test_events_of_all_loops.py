@@ -144,7 +144,7 @@ def test_why_a_flow(bare: Workspace) -> None:
     ("end", "decision", "rule"),
     [
         (lambda ws: run(ws, "flow", scenario="S3"), "ended", "before its controller was asked; unit: fail"),
-        (writes_nothing, "failed", "a step came to nothing: "),
+        (writes_nothing, "failed", "a step failed: "),
     ],
     ids=["limit", "error"],
 )

@@ -70,12 +70,12 @@ def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
     found = []
     for each in agent.choices:
         if "deny" not in tables.get(each.name, {}) and _runs_commands(each):
-            who, lack = each.name or "the AI command", "has no option to take tools away"
-            found.append(f"{who} {lack}: that the actuator runs no commands is only asked for")
+            who, lack = each.name or "the AI command", "has no option to deny tools"
+            found.append(f"{who} {lack}: only the prompt stops the actuator from running commands")
     known = look.settings.table("models")
     foreign = agent.name and agent.output != "text" and not _speaks_claude(agent)
     if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):
-        found.append(f"the model words {', '.join(unknown)} reach {agent.name} as they are; map them in [models]")
+        found.append(f"the model words {', '.join(unknown)} are passed to {agent.name} unchanged; map them in [models]")
     return found
 
 

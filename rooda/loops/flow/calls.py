@@ -72,7 +72,7 @@ class Calls:
             failed += 1
             if failed == TRIES or reply.outcome in FATAL or (reply.ended == "not-started" and not reply.retryable):
                 raise NodeFailed(f"{request.name} failed", problem)
-            again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; once more"
+            again = f"{request.path}, iteration {request.label}: {request.name}: {problem}; retrying"
             self._session.emit(Problem(text=again))
             if reply.retryable:
                 self._session.rest(backoff(self._setup.retry_wait, failed))
@@ -90,7 +90,7 @@ class Calls:
             self._session.emit(Problem(text=f"{who} {breach.text}"))
         self._offences[who] = self._offences.get(who, 0) + any(breach.offence for breach in breaches)
         if self._offences[who] >= OFFENCES:
-            raise NodeFailed(f"{who} did what it may not, for the second time")
+            raise NodeFailed(f"{who} made forbidden changes for the second time")
 
     def keep(self, kind: str, path: str, label: str, stem: str, outputs: Sequence[str]) -> None:
         """Copy the outputs to the session's folder, because the next iteration overwrites them."""

@@ -29,7 +29,7 @@ def any_reading(text: str, name: str) -> Reading:
     if keys.get("status") not in (PASS, FAIL, PENDING):
         raise Broken(f"has the status {keys.get('status')!r:.100}; pass or fail was asked for")
     if str(keys.get("sensor", name)) != name:
-        raise Broken(f"speaks of the sensor {keys['sensor']!r:.100}")
+        raise Broken(f"names the sensor {keys['sensor']!r:.100}")
     return Reading(name, keys["status"])
 
 

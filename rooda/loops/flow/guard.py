@@ -85,7 +85,7 @@ class Guard:
         breaches = [Breach(git_files)] if git_files else []
         breaches += [Breach(moved, not may_commit)] if moved else []
         if bad or changed or links:
-            more.append(Breach(f"changed what it may not; put back: {listed([*links, *bad, *changed])}"))
+            more.append(Breach(f"made forbidden changes; put back: {listed([*links, *bad, *changed])}"))
         return breaches + more
 
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:

@@ -45,7 +45,7 @@ def require_ready(repo: Repo) -> None:
         raise UsageProblem("git has no name and email address for commits.", hint)
     if repo.ask("rev-parse", "--verify", "-q", f"refs/heads/{PREFIX[:-1]}").code == 0:
         hint = f"Rename it: git branch -m {PREFIX[:-1]} another-name"
-        raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't make `{PREFIX}…`.", hint)
+        raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't create `{PREFIX}…`.", hint)
 
 
 def end_unfinished(repo: Repo) -> str:

@@ -105,7 +105,7 @@ def set_up(project: str, answers: Answers) -> int:
     """Write the files of a flow for the project; report an existing flow."""
     if os.path.lexists(os.path.join(project, FLOW_FILE)):
         topology = flow_topology.load(project)
-        say(f"{FLOW_FILE} is there already; nothing was changed.")
+        say(f"{FLOW_FILE} already exists; nothing was changed.")
         say("\n".join(tree(topology.root)))
         return OK
     plan = make_plan(project, answers)
@@ -113,7 +113,7 @@ def set_up(project: str, answers: Answers) -> int:
         say(f"Wrote {name}")
     say("\n".join(tree(flow_topology.load(project).root)))
     if not plan.inner and not plan.outer:
-        say("WARNING: the flow has no sensors; add some, or it judges blindly", aside=True)
+        say("WARNING: the flow has no sensors, so its controllers have no measurements", aside=True)
     say('Review the files, commit them, then: rooda flow run "your task"')
     return OK
 

@@ -49,7 +49,7 @@ def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
     if record["reason"] == MET:
         rule, evidence = "its controller said that the target is met", _decision(record, past)
     elif error:
-        rule, evidence = f"a step came to nothing: {record.get('error') or record['action']}", past.transcript()
+        rule, evidence = f"a step failed: {record.get('error') or record['action']}", past.transcript()
     else:
         rule, evidence = f"{record['action']}, before its controller was asked", _measured(record, past)
     rule = _of_node(record, f"{record['status']}: {rule}")

@@ -169,7 +169,7 @@ def test_F_141_the_second_offence_ends_the_node_whatever_it_was(flow: Flow, name
     flow.say(key, *[f"!sh {shell}\n{text}"] * 2)
     ran = flow.run()
     assert ran.code == 1, ran.both
-    assert "did what it may not, for the second time" in ran.err
+    assert "made forbidden changes for the second time" in ran.err
 
 
 def test_F_141_a_sensors_command_that_edits_is_ended_too(flow: Flow) -> None:
@@ -199,7 +199,7 @@ def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow
     flow.also("sensor-unit.3", "!sh git reset -q --hard HEAD~1")
     ran = flow.run()
     assert "moved the branch's tip off the run's commits; it is put back" in ran.err
-    assert "once more" not in ran.err
+    assert "retrying" not in ran.err
     assert sum(role.startswith("sensor") for role in flow.roles()) == 3
     assert flow.at("2").fields["sensors"] == "unit: pass" and flow.clean()
 

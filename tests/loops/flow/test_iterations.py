@@ -224,7 +224,7 @@ def test_flow_check_warns_of_a_fallback_that_keeps_its_shell(flow: Flow) -> None
     agents = '[agents.first]\ncommand = "true"\ndeny = "--deny {tools}"\n[agents.other]\ncommand = "true"\n'
     flow.ws.config(f'{agents}[flow]\nagent = "first"\non_limit = "switch"\nfallback = ["other"]\n')
     ran = flow.ws.rooda("flow", "check")
-    assert ran.code == 0 and "WARNING: other has no option to take tools away" in ran.err, ran.both
+    assert ran.code == 0 and "WARNING: other has no option to deny tools" in ran.err, ran.both
 
 
 def test_F_105_F_106_F_107_the_plan_is_the_childs_task(ran: Ran) -> None:

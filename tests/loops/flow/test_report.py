@@ -192,7 +192,7 @@ def test_F_203_check_prints_the_topology(flow: Flow) -> None:
         assert part in ran.out
     facts = json.loads(flow.ws.rooda("flow", "check", "--json").out)
     assert [node["path"] for node in facts["flow"]] == ["delivery", "delivery/impl"]
-    assert "no option to take tools away" in ran.err
+    assert "no option to deny tools" in ran.err
 
 
 def test_F_203_check_prints_all_errors(flow: Flow) -> None:

@@ -1,4 +1,4 @@
-"""Rows F-024 and FQ-11: two open runs in one work tree leave each other alone."""
+"""Rows F-024 and FQ-11: two open runs in one work tree do not affect each other."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ def facts(flow: Flow, run: str) -> Any:
 
 
 def forgotten(flow: Flow) -> None:
-    """The agent begins its answers anew."""
+    """Reset the agent's scripted answers."""
     flow.ws.forget_calls()
 
 
@@ -30,7 +30,7 @@ CUTS += [(key, "its branch") for key in ("sensor-unit.1", "controller-main.1", "
 
 @pytest.mark.parametrize(("key", "where"), CUTS)
 def test_F_024_F_173_a_new_run_leaves_the_open_one_as_it_stands(flow: Flow, key: str, where: str) -> None:
-    """No commit of the new run has its files, its status stays, and it goes on at the very step."""
+    """The new run commits no files of the old one, whose status stays and which resumes at its step."""
     flow.scenario("S1")
     kill_at(flow, key)
     old = flow.run_id
@@ -51,7 +51,7 @@ def test_F_024_F_173_a_new_run_leaves_the_open_one_as_it_stands(flow: Flow, key:
 
 
 def test_FQ_11_each_of_two_open_runs_goes_on(flow: Flow) -> None:
-    """The other's files are in nobody's way, and are there again when its turn comes."""
+    """Parked files of a run don't disturb the other one, and are restored when it is resumed."""
     flow.scenario("S1")
     kill_at(flow, "actuator-main.1")
     old = flow.run_id
