@@ -18,6 +18,17 @@ SCRATCH = "rooda/index"  # inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
 
 
+class GuardState(NamedTuple):
+    """The state before a call."""
+
+    head: Head
+    tree: str
+    kept: dict[str, FileState]
+    git: GitFiles
+    refs: guard_git.RefState
+    nested: dict[str, guard_nested.NestedState]
+
+
 class Guard:
     """Compares the work tree by trees of a scratch index, and the run's folder and the flow's files byte by byte."""
 
@@ -30,9 +41,9 @@ class Guard:
         self._marks = repository.marks(repo, self._head.branch)
         self._refs = Refs(repo)
         self.nested = NestedRepos(repo)
-        self._bare: set[str] = set()  # nested repositories without a commit, which no tree can hold
+        self._without_commit: set[str] = set()  # nested repositories without a commit, which no tree can hold
         self._base = ""  # the tree of the last boundary
-        self._seen: tuple[tuple[int, ...], str] = ((), "")  # facts of the scratch index, and its tree
+        self._last: tuple[tuple[int, ...], str] = ((), "")  # facts of the scratch index, and its tree
         self._hooks = repository.has_hooks(repo)
         files.make_folder(os.path.dirname(self._index))
         files.remove(self._index)
@@ -50,7 +61,7 @@ class Guard:
         self._marks = repository.marks(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
 
-    def before(self) -> "GuardState":
+    def before(self) -> GuardState:
         if not self._tree:
             self._tree = self._snapshot()
         refs = self._refs.before(self._head.branch)
@@ -58,16 +69,16 @@ class Guard:
             self._head, self._tree, self._file_states(), guard_git.files_before(self._repo), refs, self.nested.before()
         )
 
-    def after(self, before: "GuardState", own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
+    def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Undo what the call was not allowed to do. `own` are the files that it was asked to write."""
-        git_files = guard_git.put_back(self._repo, before.git)
+        git_files = guard_git.restore(self._repo, before.git)
         repository.unlock(self._repo)
-        links = self._real_folders()
-        moved, left = self._put_head_back(before.head)
-        more = self._refs.put_back(before.refs, before.head.branch)
-        guard_git.put_index_back(self._repo, before.git)
-        more += self.nested.put_back(before.nested, may_edit)
-        bare, now = self._bare, self._snapshot()
+        links = self._remove_folder_links()
+        moved, left = self._restore_head(before.head)
+        more = self._refs.restore(before.refs, before.head.branch)
+        guard_git.restore_index(self._repo, before.git)
+        more += self.nested.restore(before.nested, may_edit)
+        bare, now = self._without_commit, self._snapshot()
         base = self._base_of(before, left) if moved else before.tree
         touched, bad, side_effects = self._changes(before.tree, base, now, may_edit)
         if rules := restore.git_rules([*bad, *side_effects]):
@@ -76,11 +87,11 @@ class Guard:
             work_tree.drop_ignored(self._repo, self._index)
             now = self._snapshot()
             touched, bad, side_effects = self._changes(before.tree, base, now, may_edit)
-        made = sorted(self._bare - bare)
-        touched, bad = [*touched, *made], [*bad, *(path for path in made if not (may_edit and self._is_free(path)))]
+        made = sorted(self._without_commit - bare)
+        touched, bad = [*touched, *made], [*bad, *(path for path in made if not (may_edit and self._may_change(path)))]
         restore.restore(self._repo, before.tree, [*bad, *side_effects])
-        changed = self._put_back(before, {os.path.join(self._repo.workspace, path) for path in own})
-        more += self.nested.made(touched) if may_edit else []
+        changed = self._restore_files(before, {os.path.join(self._repo.workspace, path) for path in own})
+        more += self.nested.report_new(touched) if may_edit else []
         self._tree = now if not bad and not side_effects else self._snapshot()
         breaches = [Breach(git_files)] if git_files else []
         breaches += [Breach(moved, not may_commit)] if moved else []
@@ -91,10 +102,10 @@ class Guard:
     def _changes(self, before: str, base: str, now: str, may_edit: bool) -> tuple[list[str], list[str], list[str]]:
         """Paths that the call changed, the forbidden ones, and those that differ because it checked out a commit."""
         touched = self._differing(base, now)
-        bad = [path for path in touched if not (may_edit and self._is_free(path))]
+        bad = [path for path in touched if not (may_edit and self._may_change(path))]
         return touched, bad, sorted({*self._differing(before, now)} - {*touched}) if base != before else []
 
-    def _real_folders(self) -> list[str]:
+    def _remove_folder_links(self) -> list[str]:
         """Delete links that replace a folder of the run, and return their paths."""
         found = []
         for path in (".ai-loop", ".ai-loop/runs", self._run):
@@ -109,27 +120,27 @@ class Guard:
         repo = self._repo
         if not os.path.exists(self._index):
             work_tree.copy_index(os.path.join(repo.folder, "index"), self._index)
-        before = self._mark()
+        before = self._index_facts()
         where = (":/", f":(top,exclude,literal){repo.inside(self._run)}")
         words = [*work_tree.add_command(repo), "--ignore-errors", "--", *where]
         added = command.run(words, repo.top, env=repo.env, index=self._index, literal=False)
-        self._bare = {files.to_text(path) for path in BARE.findall(added.err)}
+        self._without_commit = {files.to_text(path) for path in BARE.findall(added.err)}
         if added.code not in (0, 1):  # 1: some file could not be read
             raise NodeFailed("the work tree can't be compared", command.error_text(added))
-        if self._seen[1] and before == self._mark() == self._seen[0]:
-            return self._seen[1]
+        if self._last[1] and before == self._index_facts() == self._last[0]:
+            return self._last[1]
         done = repo.ask("write-tree", index=self._index)
         if done.code:
             raise NodeFailed("the work tree can't be compared", command.error_text(done))
-        self._seen = (self._mark(), done.out.decode().strip())
-        return self._seen[1]
+        self._last = (self._index_facts(), done.out.decode().strip())
+        return self._last[1]
 
     def _differing(self, before: str, now: str) -> list[str]:
         """The paths that differ, without the run's folder, which is compared byte by byte."""
         own = self._repo.inside(self._run) + "/"
         return [path for path in differing(self._repo, before, now) if not path.startswith(own)]
 
-    def _mark(self) -> tuple[int, ...]:
+    def _index_facts(self) -> tuple[int, ...]:
         """Facts that change whenever git writes the scratch index, which it does only if a file has changed."""
         try:
             facts = os.stat(self._index)
@@ -137,12 +148,12 @@ class Guard:
             return ()
         return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
-    def _is_free(self, path: str) -> bool:
+    def _may_change(self, path: str) -> bool:
         """True if an actuator may change the path."""
         inner = path.removeprefix(self._repo.prefix)
         return not (path.startswith(self._repo.inside(".ai-loop/")) or inner in self._protected)
 
-    def _put_head_back(self, old: Head) -> tuple[str, Head]:
+    def _restore_head(self, old: Head) -> tuple[str, Head]:
         """Restore branch and HEAD; commits become uncommitted changes. Return what was done, and where HEAD was."""
         repo = self._repo
         if self._marks and self._marks == repository.marks(repo, old.branch):
@@ -157,7 +168,7 @@ class Guard:
             else:
                 repo.must("update-ref", "--no-deref", "HEAD", old.commit)
         repository.end_unfinished(repo)
-        guard_git.point(repo, old)
+        guard_git.reset_branch(repo, old)
         repo.must("reset", "-q", old.commit)
         self._marks = repository.marks(repo, old.branch)
         if now.branch != old.branch:
@@ -167,7 +178,7 @@ class Guard:
             return "moved the branch's tip off the run's commits; it is put back", now
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
-    def _base_of(self, before: "GuardState", left: Head) -> str:
+    def _base_of(self, before: GuardState, left: Head) -> str:
         """The tree to compare with: that of a commit which the call checked out, if it lies off the run's branch."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, new).code == 0:
@@ -182,7 +193,7 @@ class Guard:
             paths |= {os.path.join(folder, name) for name in (*inner, *names)}
         return {path: found for path in sorted(paths) if (found := file_state(path))}
 
-    def _put_back(self, before: "GuardState", own: set[str]) -> list[str]:
+    def _restore_files(self, before: GuardState, own: set[str]) -> list[str]:
         """Restore the run's and the flow's files; return the changed paths, without folders."""
         now, kept = self._file_states(), before.kept
         outputs = {path for path in own if path not in now or not now[path].folder}
@@ -201,14 +212,3 @@ def _with_parents(path: str) -> Iterator[str]:
     while path:
         yield path
         path = os.path.dirname(path)
-
-
-class GuardState(NamedTuple):
-    """The state before a call."""
-
-    head: Head
-    tree: str
-    kept: dict[str, FileState]
-    git: GitFiles
-    refs: guard_git.RefState
-    nested: dict[str, guard_nested.NestedState]

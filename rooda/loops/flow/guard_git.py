@@ -24,7 +24,7 @@ class RefState(NamedTuple):
     logs: dict[str, int]  # the HEAD logs of other work trees, and their sizes
 
 
-def point(repo: Repo, to: Head) -> None:
+def reset_branch(repo: Repo, to: Head) -> None:
     """Set the branch to its commit, even if it was deleted or replaced by something that git can't read."""
     name = f"{_HEADS}/{to.branch}"
     if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
@@ -39,13 +39,13 @@ class Refs:
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
-        self._seen: tuple[object, dict[str, str]] = (None, {})
+        self._last: tuple[object, dict[str, str]] = (None, {})
 
     def before(self, branch: str) -> RefState:
         logs = {log: _size(log) for log in _other_logs(self._repo)}
         return RefState(self._all(branch), logs)
 
-    def put_back(self, before: RefState, branch: str) -> list[Breach]:
+    def restore(self, before: RefState, branch: str) -> list[Breach]:
         """Restore all refs except the run's own branch. New ones stay, because only they hold their commits."""
         now = self._all(branch)
         if now == before.refs:
@@ -57,7 +57,7 @@ class Refs:
         new = sorted(name for name in changed if name not in before.refs)
         breaches = [self._restored({name: before.refs[name] for name in moved}, now)] if moved else []
         if new:
-            breaches.append(Breach(f"left new branches or tags, which stay: {listed(map(_short, new))}", False))
+            breaches.append(Breach(f"left new branches or tags, which stay: {listed(map(_short_name, new))}", False))
         return breaches
 
     def _restored(self, wanted: dict[str, str], now: dict[str, str]) -> Breach:
@@ -72,7 +72,9 @@ class Refs:
         for name, value in wanted.items():
             if value.startswith(LINK):
                 self._repo.ask("symbolic-ref", name, value.removeprefix(LINK))
-        rows = [f"{_short(name)} ({'to ' + _brief(now[name]) if name in now else 'deleted'})" for name in wanted]
+        rows = [
+            f"{_short_name(name)} ({'to ' + _short_value(now[name]) if name in now else 'deleted'})" for name in wanted
+        ]
         end = f"not all can be put back ({command.error_text(done)})" if done.code else "put back"
         return Breach(f"moved or deleted branches or tags; {end}: {listed(rows)}")
 
@@ -83,12 +85,12 @@ class Refs:
         """All tags and branches, except the run's own branch."""
         own = f"{_HEADS}/{branch}"
         marks = (own, *_marks(self._repo, own))
-        if marks != self._seen[0]:
+        if marks != self._last[0]:
             said = self._repo.lines("for-each-ref", "--format=%(refname) %(objectname) %(symref)", *SPACES)
             rows = [row.split(" ") for row in said]
             found = {name: LINK + target if target else value for name, value, target in rows if name != own}
-            self._seen = (marks, found)
-        return self._seen[1]
+            self._last = (marks, found)
+        return self._last[1]
 
 
 def _marks(repo: Repo, own: str) -> Iterator[object]:
@@ -137,11 +139,11 @@ def _size(path: str) -> int:
         return 0
 
 
-def _brief(value: str) -> str:
+def _short_value(value: str) -> str:
     return value if value.startswith(LINK) else value[:12]
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.removeprefix(f"{_HEADS}/").replace("refs/tags/", "the tag ")
 
 
@@ -167,7 +169,7 @@ def files_before(repo: Repo) -> GitFiles:
         return GitFiles(own, head, None, None)
 
 
-def put_back(repo: Repo, before: GitFiles) -> str:
+def restore(repo: Repo, before: GitFiles) -> str:
     """Restore settings and hooks before any git command runs; return a sentence about the changes, or ""."""
     now = _own(repo)
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
@@ -180,9 +182,9 @@ def put_back(repo: Repo, before: GitFiles) -> str:
     return f"has changed git's own files; put back: {listed}" if changed else ""
 
 
-def put_index_back(repo: Repo, before: GitFiles) -> None:
+def restore_index(repo: Repo, before: GitFiles) -> None:
     """Restore the index with its times, which git relies on; what an agent staged is discarded."""
-    if before.listed is None or before.staged is None or _facts(_index(repo)) == _of(before.staged):
+    if before.listed is None or before.staged is None or _facts(_index(repo)) == _facts_of(before.staged):
         return
     if os.path.isdir(_index(repo)):
         files.remove_tree(_index(repo))
@@ -200,12 +202,12 @@ def _index(repo: Repo) -> str:
 
 def _facts(path: str) -> Facts:
     try:
-        return _of(os.stat(path))
+        return _facts_of(os.stat(path))
     except OSError:
         return ()
 
 
-def _of(facts: os.stat_result) -> Facts:
+def _facts_of(facts: os.stat_result) -> Facts:
     return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 

@@ -34,7 +34,7 @@ class NestedRepos:
         self._now = self._now or {path: _state(repo) for path, repo in self._all.items()}
         return self._now
 
-    def put_back(self, before: dict[str, NestedState], may_edit: bool) -> list[Breach]:
+    def restore(self, before: dict[str, NestedState], may_edit: bool) -> list[Breach]:
         """Undo changes to files in nested repositories; with `may_edit` commits there are allowed."""
         self._now, changed = {}, []
         for path, old in before.items():
@@ -47,7 +47,7 @@ class NestedRepos:
                 source = repo.text("rev-parse", "HEAD^{tree}")
                 bad = sorted({*bad} & {*restore.differing(repo, source, now.tree)})
             elif now.head != old.head:
-                _put_head_back(repo, old.head)
+                _restore_head(repo, old.head)
                 bad = bad or ["HEAD"]
             restore.restore(repo, source, [each for each in bad if each != "HEAD"])
             if bad:
@@ -58,7 +58,7 @@ class NestedRepos:
             return []
         return [Breach(f"changed files of a repository inside; put back: {listed(changed)}")]
 
-    def made(self, paths: list[str]) -> list[Breach]:
+    def report_new(self, paths: list[str]) -> list[Breach]:
         """Report new repositories among the changed paths, and guard them from now on."""
         new = [path for path in paths if path not in self._all and _is_repository(self._repo, path)]
         if not new:
@@ -96,7 +96,7 @@ def _index(repo: Repo) -> str:
     return path
 
 
-def _put_head_back(repo: Repo, old: Head) -> None:
+def _restore_head(repo: Repo, old: Head) -> None:
     if old.branch:
         repo.must("symbolic-ref", "HEAD", f"refs/heads/{old.branch}")
     else:
