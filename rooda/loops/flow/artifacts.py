@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from rooda.base import files
 from rooda.loops.flow import contract
 from rooda.loops.flow.contract import Broken
-from rooda.loops.flow.model import LOOP, Action, Decision, Node, Reading, artifacts, run_folder, sensor_file
+from rooda.loops.flow.model import LOOP, Action, Decision, Node, Reading, node_folder, run_folder, sensor_file
 from rooda.loops.flow.yaml import front_matter, quoted, scalar
 
 ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
@@ -32,7 +32,7 @@ class RunFiles(NamedTuple):
     run: str
 
     def of_node(self, path: str, name: str) -> str:
-        return os.path.join(self.project, artifacts(self.run, path), name)
+        return os.path.join(self.project, node_folder(self.run, path), name)
 
     @property
     def state(self) -> str:

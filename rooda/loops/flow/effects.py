@@ -27,9 +27,9 @@ from rooda.loops.flow.model import (
     NodeFailed,
     Reading,
     label,
+    node_folder,
     sensor_file,
 )
-from rooda.loops.flow.model import artifacts as artifacts_folder
 from rooda.loops.flow.prompts import SensorPrompt
 from rooda.loops.flow.world import FlowWorld
 from rooda.loops.flow.yaml import lenient
@@ -125,7 +125,7 @@ class Effects(FlowWorld):
         if node.strategy == LOOP:
             return self._run_loop(entry, number, decision)
         text, reminder = self._agent_file(node.agent), prompt_text("actuator-reminder.md")
-        folder = artifacts_folder(self._run_files.run, node.path)
+        folder = node_folder(self._run_files.run, node.path)
         done = self._calls.make(
             Request(
                 kind="actuator",
@@ -170,7 +170,7 @@ class Effects(FlowWorld):
             artifacts.put(path, self._session.clean(sensor_report(each.name, command, ran)))
 
     def _sensors(self, node: Node) -> list[SensorPrompt]:
-        folder = artifacts_folder(self._run_files.run, node.path)
+        folder = node_folder(self._run_files.run, node.path)
         return [
             SensorPrompt(sensor.name, f"{folder}/{sensor_file(sensor.name)}", self._agent_file(sensor.path))
             for sensor in node.sensors

@@ -164,7 +164,7 @@ def run_folder(run: str) -> str:
     return f"{RUNS}/{run}"
 
 
-def artifacts(run: str, path: str) -> str:
+def node_folder(run: str, path: str) -> str:
     """The folder of a node's files, without a trailing slash."""
     return f"{run_folder(run)}/nodes/{path}"
 

@@ -15,7 +15,7 @@ from rooda.loops.flow.model import (
     Node,
     NodeState,
     Reading,
-    artifacts,
+    node_folder,
 )
 from rooda.loops.flow.yaml import lenient
 
@@ -49,7 +49,7 @@ def sensors(preface: str, described: Sequence[SensorPrompt]) -> str:
 
 
 def controller(preface: str, text: str, node: Node, run: str, described: Sequence[SensorPrompt]) -> str:
-    folder = artifacts(run, node.path)
+    folder = node_folder(run, node.path)
     values = {"{artifacts-path}": folder, "{node-path}": node.path, "{sensors-section}": sensors_section(described)}
     if node.child is not None:
         inside = f"{folder}/{node.child.id}"

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from rooda.base import clock, files
 from rooda.errors import UsageProblem
 from rooda.git.repository import Repo, read_head
-from rooda.loops.flow import artifacts as flow_artifacts
-from rooda.loops.flow import commits, repository
+from rooda.loops.flow import artifacts, commits, repository
 from rooda.loops.flow.artifacts import STATE, STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import LoggedCommit
@@ -20,9 +19,9 @@ from rooda.loops.flow.model import (
     RUNS,
     STATUSES,
     Node,
-    artifacts,
     chain,
     next_run_id,
+    node_folder,
     run_folder,
 )
 from rooda.loops.flow.repository import ParkedFiles
@@ -72,7 +71,7 @@ def find_all(repo: Repo) -> list[FlowRun]:
                 found[name] = FlowRun(name, state, branch == current)
     found = {**in_tree, **found}  # a run interrupted before its first commit is in the work tree only
     for parked in repository.all_parked(repo):
-        state = _checked(flow_artifacts.text(RunFiles(parked.root, parked.run).state))
+        state = _checked(artifacts.text(RunFiles(parked.root, parked.run).state))
         if state and repository.tip_of(repo, str(state["branch"])) == parked.tip:
             found[parked.run] = FlowRun(parked.run, state, False, parked)
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
@@ -88,7 +87,7 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 def _of_work_tree(repo: Repo, name: str) -> dict[str, Any]:
     """The run-state in the work tree. A run whose end is not committed yet is still running."""
-    state = _checked(flow_artifacts.text(RunFiles(repo.workspace, name).state))
+    state = _checked(artifacts.text(RunFiles(repo.workspace, name).state))
     if state and state["status"] != RUNNING and _of_commit(repo, "HEAD", name).get("status") == RUNNING:
         state["status"] = RUNNING
     return state
@@ -101,7 +100,7 @@ def _of_commit(repo: Repo, commit: str, name: str) -> dict[str, Any]:
 
 def _checked(text: str | None) -> dict[str, Any]:
     """The keys of a run-state; {} if it is incomplete or invalid."""
-    state = flow_artifacts.read_state(text)
+    state = artifacts.read_state(text)
     whole = (
         all(key in state for key in KEYS)
         and isinstance(state.get("execution-stack"), list)
@@ -140,7 +139,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     names |= {parked.run for parked in repository.all_parked(repo)}
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
-        flow_artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
+        artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
     files.make_folder(os.path.join(repo.workspace, RUNS))  # first: if this fails, no branch is created
     branch = repository.new_branch(repo, slugs, branches)
     here = base.branch or base.commit
@@ -156,8 +155,8 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     }
     try:
         for node in chain(root):
-            files.make_folder(os.path.join(repo.workspace, artifacts(run, node.path)))
-        flow_artifacts.write_state(RunFiles(repo.workspace, run), state)
+            files.make_folder(os.path.join(repo.workspace, node_folder(run, node.path)))
+        artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
         files.remove(RunFiles(repo.workspace, run).state)  # it may exist: the sync of its folder may be what failed
         repository.delete_new_branch(repo, here, branch)
@@ -168,8 +167,8 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
 
 def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[Boundary]]:
     """The run-state and boundaries of a run to be resumed. Nodes ended by an error or the limit are opened again."""
-    flow_artifacts.sweep(RunFiles(repo.workspace, run.id))
-    if flow_artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
+    artifacts.sweep(RunFiles(repo.workspace, run.id))
+    if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
         repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
     if closed := _failed_end(logged, root):
@@ -186,7 +185,7 @@ def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[B
 def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
     """The commits after the boundary to which `rooda undo` restored the run's files; [] without an undo."""
     logged = commits.history(repo, root.path, run.id)
-    iteration, _ = flow_artifacts.progress(RunFiles(repo.workspace, run.id), root)
+    iteration, _ = artifacts.progress(RunFiles(repo.workspace, run.id), root)
     found = logged if iteration < 0 and STEP not in run.state else []  # undone to before the first step
     for place, each in enumerate(logged):
         at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
@@ -221,17 +220,17 @@ def _failed_end(logged: Sequence[LoggedCommit], root: Node) -> list[LoggedCommit
 def _reopen_nodes(place: RunFiles, root: Node, state: dict[str, Any]) -> dict[str, Any]:
     """Set the nodes that ended back to running. Their files show which steps are done."""
     nodes = chain(root)
-    ended = [flow_artifacts.progress(place, node)[1] for node in nodes]
+    ended = [artifacts.progress(place, node)[1] for node in nodes]
     failed = [0] if ended[0] == LIMIT else [depth for depth, status in enumerate(ended) if status == ERROR]
     if not failed:
         return state
     stack = [node.path for node in nodes[: failed[-1] + 1]]
     fresh = {key: value for key, value in state.items() if key != STEP}
     fresh |= {"active-node-path": stack[-1], "execution-stack": stack}
-    flow_artifacts.write_state(place, fresh)
+    artifacts.write_state(place, fresh)
     for depth in failed:
-        iteration, _ = flow_artifacts.progress(place, nodes[depth])
-        flow_artifacts.update(place, nodes[depth], iteration, RUNNING, "")
+        iteration, _ = artifacts.progress(place, nodes[depth])
+        artifacts.update(place, nodes[depth], iteration, RUNNING, "")
     return fresh
 
 

@@ -11,8 +11,7 @@ from rooda.loops.flow import agents, artifacts, commits, contract, kind, reposit
 from rooda.loops.flow.artifacts import CONTROLLER, ORCHESTRATOR, RunFiles
 from rooda.loops.flow.boundaries import Boundary, subject
 from rooda.loops.flow.commits import LoggedCommit
-from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, chain, run_folder
-from rooda.loops.flow.model import artifacts as artifacts_folder
+from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, chain, node_folder, run_folder
 from rooda.loops.flow.runs import FlowRun
 from rooda.loops.flow.yaml import front_matter
 from rooda.settings.where import Where
@@ -127,7 +126,7 @@ def _node_facts(repo: Repo, run: FlowRun, path: str, boundary: Boundary | None) 
 def _file(repo: Repo, run: FlowRun, path: str, name: str) -> str:
     if project := _project(repo, run):
         return artifacts.text(RunFiles(project, run.id).of_node(path, name)) or ""
-    data = commits.committed(repo, run.tip, f"{artifacts_folder(run.id, path)}/{name}")
+    data = commits.committed(repo, run.tip, f"{node_folder(run.id, path)}/{name}")
     return files.to_text(data or b"")
 
 
