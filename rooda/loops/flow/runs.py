@@ -142,14 +142,14 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
         artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
     files.make_folder(os.path.join(repo.workspace, RUNS))  # first: if this fails, no branch is created
     branch = repository.new_branch(repo, slugs, branches)
-    here = base.branch or base.commit
+    base_branch = base.branch or base.commit
     state: dict[str, Any] = {
         "run-id": run,
         "status": RUNNING,
         "active-node-path": root.path,
         "execution-stack": [root.path],
         "branch": branch,
-        "base-branch": here,
+        "base-branch": base_branch,
         "task": task,
         "flow-sha256": flow_sha256,
     }
@@ -159,7 +159,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
         artifacts.write_state(RunFiles(repo.workspace, run), state)
     except OSError:
         files.remove(RunFiles(repo.workspace, run).state)  # it may exist: the sync of its folder may be what failed
-        repository.delete_new_branch(repo, here, branch)
+        repository.delete_new_branch(repo, base_branch, branch)
         raise
     repository.forget_new_branch(repo)
     return state

@@ -91,8 +91,9 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
         what = f"{FLOW_FILE} is not committed, and a worktree begins at the last commit."
         raise UsageProblem(what, "Commit it first.")
 
-    def work(there: Where) -> int:
-        moved = prepared._replace(repo=repository.find(there.workspace), topology=topology.load(there.workspace))
+    def work(worktree: Where) -> int:
+        own = repository.find(worktree.workspace)
+        moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace))
         return _begin(moved, task, False, take_lock(moved.repo, prepared.screen))
 
     return launch.inside(call.where, "flow", "flow", call.screen, work)
@@ -214,33 +215,33 @@ def find_resumable(known: Sequence[FlowRun], name: str) -> FlowRun:
     return found
 
 
-def _continue(here: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
+def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
     """Continue the run where its files and commits end. Its branch is checked out."""
-    root = here.topology.root
+    root = prepared.topology.root
     if run.status == LIMIT:
-        _require_higher_limit(here, run)
+        _require_higher_limit(prepared, run)
     missing = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
     if missing:
         what = f"{run.id} is at {missing[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
         raise ConfigProblem(what, "Put the node back, or start a new run.")
-    if run.state.get("flow-sha256", here.topology.sha256) != here.topology.sha256:
+    if run.state.get("flow-sha256", prepared.topology.sha256) != prepared.topology.sha256:
         text = f".ai-loop/flow.yaml has changed since {run.id} began; the run continues with the new one."
-        launch.warn(here.screen, text)
-    if undone := runs.undone(here.repo, run, root):
-        commits.uncommit(here.repo, undone[0].commit)
+        launch.warn(prepared.screen, text)
+    if undone := runs.undone(prepared.repo, run, root):
+        commits.uncommit(prepared.repo, undone[0].commit)
         what = f"{len(undone)} commits are removed from {run.branch}, the last was {undone[-1].commit}"
-        launch.warn(here.screen, f"{run.id} was undone: {what}")
-    task, doubt = whole(here.repo.workspace, "flow", run.id, str(run.state["task"]))
+        launch.warn(prepared.screen, f"{run.id} was undone: {what}")
+    task, doubt = whole(prepared.repo.workspace, "flow", run.id, str(run.state["task"]))
     if doubt:
-        launch.warn(here.screen, doubt)
-    state, boundaries = runs.reopen(here.repo, run, root)
-    return run_session(here, state, boundaries, held, task, resumed=True)
+        launch.warn(prepared.screen, doubt)
+    state, boundaries = runs.reopen(prepared.repo, run, root)
+    return run_session(prepared, state, boundaries, held, task, resumed=True)
 
 
-def _require_higher_limit(here: Prepared, run: FlowRun) -> None:
+def _require_higher_limit(prepared: Prepared, run: FlowRun) -> None:
     """A run that ended at its limit can be resumed only after the user raised it."""
-    root = here.topology.root
-    reached, _ = artifacts.progress(RunFiles(here.repo.workspace, run.id), root)
+    root = prepared.topology.root
+    reached, _ = artifacts.progress(RunFiles(prepared.repo.workspace, run.id), root)
     if root.max_iterations <= reached:
         hint = f"To resume it, raise max_iterations of {root.id} in .ai-loop/flow.yaml on the branch {run.branch}."
         what = f"{run.id} has ended: {LIMIT}, and the limit is still {root.max_iterations}."

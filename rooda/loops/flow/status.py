@@ -232,5 +232,5 @@ def _commit_line(logged: LoggedCommit) -> str:
     name = facts["node_path"].rpartition("/")[2]
     sensors = ", ".join(f"{each}: {status}" for each, status in facts["sensors"].items())
     end = "" if facts["status"] == "running" else f"  [{facts['status']}]"
-    where = "  " * (1 + facts["level"])
-    return f"{where}{name} {facts['iteration']} — {facts['summary']}{end}" + (f"  ({sensors})" if sensors else "")
+    margin = "  " * (1 + facts["level"])
+    return f"{margin}{name} {facts['iteration']} — {facts['summary']}{end}" + (f"  ({sensors})" if sensors else "")
