@@ -1,4 +1,4 @@
-"""What an agent is called with: command, prompt channel, environment; and how its time and output are bounded."""
+"""How agents are called: command, prompt channel, environment, limits on time and output."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def agent(ws: Workspace, table: str, name: str = "mine", loop: str = "") -> None
 
 
 def test_settled_08_the_variables_of_a_call(ws: Workspace) -> None:
-    """Each call knows its kind, run, number (from 1), loop and procedure; ROODA_MODEL is there even without a model."""
+    """Each call knows its kind, run, number (from 1), loop and procedure; ROODA_MODEL is set even without a model."""
     ws.rooda("build", "-n", "2")
     first, second = ws.calls
     assert {mark: first.env[f"ROODA_{mark}"] for mark in MARKS if mark != "RUN"} == {
@@ -37,7 +37,7 @@ def test_settled_08_the_variables_of_a_call(ws: Workspace) -> None:
 
 
 def test_gates_know_their_run(ws: Workspace) -> None:
-    """A gate sees the run, the iteration and the procedure, but is no agent call."""
+    """A gate sees the run, the iteration and the procedure, but no ROODA_CALL."""
     ws.procedure("build", gates={"env": 'env > "gate-$ROODA_ITERATION.env"'})
     ws.rooda("build", "-n", "2")
     env = dict(line.split("=", 1) for line in ws.read("gate-2.env").splitlines() if "=" in line)
@@ -47,7 +47,7 @@ def test_gates_know_their_run(ws: Workspace) -> None:
 
 
 def test_OU_39_nesting_marks_are_stripped(ws: Workspace) -> None:
-    """A raw command, too, sees no sign of an agent or loop around rooda; the rest it inherits."""
+    """A raw command too sees no variables of an enclosing agent or loop, and inherits all others."""
     nested = {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "seatbelt", "GEMINI_CLI": "1"}
     outer = {"ROODA_RUN": "outer", "ROODA_PROCEDURE": "outer", "ROODA_CALL": "step", "ROODA_MODEL": "outer"}
     ws.procedure("build", gates={"env": "env > gate.env"})
@@ -67,14 +67,14 @@ def test_OU_39_the_working_directory(ws: Workspace) -> None:
 
 
 def test_settled_11_a_command_is_split_without_a_shell(ws: Workspace) -> None:
-    """Quotes group words; $, *, ; and > mean nothing."""
+    """Quotes group words; $, *, ; and > have no meaning."""
     ws.rooda("build", "-n", "1", "--ai-cmd", f"{FAKE_AI} 'two words' $HOME *.md ; > \"it's\"")
     assert ws.calls[0].argv == ["two words", "$HOME", "*.md", ";", ">", "it's"]
     assert not ws.exists("it's")
 
 
 def test_settled_11_prompt_as_argument(ws: Workspace) -> None:
-    """`prompt = "argument"` puts the text where {prompt} stands, else at the end; stdin is empty."""
+    """`prompt = "argument"` puts the text in place of {prompt}, or at the end; stdin is empty."""
     for command, expected in (
         (f"{FAKE_AI} --say {{prompt}} -x", ["--say", None, "-x"]),
         (f"{FAKE_AI} -x", ["-x", None]),
@@ -91,7 +91,7 @@ def test_settled_11_prompt_as_argument(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("end", [" {prompt}", ""])
 def test_settled_11_prompt_as_file(ws: Workspace, end: str) -> None:
-    """`prompt = "file"` hands over the path of a file that holds exactly the prompt, at the end if nowhere else."""
+    """`prompt = "file"` passes the path of a file with exactly the prompt, in place of {prompt} or at the end."""
     agent(ws, f'command = "{FAKE_AI} --file{end}"\nprompt = "file"')
     ws.side(1, 'cp "$2" "$FAKE/seen"')
     assert ws.rooda("build", "-n", "1").code == 0
@@ -102,7 +102,7 @@ def test_settled_11_prompt_as_file(ws: Workspace, end: str) -> None:
 
 
 def test_settled_07_the_model_reaches_the_agent(ws: Workspace) -> None:
-    """[models] translates the word; {model} is filled in; without a model its option is left out."""
+    """[models] maps the name; {model} is filled in; without a model its option is left out."""
     agent(ws, f'command = "{FAKE_AI} --model {{model}} -p"', loop='[models]\nsonnet = "vendor/sonnet 5"\n')
     for words in (("--model", "sonnet"), ("--model", "other"), ()):
         assert ws.rooda("build", "-n", "1", *words).code == 0
@@ -115,7 +115,7 @@ def test_settled_07_the_model_reaches_the_agent(ws: Workspace) -> None:
 
 
 def test_settled_07_the_model_in_a_raw_command(ws: Workspace) -> None:
-    """{model} works in --ai-cmd as well."""
+    """{model} works in --ai-cmd too."""
     ws.rooda("build", "-n", "1", "--model", "opus", "--ai-cmd", f"{FAKE_AI} -m {{model}}")
     assert ws.calls[0].argv == ["-m", "opus"]
 
@@ -130,7 +130,7 @@ def test_settled_11_an_agents_own_environment(ws: Workspace) -> None:
 
 
 def test_settled_11_how_an_agent_is_stopped(ws: Workspace) -> None:
-    """`stop = "INT"` makes SIGINT the first word to the agent; else it is SIGTERM."""
+    """`stop = "INT"` sends SIGINT first instead of SIGTERM."""
     for stop, heard in (("INT", "INT"), ("TERM", "TERM")):
         agent(ws, f'command = "{FAKE_AI}"\nstop = "{stop}"')
         ws.side(
@@ -169,7 +169,7 @@ def test_OU_07_older_names(ws: Workspace) -> None:
 
 
 def test_OU_07_no_command_at_all(ws: Workspace) -> None:
-    """Without an agent: the ways to set one, exit 2, nothing written; so for a dry-run and a resume."""
+    """Without an agent: exit 2 with the ways to set one, and nothing written; also for a dry run and a resume."""
     ws.procedure("build", loop={"ai_cmd": None})
     ws.put_state()
     for words in (("build",), ("build", "--dry-run"), ("resume", "build")):
@@ -185,7 +185,7 @@ def test_OU_07_no_command_at_all(ws: Workspace) -> None:
 
 
 def test_OU_07_OA_35_a_binary_that_is_not_there(ws: Workspace) -> None:
-    """A command that is not on this machine or not executable is found out before the first iteration."""
+    """A missing or non-executable command is reported before the first iteration."""
     ws.write("script", "#!/bin/sh\n", mode=0o644)
     said = {
         "no-such-agent --flag": "AI command binary not found: no-such-agent",
@@ -199,7 +199,7 @@ def test_OU_07_OA_35_a_binary_that_is_not_there(ws: Workspace) -> None:
 
 
 def test_OU_07_an_unknown_agent(ws: Workspace) -> None:
-    """An agent nobody described is named with the nearest known one."""
+    """An unknown agent is reported with the most similar known one."""
     ran = ws.rooda("build", "--agent", "cluade")
     assert ran.code == 2
     assert "unknown agent 'cluade'" in ran.err and "Did you mean 'claude'?" in ran.err
@@ -214,7 +214,7 @@ def test_the_demo_agent_is_always_there(bare: Workspace) -> None:
 
 
 def test_OU_05_an_iteration_timeout(ws: Workspace) -> None:
-    """A call that takes too long is ended and is a failed iteration; the limit of a procedure beats the loop's."""
+    """A call over its timeout is ended and fails the iteration; a procedure's timeout overrides the loop's."""
     ws.procedure("build", "iteration_timeout = 0.3\n", {"iteration_timeout": 60, "kill_grace": 0.2})
     ws.side(1, "sleep 30 & wait")
     ran = ws.rooda("build", "-n", "2")
@@ -225,7 +225,7 @@ def test_OU_05_an_iteration_timeout(ws: Workspace) -> None:
 
 
 def test_OU_37_an_agent_that_ignores_TERM(ws: Workspace) -> None:
-    """What does not go after kill_grace is killed, with all it started."""
+    """After kill_grace the agent is killed, with all its descendants."""
     ws.procedure("build", loop={"iteration_timeout": 0.3, "kill_grace": 0.2})
     ws.side(1, "trap '' TERM INT HUP\nsleep 30 & while :; do sleep 1; done")
     ran = ws.rooda("build", "-n", "1")
@@ -235,7 +235,7 @@ def test_OU_37_an_agent_that_ignores_TERM(ws: Workspace) -> None:
 
 
 def test_an_idle_timeout(ws: Workspace) -> None:
-    """An agent that keeps printing may take its time; one that falls silent is ended."""
+    """An agent that keeps printing runs on; one that goes silent is ended."""
     ws.procedure("build", loop={"idle_timeout": 0.6, "kill_grace": 0.2})
     ws.side(1, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done")
     ws.side(2, "echo once\nsleep 30 & wait")
@@ -250,7 +250,7 @@ def test_an_idle_timeout(ws: Workspace) -> None:
     ("script", "code"), [("exit 137", 137), ("kill -KILL $$", 137), ("kill -TERM $$", 143), ("exit 130", 130)]
 )
 def test_OA_36_OA_37_exit_codes_of_signals(ws: Workspace, script: str, code: int) -> None:
-    """An agent that ends by a signal, or says so, is a failed iteration like any other."""
+    """An agent that dies by a signal, or exits as if it had, fails the iteration like any other."""
     ws.side(1, script)
     ran = ws.rooda("build", "-n", "2")
     assert ran.code == 0 and len(ws.calls) == 2
@@ -267,7 +267,7 @@ def test_OA_38_an_agent_that_leaves_a_child(ws: Workspace) -> None:
 
 
 def test_OA_38_a_child_that_ignores_TERM(ws: Workspace) -> None:
-    """So is one that does not want to go."""
+    """A background child that ignores signals is ended too."""
     ws.procedure("build", loop={"kill_grace": 0.2}, gates=GONE)
     ws.side(
         1,
@@ -279,7 +279,7 @@ def test_OA_38_a_child_that_ignores_TERM(ws: Workspace) -> None:
 
 
 def test_OA_38_a_pipe_left_open_holds_nobody_up(ws: Workspace) -> None:
-    """A process outside the agent's group that keeps the output open does not keep the loop from going on."""
+    """A process outside the agent's group that keeps the output open does not block the loop."""
     helper = f"import os; os.setsid(); open('ready', 'w').close()\nwhile not os.path.exists('{ws.path}/over'): pass"
     ws.write("helper.py", "import os, time\n" + helper.replace(": pass", ": time.sleep(0.01)"))
     ws.side(1, f"{shlex.quote(sys.executable)} helper.py & until [ -e ready ]; do :; done")
@@ -293,7 +293,7 @@ def test_OA_38_a_pipe_left_open_holds_nobody_up(ws: Workspace) -> None:
 
 
 def test_OA_38_an_agent_that_does_not_read(ws: Workspace) -> None:
-    """A prompt of 10 MB into a program that reads nothing is no failure, and one that reads it gets every byte."""
+    """A prompt of 10 MB to a program that reads nothing is not an error; one that reads it gets every byte."""
     ws.write("prompts/observe_build.md", "ten bytes\n" * 1_000_000)
     ws.write("agent.sh", 'if [ "$ROODA_ITERATION" = 1 ]; then true; else wc -c >size; fi\n')
     ran = ws.rooda("build", "-n", "2", "--ai-cmd", "sh agent.sh", "--token-budget", "0")
@@ -303,7 +303,7 @@ def test_OA_38_an_agent_that_does_not_read(ws: Workspace) -> None:
 
 
 def test_a_prompt_too_long_for_an_argument(ws: Workspace) -> None:
-    """A prompt that outgrows an argument ends the loop, with both sizes: the next one would be no shorter."""
+    """A prompt that outgrows an argument ends the loop and reports both sizes: the next one would be no shorter."""
     ws.side(1, f"printf 'words %.0s' $(seq 40000) >{ws.file('prompts/observe_build.md')}")
     agent(ws, f'command = "{FAKE_AI}"\nprompt = "argument"')
     ran = ws.rooda("build", "-n", "3", "--token-budget", "0")
@@ -328,7 +328,7 @@ def test_OU_36_what_is_kept_of_a_failure(ws: Workspace) -> None:
 
 
 def test_OU_36_a_short_output_is_kept_once(ws: Workspace) -> None:
-    """A failure that said little is logged whole, bytes that are no text included."""
+    """A failed call with little output is logged completely, including bytes that are not text."""
     ws.exits(4)
     ws.side(1, r"printf 'sorry \377\n'")
     ws.rooda("build", "-n", "1")
@@ -349,7 +349,7 @@ def test_OU_36_a_short_output_is_kept_once(ws: Workspace) -> None:
     ],
 )
 def test_settled_12_a_program_in_a_file_is_relative_to_that_file(ws: Workspace, how: str) -> None:
-    """In a folder below it the program beside the file runs, and not one of that name in the workspace."""
+    """A relative program is found next to the settings file, not by the same name in the workspace."""
     ws.git("init", "-q")
     ws.write("tools/agent", f'#!/bin/sh\nexec {FAKE_AI} "$@"\n', 0o755)
     ws.write("sub/tools/agent", "#!/bin/sh\nexit 9\n", 0o755)
@@ -361,7 +361,7 @@ def test_settled_12_a_program_in_a_file_is_relative_to_that_file(ws: Workspace, 
 
 
 def test_settled_12_a_program_that_is_not_beside_its_file(ws: Workspace) -> None:
-    """It is the workspace's, as a typed one is."""
+    """A relative program in the workspace's settings is the workspace's, as a typed one is."""
     ws.git("init", "-q")
     for name in ("only", "both"):
         ws.write(f"sub/{name}", f"#!/bin/sh\nexec {FAKE_AI} {name}\n", 0o755)

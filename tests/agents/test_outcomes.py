@@ -1,4 +1,4 @@
-"""What each recorded transcript comes to: outcome, usage and cost, by the same reading that a run uses."""
+"""Outcome, usage and cost of each recorded transcript, read as in a run."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def outcome(name: str, ended: str = "exit") -> str:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.split("/")[1] in OUTCOMES])
 def test_the_outcome_of_a_recording(name: str) -> None:
-    """The same mishap has the same name whichever CLI met it; a run that had to be ended is `killed`."""
+    """The same failure has the same outcome for every CLI; a run that had to be ended is `killed`."""
     stopped = recorded(name)["signalled"]
     expected = DIFFERENT.get(name, OUTCOMES[name.split("/")[1]])
     assert outcome(name, "interrupted" if stopped else "exit") == ("killed" if stopped else expected)
@@ -69,7 +69,7 @@ def test_the_outcome_of_a_recording(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if recorded(name)["signalled"]])
 def test_what_ended_before_its_time_is_no_success(name: str) -> None:
-    """A call that was interrupted is not ok, though some of these CLIs exit with 0 then."""
+    """An interrupted call is not ok, though some of these CLIs exit with 0 then."""
     assert outcome(name, "interrupted") == "killed"
     assert outcome(name) != "ok" or facts_of(name).ended
 
@@ -90,21 +90,21 @@ def test_what_ended_before_its_time_is_no_success(name: str) -> None:
     ],
 )
 def test_what_it_waited_for(name: str, expected: str) -> None:
-    """A call that rooda ends since it takes too long has the outcome that its CLI said it waits for, if it did."""
+    """A call that hits a timeout has the outcome of the problem that its CLI was waiting for, if it reported one."""
     found = judge(facts_of(name), "idle", 143)
     assert found.kind == expected
     assert found.retryable == (expected == "rate_limit" or name == "gemini/server_error")
 
 
 def test_what_came_to_an_end_is_not_waited_for() -> None:
-    """A try that failed long ago is no reason any more once the model has answered."""
+    """A failed attempt is not the cause once the model has answered."""
     for cli in ("claude", "codex", "opencode"):
         facts = facts_of(f"{cli}/cut_once")
         assert (facts.message, facts.error) == ("", "") and judge(facts, "timeout", 143) == ("timeout", "", False)
 
 
 def test_a_circle_is_seen() -> None:
-    """opencode that finds its context too full again and again goes round in circles; once is none."""
+    """opencode is in a compaction loop after several context overflows; one is not a loop."""
     assert hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/context_overflow.out"))
     assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/overflow_once.out"))
     assert not hang_detection.repeats_overflow("opencode", str(GOLDEN / "opencode/success.out"))
@@ -113,7 +113,7 @@ def test_a_circle_is_seen() -> None:
 
 @pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "qwen"])
 def test_usage_has_one_meaning(cli: str) -> None:
-    """Three calls of 1,300 tokens each, 200 of them from a cache: fresh and cached input never overlap."""
+    """Three calls of 1,300 tokens each, 200 of them cached: fresh and cached input never overlap."""
     usage = facts_of(f"{cli}/success").usage
     assert usage is not None
     calls = 4 if cli == "gemini" else 3  # it asks a small model for the way first
@@ -122,7 +122,7 @@ def test_usage_has_one_meaning(cli: str) -> None:
 
 
 def test_cost_is_what_the_cli_says_or_unknown() -> None:
-    """claude reports dollars, also of a run that failed midway; codex reports none, which is not zero."""
+    """claude reports dollars, also for a run that failed midway; codex reports none, which is not zero."""
     assert facts_of("claude/success").cost == pytest.approx(0.01662)
     assert facts_of("claude/error_midway").cost == pytest.approx(0.00554)
     assert facts_of("codex/success").cost is None
@@ -140,19 +140,19 @@ def test_edits_and_tools_are_seen() -> None:
 
 
 def test_tries_are_counted() -> None:
-    """Where a CLI tells that it tries again, it is on record how often."""
+    """Retries are counted for CLIs that report them."""
     names = ("claude/rate_limit", "codex/auth", "copilot/rate_limit", "gemini/rate_limit", "pi/rate_limit")
     assert [facts_of(name).retries for name in names] == [1, 1, 6, 10, 3]
 
 
 def test_usage_is_told_by_model() -> None:
-    """gemini's small model for the way, and the one that does the work: each has its own price."""
+    """gemini's small router model and its main model have their own prices."""
     shares = transcript.read("gemini", str(GOLDEN / "gemini/success.out")).shares
     assert shares == {"gemini-3.5-flash-lite": Usage(1100, 50, 200), "gemini-3.8-flash": Usage(3300, 150, 600)}
 
 
 def test_reset_times() -> None:
-    """claude's event holds the moment itself."""
+    """claude's event contains the reset time."""
     assert facts_of("claude/usage_limit").reset_at == 1795012602.0
 
 
@@ -170,13 +170,13 @@ def test_reset_times() -> None:
     ],
 )
 def test_reset_times_in_words(words: str, seconds: float | None) -> None:
-    """Spans in letters or in words, with all their parts."""
+    """Durations in letters or words, with all their parts."""
     found = backoff.parse_reset(words, 1e9, lambda _: None)
     assert (found and round(found - 1e9, 3)) == seconds
 
 
 def test_a_reset_time_of_day() -> None:
-    """`resets 3pm` and `will reset at 3pm` say the same."""
+    """`resets 3pm` and `will reset at 3pm` mean the same."""
     for words in ("You've hit your limit · resets 3pm (Asia/Kolkata)", "Your limit will reset at 3pm (Asia/Kolkata)."):
         read: list[backoff.Moment] = []
         backoff.parse_reset(words, 1e9, read.append)
@@ -191,7 +191,7 @@ def told(output: str, *records: dict[str, Any]) -> transcript.Gathered:
 
 
 def test_a_rejected_limit_that_the_account_pays_extra_for() -> None:
-    """claude's event says rejected and its result that all went well: the call is a success, and nobody waits."""
+    """If claude's event says rejected but its result is a success, the call succeeded and the loop does not wait."""
     event = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1795012602}}
     good = {"type": "result", "subtype": "success", "is_error": False, "result": "Done."}
     bad = {**good, "is_error": True, "api_error_status": 429, "result": "Too many requests"}
@@ -204,7 +204,7 @@ def test_a_rejected_limit_that_the_account_pays_extra_for() -> None:
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("cli", ["claude", "qwen"])
 def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: int | None) -> None:
-    """As these CLIs print them where all is wanted at the end, on one line or on many."""
+    """Lists of records, as these CLIs print them at the end, on one line or on many."""
     golden = GOLDEN / cli / "success.out"
     records = [json.loads(line) for line in golden.read_bytes().splitlines() if line.startswith(b"{")]
     path = tmp_path / "list.out"
@@ -214,14 +214,14 @@ def test_all_records_in_one_list_say_the_same(tmp_path: Path, cli: str, indent: 
 
 
 def test_each_file_of_readers_is_registered() -> None:
-    """An agent with a form of output of its own is one file, one word in the registry, one table of settings."""
+    """An agent with a new output format needs one file, one word in the registry, one table of settings."""
     names = {path.stem for path in Path(clis.__path__[0]).glob("*.py")} - {"__init__"}
     assert names == set(PROGRAMS)
     assert all(bool(reader(name).record) != bool(reader(name).line) for name in OUTPUTS)
 
 
 def test_a_transcript_loads_its_own_reader_alone() -> None:
-    """What a run imports: the reader of its agent, no other."""
+    """A run imports the reader of its agent and no other."""
     code = "import sys; from rooda.agents import transcript; transcript.facts_of('pi', '/nowhere'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert [name for name in loaded if ".clis." in name] == ["rooda.agents.clis.pi"]
@@ -238,7 +238,7 @@ def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
 
 
 def test_what_is_not_told_is_not_none() -> None:
-    """A last record without usage leaves it unknown; claude's usage by model is kept, each model has its own price."""
+    """A final record without usage leaves it unknown; claude's usage by model is kept, each with its own price."""
     assert told("codex", {"type": "turn.completed"}).facts().usage is None
     assert told("pi", {"type": "message_end", "message": {"role": "assistant", "content": []}}).facts().usage is None
     cached = {"cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
@@ -264,7 +264,7 @@ VALUES = st.recursive(
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(records=st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=5), noise=st.binary(max_size=60))
 def test_any_bytes_are_facts_or_unknown(output: str, records: list[dict[str, Any]], noise: bytes) -> None:
-    """Whatever stands in a transcript: facts that can be judged, never an exception."""
+    """Any transcript gives facts that can be judged, never an exception."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "transcript")
         Path(path).write_bytes(b"\n".join([*(json.dumps(record).encode() for record in records), noise]))

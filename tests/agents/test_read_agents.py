@@ -29,7 +29,7 @@ def plays(ws: Workspace, *cases: str) -> None:
 
 
 def test_a_denied_run_is_no_success_though_it_exits_0(read: Workspace) -> None:
-    """Every tool was denied: the iteration has failed, and the reason is said."""
+    """If every tool was denied, the iteration fails with that reason."""
     plays(read, "denied", "success")
     ran = read.rooda("ship", "-n", "2")
     assert "AI CLI failed (exit 0, permission_denied), consecutive failures: 1/3" in ran.out
@@ -41,7 +41,7 @@ def test_a_denied_run_is_no_success_though_it_exits_0(read: Workspace) -> None:
     "case, kind", [("auth", "auth"), ("unknown_model", "config"), ("context_overflow", "context_overflow")]
 )
 def test_what_would_only_repeat_ends_the_loop(read: Workspace, case: str, kind: str) -> None:
-    """One call, exit 1, state kept as aborted, and the CLI's own sentence."""
+    """One call, exit 1, state kept as aborted, and the CLI's own message."""
     plays(read, case, "success")
     ran = read.rooda("ship", "-n", "5")
     assert (ran.code, len(read.calls)) == (1, 1)
@@ -51,7 +51,7 @@ def test_what_would_only_repeat_ends_the_loop(read: Workspace, case: str, kind: 
 
 
 def test_a_passing_fault_is_waited_out(read: Workspace) -> None:
-    """A rate limit counts as a failure, and the next call comes after a pause that is told."""
+    """A rate limit counts as a failure, and the next call comes after an announced pause."""
     plays(read, "rate_limit", "success")
     ran = read.rooda("ship", "-n", "2", "--json")
     events = [json.loads(line) for line in ran.lines]
@@ -60,7 +60,7 @@ def test_a_passing_fault_is_waited_out(read: Workspace) -> None:
 
 
 def test_a_usage_limit_is_waited_for_and_costs_no_iteration(read: Workspace) -> None:
-    """The limit's end lies in the future: the loop waits without counting; Ctrl+C ends the wait, nothing is closed."""
+    """Until the limit resets, the loop waits without counting; Ctrl+C ends the wait and closes no iteration."""
     plays(read, "usage_limit")
     record = json.loads((GOLDEN / "claude" / "usage_limit.out").read_text().splitlines()[1])
     record["rate_limit_info"]["resetsAt"] = 4_000_000_000
@@ -77,7 +77,7 @@ def test_a_usage_limit_is_waited_for_and_costs_no_iteration(read: Workspace) -> 
 
 
 def test_verbose_and_logs_show_words_and_tools(read: Workspace) -> None:
-    """-v and `rooda logs --agent` show what was said and done, and no raw JSON."""
+    """-v and `rooda logs --agent` show messages and tools, not raw JSON."""
     plays(read, "success")
     ran = read.rooda("ship", "-n", "1", "-v")
     shown = ["I write the file.", "[Write] /home/user/project/made.txt", "All done."]
@@ -89,7 +89,7 @@ def test_verbose_and_logs_show_words_and_tools(read: Workspace) -> None:
 
 
 def test_only_the_final_message_promises(read: Workspace) -> None:
-    """A tag in a tool's result or in an earlier message is nobody's promise; in the final message it is."""
+    """Only a tag in the final message is a promise, not one in a tool's result or an earlier message."""
     read.config(read.read("rooda.toml").replace("retry_wait", "promise_signals = true\nretry_wait"))
     tag = "<promise>SUCCESS</promise>"
     early = {"type": "assistant", "message": {"content": [{"type": "text", "text": f"I will end with\n{tag}\n"}]}}
@@ -102,7 +102,7 @@ def test_only_the_final_message_promises(read: Workspace) -> None:
 
 
 def test_the_log_has_usage_and_cost(read: Workspace) -> None:
-    """`agent.ended` tells tokens, dollars, tools and files."""
+    """`agent.ended` reports tokens, dollars, tools and files."""
     plays(read, "success")
     read.rooda("ship", "-n", "1")
     ended = next(event for event in read.events() if event["event"] == "agent.ended")
@@ -111,7 +111,7 @@ def test_the_log_has_usage_and_cost(read: Workspace) -> None:
 
 
 def test_a_cost_is_computed_where_none_is_reported(read: Workspace) -> None:
-    """Tokens without dollars: the person's price makes the cost; without a price it is unknown, not zero."""
+    """Tokens without dollars: the user's price gives the cost; without a price it is unknown, not zero."""
     read.config(read.read("rooda.toml").replace('output = "claude"', 'output = "codex"\nmodel = "house-model"'))
     read.config(f"{read.read('rooda.toml')}\n[prices.house-model]\ninput = 1.0\noutput = 10.0\n")
     for n in (1, 2):
@@ -125,7 +125,7 @@ def test_a_cost_is_computed_where_none_is_reported(read: Workspace) -> None:
 
 
 def test_denied_variables_do_not_reach_the_agent(read: Workspace) -> None:
-    """`env_deny` takes names and patterns; rooda's own marks stay."""
+    """`env_deny` takes names and patterns; rooda's own variables stay."""
     read.config(read.read("rooda.toml").replace('output = "claude"', 'output = "text"\nenv_deny = ["SECRET_*"]'))
     read.rooda("ship", "-n", "1", env={"SECRET_TOKEN": "x", "OPEN": "y"})
     assert "SECRET_TOKEN" not in read.calls[0].env and read.calls[0].env["OPEN"] == "y"

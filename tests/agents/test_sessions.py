@@ -1,4 +1,4 @@
-"""The files that CLIs keep of their sessions: what a call used, where its transcript does not tell."""
+"""Session files of CLIs: the usage of a call whose transcript lacks it."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def keep(home: Path, name: str, records: list[Any]) -> None:
 
 @pytest.mark.parametrize("cli", KEPT)
 def test_usage_of_a_session(cli: str, tmp_path: Path) -> None:
-    """Fresh and cached input apart, each answer once, model by model."""
+    """Fresh and cached input are separate, each answer counts once, model by model."""
     output, name, records, expected = KEPT[cli]
     keep(tmp_path, name, records)
     assert sessions.usage_of(output, ID, {"HOME": str(tmp_path)}) == expected
@@ -87,7 +87,7 @@ def test_usage_of_a_session(cli: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cli", MOVED)
 def test_a_folder_that_was_moved(cli: str, tmp_path: Path) -> None:
-    """The CLI's own variable says where its folder is."""
+    """The CLI's own variable moves its folder."""
     output, name, records, expected = KEPT[cli]
     keep(tmp_path, name.partition("/")[2], records)
     env = {"HOME": "/nowhere", MOVED[cli]: str(tmp_path)}
@@ -96,7 +96,7 @@ def test_a_folder_that_was_moved(cli: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("session", ["", "../../../etc/passwd", "*", "{short}", "a" * 200, ID.replace("1", "2")])
 def test_no_such_session(session: str, tmp_path: Path) -> None:
-    """What is no id of a session, or of another one, leads to no file."""
+    """An invalid session ID, or another session's, finds no file."""
     for output, name, records, _ in KEPT.values():
         if not (tmp_path / name).exists():
             keep(tmp_path, name, records)
@@ -104,7 +104,7 @@ def test_no_such_session(session: str, tmp_path: Path) -> None:
 
 
 def test_an_odd_file_is_unknown(tmp_path: Path) -> None:
-    """A link, a pipe, a folder, a torn line, a file too large: nothing is known then, and nothing waits."""
+    """For a link, a pipe, a folder, a torn line or a large file the usage is unknown, and nothing blocks."""
     output, name, records, _ = KEPT["codex"]
     keep(tmp_path, name, records)
     path, env = tmp_path / name, {"HOME": str(tmp_path)}
@@ -125,7 +125,7 @@ def test_an_odd_file_is_unknown(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_days_are_searched(tmp_path: Path) -> None:
-    """codex keeps a folder for each day: a call of now is in one of the last two."""
+    """codex has a folder per day: a current call is in one of the last two."""
     output, name, records, expected = KEPT["codex"]
     keep(tmp_path, name, records)
     env = {"HOME": str(tmp_path)}
@@ -136,5 +136,5 @@ def test_only_the_newest_days_are_searched(tmp_path: Path) -> None:
 
 
 def test_a_cli_without_such_files() -> None:
-    """Nothing is looked for where a CLI is not known to keep anything."""
+    """Nothing is searched for CLIs without known session files."""
     assert sessions.usage_of("aider", ID, {}) == {} and sessions.total({}) is None
