@@ -361,7 +361,7 @@ def test_settled_12_a_program_in_a_file_is_relative_to_that_file(ws: Workspace, 
 
 
 def test_settled_12_a_program_that_is_not_beside_its_file(ws: Workspace) -> None:
-    """A relative program in the workspace's settings is the workspace's, as a typed one is."""
+    """Without such a file, a relative program is found in the workspace, as a typed one is."""
     ws.git("init", "-q")
     for name in ("only", "both"):
         ws.write(f"sub/{name}", f"#!/bin/sh\nexec {FAKE_AI} {name}\n", 0o755)

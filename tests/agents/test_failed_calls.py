@@ -1,4 +1,4 @@
-"""Each kind of loop words a failed agent call in its own way; what happened is decided once."""
+"""Each kind of loop words a failed agent call in its own way; the cause is decided in one place."""
 
 import pytest
 
@@ -43,19 +43,19 @@ ON_SCREEN = {
 
 @pytest.mark.parametrize("reply", SENTENCES, ids=lambda reply: f"{reply.ended} {reply.exit_code}")
 def test_a_failed_call_in_the_words_of_each_loop(reply: Reply) -> None:
-    """From the reply itself: goal, flow, reflex."""
+    """From the reply: goal, flow, reflex."""
     words = (goal_effects.WORDS, calls.WORDS, effects.WORDS)
     assert tuple(in_words(reply, each) for each in words) == SENTENCES[reply]
 
 
 @pytest.mark.parametrize("reply", ON_SCREEN, ids=lambda reply: f"{reply.ended} {reply.exit_code}")
 def test_a_failed_call_on_the_screen(reply: Reply) -> None:
-    """From the event, where the outcome has another name."""
+    """From the event, whose outcome has another key."""
     record = {**reply._asdict(), "agent_outcome": reply.outcome, "gates_failed": ""}
     assert [fault.text for fault in view.faults(record)] == [ON_SCREEN[reply]]
 
 
 def test_a_call_that_went_well_has_no_fault() -> None:
-    """With an outcome, without one, and for an event that says nothing of it."""
+    """With an outcome, without one, and for an event that has none."""
     for call in (Reply(0, 1.0), Reply(0, 1.0, outcome="ok"), {}):
         assert in_words(call, {"": "it failed"}) == ""

@@ -1,4 +1,4 @@
-"""The recorded transcripts are complete, small, and hold nothing of the machine they were made on."""
+"""The recorded transcripts are complete, small, and free of traces of the machine that recorded them."""
 
 import json
 import os
@@ -30,20 +30,20 @@ def recorded(cli: str) -> dict[str, tuple[dict[str, Any], bytes]]:
 
 
 def test_every_cli_is_recorded() -> None:
-    """There is a folder for each CLI whose transcripts rooda reads, and for nothing that is no CLI."""
+    """Each CLI whose transcripts rooda reads has a folder, and there is no other folder."""
     assert NEEDED <= set(RECORDED) <= set(clis.NAMES)
 
 
 @pytest.mark.parametrize("cli", RECORDED)
 def test_the_set_is_complete(cli: str) -> None:
-    """Each case has its transcript and its facts, and nothing else lies beside them."""
+    """Each case has its transcript and its facts, and no other file."""
     wanted = {f"{name}{suffix}" for name in cases(cli, "/", 0) for suffix in (".out", ".json")}
     assert {path.name for path in (GOLDEN / cli).iterdir()} == wanted
 
 
 @pytest.mark.parametrize("cli", RECORDED)
 def test_the_facts_fit_the_file(cli: str) -> None:
-    """All keys are there, names and place agree, the version is the pinned one, and no transcript is large."""
+    """All keys exist, names and folders agree, the version is the pinned one, and no transcript is large."""
     for name, (facts, raw) in recorded(cli).items():
         assert set(facts) == KEYS, name
         assert (facts["cli"], facts["case"], facts["version"]) == (cli, name, install.version(cli))
@@ -52,7 +52,7 @@ def test_the_facts_fit_the_file(cli: str) -> None:
 
 @pytest.mark.parametrize("cli", RECORDED)
 def test_nothing_of_this_machine(cli: str) -> None:
-    """No path and no key of the machine that recorded it."""
+    """No path and no key of the recording machine."""
     own = re.escape(os.path.expanduser("~").encode())
     for name, (facts, raw) in recorded(cli).items():
         for text in (json.dumps(facts).encode(), raw):
@@ -62,7 +62,7 @@ def test_nothing_of_this_machine(cli: str) -> None:
 
 @pytest.mark.parametrize("cli", RECORDED)
 def test_success_is_a_success(cli: str) -> None:
-    """In the recorded success the file was written, the command ran, and the last words are there."""
+    """In the recorded success the file was written, the command ran, and the final message is there."""
     facts, raw = recorded(cli)["success"]
     wanted = {"made.txt"} if cli == "aider" else {"made.txt", "shell.txt"}
     assert (facts["returncode"], facts["left"]) == (0, 0) and wanted <= set(facts["files"])
@@ -71,7 +71,7 @@ def test_success_is_a_success(cli: str) -> None:
 
 @pytest.mark.parametrize("cli", [cli for cli in RECORDED if cli != "aider"])
 def test_an_interrupted_tool_had_begun(cli: str) -> None:
-    """The tool was running when the signal came, and it was the signal that the case names."""
+    """The tool was running when the case's signal arrived."""
     for name in ("tool_int", "tool_term"):
         facts = recorded(cli)[name][0]
         assert "started" in facts["files"] and facts["signalled"] == name[5:].upper(), name

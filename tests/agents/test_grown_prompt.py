@@ -1,4 +1,4 @@
-"""A prompt that grows while the loop runs, beyond what its agent takes."""
+"""A prompt that outgrows its agent's limit while the loop runs."""
 
 import json
 
@@ -16,7 +16,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_grown_prompt_is_a_result(ws: Workspace, limit: str) -> None:
-    """The second call is not made: its outcome is context_overflow, with a sentence, and the loop ends with exit 1."""
+    """The second call is not made: its outcome is context_overflow, with a message, and the loop ends with exit 1."""
     key, says = LIMITS[limit]
     ws.procedure("build", loop={"ai_cmd": None, "agent": "mine"})
     ws.config(ws.read("rooda.toml") + f"\n[agents.mine]\ncommand = {json.dumps(FAKE_AI)}\n{key}\n")

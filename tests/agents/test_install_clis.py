@@ -1,4 +1,4 @@
-"""The installer, with a scripted npm."""
+"""The installer of CLIs, with a scripted npm."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ mkdir -p "$3/node_modules/.bin"
 
 
 class Installer:
-    """install.py with a scripted npm in front of PATH."""
+    """install.py with a scripted npm first on PATH."""
 
     def __init__(self, root: Path) -> None:
         self.cache, self.calls = root / "clis", root / "calls"
@@ -40,7 +40,7 @@ def installer(tmp_path: Path) -> Installer:
 
 
 def test_a_pinned_version_is_installed_once(installer: Installer) -> None:
-    """npm is asked for exactly the pinned version, in a folder of its own; the second time nothing is done."""
+    """npm installs exactly the pinned version, in its own folder; the second time nothing runs."""
     ran = installer.run("codex")
     place = installer.cache / f"codex-{install.version('codex')}"
     assert (ran.returncode, ran.stdout) == (0, f"codex {install.version('codex')} {place}/node_modules/.bin\n")
@@ -52,7 +52,7 @@ def test_a_pinned_version_is_installed_once(installer: Installer) -> None:
 
 
 def test_a_failure_leaves_nothing_and_stops_nobody(installer: Installer) -> None:
-    """A CLI that could not be installed is named, leaves no folder, and can be installed later."""
+    """A CLI that could not be installed is listed, leaves no folder, and can be installed later."""
     ran = installer.run("codex", "qwen", NPM_FAILS="1")
     assert ran.returncode == 1 and ran.stdout == ""
     assert "codex" in ran.stderr and "qwen" in ran.stderr
@@ -61,7 +61,7 @@ def test_a_failure_leaves_nothing_and_stops_nobody(installer: Installer) -> None
 
 
 def test_a_half_made_installation_is_made_again(installer: Installer) -> None:
-    """A folder that an interrupted installation left behind does not count as installed."""
+    """A folder of an interrupted installation does not count as installed."""
     (installer.cache / f"pi-{install.version('pi')}" / "node_modules" / ".bin").mkdir(parents=True)
     assert installer.run("pi").returncode == 0 and installer.calls.exists()
 

@@ -1,4 +1,4 @@
-"""What is found out before anything is started: traps, sizes, who pays. The CLIs are scripted, with the real names."""
+"""Checks before the first call: likely problems, sizes, who pays. The CLIs are scripted, with the real names."""
 
 import os
 
@@ -35,7 +35,7 @@ def build(ws: Workspace, *words: str, env: dict[str, str] | None = None) -> Ran:
 
 
 def kept(ws: Workspace, name: str) -> str:
-    """What the scripted CLI noted down, empty if it was not called."""
+    """What the scripted CLI recorded; empty if it was not called."""
     path = os.path.join(ws.fake, name)
     if not os.path.exists(path):
         return ""
@@ -46,7 +46,7 @@ def kept(ws: Workspace, name: str) -> str:
 @AS_ROOT
 @pytest.mark.parametrize("words", [[], ["--dry-run"]], ids=["run", "dry-run"])
 def test_claude_as_root_is_refused_before_the_start(ws: Workspace, words: list[str]) -> None:
-    """Without IS_SANDBOX=1 nothing is started, and it is said what to do; another value does not count."""
+    """Without IS_SANDBOX=1 nothing starts, and the message says what to do; other values do not count."""
     install(ws, "claude")
     ran = build(ws, "--agent", "claude", *words, env={"IS_SANDBOX": "yes"})
     assert ran.code == 2 and ran.out == ""
@@ -56,7 +56,7 @@ def test_claude_as_root_is_refused_before_the_start(ws: Workspace, words: list[s
 
 @AS_ROOT
 def test_claude_as_root_runs_in_a_sandbox(ws: Workspace) -> None:
-    """IS_SANDBOX=1 lets it through, from our environment or from the agent's own; so does another permission mode."""
+    """IS_SANDBOX=1 in our environment or the agent's, or another permission mode, lets the start through."""
     install(ws, "claude")
     assert build(ws, "--agent", "claude", env={"IS_SANDBOX": "1"}).code == 0
     settings = ws.read("rooda.toml")
@@ -67,7 +67,7 @@ def test_claude_as_root_runs_in_a_sandbox(ws: Workspace) -> None:
 
 
 def test_a_raw_command_is_not_judged(ws: Workspace) -> None:
-    """What is typed as --ai-cmd runs as it is: no trap, no version, no line, also with --verbose."""
+    """An --ai-cmd runs as typed: no warning, no version, no line, also with --verbose."""
     install(ws, "claude", "codex")
     for typed in ("claude -p --dangerously-skip-permissions", "codex exec"):
         quiet = build(ws, "--ai-cmd", typed)
@@ -78,7 +78,7 @@ def test_a_raw_command_is_not_judged(ws: Workspace) -> None:
 
 
 def test_how_it_runs_is_said_to_who_watches(ws: Workspace) -> None:
-    """With --verbose: version, program, and who pays, with the last four characters of the key and no more of it."""
+    """--verbose shows version, program and who pays, with only the last four characters of the key."""
     install(ws, "claude")
     ran = build(ws, "--agent", "claude", "-v", env={"IS_SANDBOX": "1", "ANTHROPIC_API_KEY": KEY})
     first, second = ran.err.splitlines()[:2]
@@ -88,14 +88,14 @@ def test_how_it_runs_is_said_to_who_watches(ws: Workspace) -> None:
 
 
 def test_nothing_is_said_to_a_pipe(ws: Workspace) -> None:
-    """Without --verbose stderr stays empty, and the version is not asked for."""
+    """Without --verbose stderr is empty, and the version is not asked."""
     install(ws, "codex")
     assert build(ws, "--agent", "codex").err == "" and kept(ws, "asked") == ""
     assert build(ws, "--agent", "codex", "--verbose", "--json").err == "" and kept(ws, "asked") == ""
 
 
 def test_it_is_said_on_a_terminal(ws: Workspace) -> None:
-    """A person sees it without asking."""
+    """On a terminal the payer is shown without --verbose."""
     install(ws, "codex")
     screen = ws.terminal("build", "-n", "1", "--agent", "codex", columns=200)
     screen.finish()
@@ -103,7 +103,7 @@ def test_it_is_said_on_a_terminal(ws: Workspace) -> None:
 
 
 def test_an_installation_is_asked_once(ws: Workspace) -> None:
-    """The version is remembered until the program is another one."""
+    """The version is cached until the program changes."""
     install(ws, "codex")
     for _ in range(2):
         assert "codex 1.2.3" in build(ws, "--agent", "codex", "-v").err
@@ -113,7 +113,7 @@ def test_an_installation_is_asked_once(ws: Workspace) -> None:
 
 
 def test_a_cli_without_a_version(ws: Workspace) -> None:
-    """One that fails when asked, or that is not to be asked, runs all the same."""
+    """An agent whose version is unknown, or is never asked, runs anyway."""
     install(ws, "codex")
     ws.write("bin/codex", CLI.replace("exit 0", "exit 3"), mode=0o755)
     ran = build(ws, "--agent", "codex", "-v")
@@ -136,7 +136,7 @@ def test_a_cli_without_a_version(ws: Workspace) -> None:
     ],
 )
 def test_a_command_that_will_come_to_nothing(ws: Workspace, command: str, says: str) -> None:
-    """It is warned of on stderr, also on a pipe: it costs money. It runs, since settings of the CLI may help."""
+    """The warning goes to stderr, also without a terminal, since the call costs money. The agent runs anyway."""
     name = command.split(maxsplit=1)[0]
     install(ws, name)
     ws.config(ws.read("rooda.toml") + f'[agents.{name}]\ncommand = "{command}"\noutput = "text"\n')
@@ -160,13 +160,13 @@ def test_a_command_that_will_come_to_nothing(ws: Workspace, command: str, says: 
     ],
 )
 def test_no_false_alarm(command: str, env: dict[str, str]) -> None:
-    """A command that says what it wants is believed."""
+    """A command with explicit permissions gets no warning."""
     words = command.split()
     assert preflight.likely_problems(words[0], words, env) == []
 
 
 def test_the_shipped_commands_are_no_traps() -> None:
-    """None of the agents that ship is warned of, except amp without a key."""
+    """None of the shipped agents gets a warning, except amp without a key."""
     from rooda.loops import configuration
     from rooda.settings import agents
 
@@ -191,7 +191,7 @@ def test_the_shipped_commands_are_no_traps() -> None:
 def test_a_prompt_that_is_too_long_is_refused(
     ws: Workspace, limit: str, text: str, fits: bool, words: list[str]
 ) -> None:
-    """More than the CLI takes: nothing is started, and the sentence has both numbers."""
+    """A prompt over the CLI's limit: nothing starts, and the message has both numbers."""
     install(ws, "codex")
     ws.write("prompts/observe_build.md", text)
     ws.config(ws.read("rooda.toml") + f"[agents.codex]\n{limit}\n")
@@ -202,7 +202,7 @@ def test_a_prompt_that_is_too_long_is_refused(
 
 @pytest.mark.parametrize("command", ["codex {prompt}", "codex --text={prompt}"])
 def test_a_prompt_that_is_too_long_for_an_argument(ws: Workspace, command: str) -> None:
-    """{prompt} on the command line holds 128 KiB on Linux: more is refused, the rest arrives; raw commands too."""
+    """{prompt} on the command line takes 128 KiB on Linux: more is refused, for raw commands too."""
     install(ws, "codex")
     ws.write("prompts/observe_build.md", "x" * (preflight.ARGUMENT + 1))
     ran = build(ws, "--ai-cmd", command)
@@ -214,7 +214,7 @@ def test_a_prompt_that_is_too_long_for_an_argument(ws: Workspace, command: str) 
 
 
 def test_who_pays() -> None:
-    """The first variable that is set decides; a short value is not shown; without any it is the login."""
+    """The first variable that is set decides; a short value is not shown; without any the login pays."""
     agent = Agent("a", "a", billing={"FIRST": "one", "SECOND": "two"}, account="the login")
     assert preflight.who_pays(agent, {"SECOND": "0123456789abcdef"}) == "two (SECOND …cdef)"
     assert preflight.who_pays(agent, {"FIRST": "1", "SECOND": "0123456789abcdef"}) == "one (FIRST)"
@@ -222,7 +222,7 @@ def test_who_pays() -> None:
 
 
 def test_a_variable_that_is_not_passed_on_does_not_pay(ws: Workspace) -> None:
-    """env_deny counts: with the key kept back it is the login that is billed."""
+    """With the key removed by env_deny, the login pays."""
     install(ws, "claude")
     ws.config(ws.read("rooda.toml") + '[agents.claude]\nenv_deny = ["ANTHROPIC_*"]\n')
     ran = build(ws, "--agent", "claude", "-v", env={"IS_SANDBOX": "1", "ANTHROPIC_API_KEY": KEY})
@@ -230,7 +230,7 @@ def test_a_variable_that_is_not_passed_on_does_not_pay(ws: Workspace) -> None:
 
 
 def test_what_is_denied_is_not_there() -> None:
-    """Names and patterns of env_deny are taken out; rooda's own marks can't be."""
+    """Names and patterns of env_deny are removed; rooda's own variables can't be."""
     env = {"A_KEY": "1", "A_KEYS": "2", "B": "3", "ROODA_RUN": "4"}
     assert command.without_denied(env, ["*_KEY", "ROODA_*"]) == {"A_KEYS": "2", "B": "3", "ROODA_RUN": "4"}
     assert command.without_denied(env, []) == env
@@ -253,7 +253,7 @@ def restricted(ws: Workspace, toml: str, table: str = "") -> None:
     ],
 )
 def test_restrictions_become_options(ws: Workspace, toml: str, table: str, argv: list[str]) -> None:
-    """What an agent may do is told to its CLI in the CLI's own words; the dry-run shows it."""
+    """The agent's permissions are passed to its CLI by its own options; the dry run shows them."""
     install(ws, "codex")
     restricted(ws, toml, table)
     assert build(ws, "--agent", "codex").code == 0
@@ -272,7 +272,7 @@ def test_restrictions_become_options(ws: Workspace, toml: str, table: str, argv:
     ],
 )
 def test_a_restriction_that_cannot_be_put_is_refused(ws: Workspace, setting: str, key: str) -> None:
-    """An agent that can't be told is not run without the restriction; file, line, and where to say how."""
+    """An agent without such options does not run unrestricted: the error has file, line and what to set."""
     ws.config(ws.read("rooda.toml").replace("[loop]\n", f"[loop]\n{setting}\n") + '[agents.mine]\ncommand = "true"\n')
     for words in (["--agent", "mine"], ["--ai-cmd", "true"]):
         ran = build(ws, *words)
@@ -290,7 +290,7 @@ def test_claudes_own_cap_is_a_second_fence(ws: Workspace) -> None:
 
 
 def test_a_version_that_is_asked_for_leaves_nobody(ws: Workspace) -> None:
-    """What a CLI starts while it tells its version is gone with the run."""
+    """Processes that a CLI starts while printing its version are ended with the run."""
     install(ws, "codex")
     ws.write("bin/codex", CLI.replace("exit 0", "sleep 300 >/dev/null 2>&1 & exit 0"), mode=0o755)
     assert build(ws, "--agent", "codex", "-v").code == 0
@@ -298,7 +298,7 @@ def test_a_version_that_is_asked_for_leaves_nobody(ws: Workspace) -> None:
 
 
 def test_a_dry_run_shows_a_prompt_that_is_too_long(ws: Workspace) -> None:
-    """All of it, and below that the sentence with which the start is refused, exit 2."""
+    """All warnings are printed, then the message that refuses the start, exit 2."""
     ws.sections["agent"] = '\n[agents.small]\ncommand = "cat"\nsize_limit = 300\n'
     ws.procedure(loop={"ai_cmd": None, "agent": "small"})
     ws.write("big.md", "x" * 400)

@@ -1,4 +1,4 @@
-"""Prices: what tokens cost, where the prices come from, and that they are read only when needed."""
+"""Prices: the cost of tokens, where prices come from, and that they are read only when needed."""
 
 import subprocess
 import sys
@@ -29,13 +29,13 @@ def in_force(ws: Workspace, toml: str) -> dict[str, Price]:
 
 
 def test_each_kind_of_token_has_its_price() -> None:
-    """Dollars per million, added up over the four kinds."""
+    """Dollars per million, summed over the four kinds."""
     assert cost(Usage(1_000_000, 0, 0, 0), "gpt-5", TABLE) == 1
     assert cost(Usage(100_000, 20_000, 3_000, 400), "gpt-5", TABLE) == pytest.approx(0.1 + 0.04 + 0.009 + 0.0016)
 
 
 def test_what_is_not_known_costs_an_unknown_amount() -> None:
-    """Without a price, without a model or without tokens there is no sum, not even 0; no tokens at all cost nothing."""
+    """Without a price, a model or tokens the cost is unknown, not 0; zero tokens cost nothing."""
     assert cost(Usage(5, 5, 5, 5), "gpt-9", TABLE) is None
     assert cost(Usage(5, 5, 5, 5), "", TABLE) is None
     assert cost(None, "gpt-5", TABLE) is None
@@ -58,18 +58,18 @@ def test_what_is_not_known_costs_an_unknown_amount() -> None:
     ],
 )
 def test_a_model_goes_by_several_names(model: str, name: str) -> None:
-    """A maker's prefix, a date, -latest and -preview change nothing; the longest name that fits counts."""
+    """A maker's prefix, a date, -latest and -preview change nothing; the longest matching name counts."""
     assert price_of(model, TABLE) == TABLE[name]
 
 
 @pytest.mark.parametrize("model", ["gpt-5-mini", "gpt-5.1", "gpt-50", "my-gpt-5", "reseller/gpt-5", "gpt-5-codex-max"])
 def test_another_model_is_not_taken_for_it(model: str) -> None:
-    """A successor, a smaller sister or a reseller's model has no price because another one has."""
+    """A successor, a smaller variant or a reseller's model does not inherit another model's price."""
     assert price_of(model, TABLE) is None
 
 
 def test_the_shipped_prices_are_without_fault() -> None:
-    """Each has the prices of input and output and no unknown key; no price is beyond reason; the date is no promise."""
+    """Each shipped model has prices of input and output, no unknown key, and plausible values."""
     assert date.fromisoformat(SHIPPED["date"]) >= date(2026, 11, 1)
     assert set(SHIPPED) == {"date", "prices"} and len(SHIPPED["prices"]) > 40
     for name, price in SHIPPED["prices"].items():
@@ -83,21 +83,21 @@ def test_the_shipped_prices_are_without_fault() -> None:
     [("claude-opus-5-5", 4, 20), ("gpt-5-codex", 1.25, 10), ("gemini-2.5-pro", 1.25, 10), ("qwen3.8-max", 2, 6)],
 )
 def test_every_family_has_prices(ws: Workspace, model: str, input: float, output: float) -> None:
-    """The models of the four families are there with their makers' prices; what is left out is the price of input."""
+    """The four families are there with their makers' prices; missing prices equal that of input."""
     found = price_of(model, in_force(ws, ""))
     assert found is not None and (found.input, found.output) == (input, output)
     assert price_of("qwen3-coder-plus", in_force(ws, "")) is None
 
 
 def test_a_person_corrects_a_price(ws: Workspace) -> None:
-    """[prices."MODEL"] changes the fields that it names; a new model needs input and output, the rest follows input."""
+    """[prices."MODEL"] changes the fields that it names; a new model needs input and output, the rest follows."""
     found = in_force(ws, '[prices."gpt-5-codex"]\noutput = 11\n[prices.mine]\ninput = 7\noutput = 8\n')
     assert found["gpt-5-codex"] == Price(1.25, 11, 0.125, 1.25)
     assert found["mine"] == Price(7, 8, 7, 7)
 
 
 def test_a_persons_pattern_beats_what_ships(ws: Workspace) -> None:
-    """What a person says of all models of a kind holds for those, though a shipped name is longer."""
+    """A user's price for a pattern overrides a longer shipped name."""
     found = in_force(ws, '[prices."gpt-5*"]\ninput = 0\noutput = 0\n')
     assert cost(Usage(1, 1, 1, 1), "gpt-5.1-codex-max", found) == 0
     assert price_of("gpt-6-sol", found) == price_of("gpt-6-sol", in_force(ws, ""))
@@ -116,14 +116,14 @@ def test_a_persons_pattern_beats_what_ships(ws: Workspace) -> None:
     ],
 )
 def test_a_wrong_price_is_told_with_its_line(ws: Workspace, toml: str, says: str) -> None:
-    """File, line, key and what was expected."""
+    """The error has file, line, key and what was expected."""
     with pytest.raises(ConfigProblem) as problem:
         in_force(ws, toml)
     assert says in problem.value.what
 
 
 def test_an_unknown_key_of_a_price_is_a_warning(ws: Workspace) -> None:
-    """The run goes on without it."""
+    """The run continues without the price file."""
     ws.config("[prices.x]\ninput = 1\noutput = 1\nouptut = 2")
     (warning,) = configuration.load(ws.path, environ=ws.env).warnings
     assert warning.endswith("rooda.toml:4: prices.x.ouptut: unknown key; did you mean 'output'?")
@@ -131,7 +131,7 @@ def test_an_unknown_key_of_a_price_is_a_warning(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["build", "--dry-run", "--ai-cmd", "true"]], ids=" ".join)
 def test_who_needs_no_prices_does_not_read_them(ws: Workspace, words: list[str]) -> None:
-    """The file is opened for a run, not for a question."""
+    """The price file is read for a run, not for other commands."""
     code = (
         "import sys; opened = []\n"
         "sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == 'open' else None)\n"

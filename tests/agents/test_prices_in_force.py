@@ -1,4 +1,4 @@
-"""Tokens are paid for at the price of their model, whoever made the call and however it ended."""
+"""Tokens cost their model's price, whichever agent made the call and however it ended."""
 
 import json
 import os
@@ -18,7 +18,7 @@ DONE = """\
 
 
 def priced(ws: Workspace, after: str = "", output: str = "claude", **loop: object) -> None:
-    """`tokens` says what it used of a model that costs $3 a call by [prices]; `limited` meets its usage limit."""
+    """`tokens` reports usage of a model that costs $3 a call by [prices]; `limited` reaches its usage limit."""
     ws.write("limited.out", LIMITED % FAR)
     ws.write("tokens.out", DONE)
     ws.write("tokens.sh", f"cat tokens.out\n{after}\n")
@@ -40,7 +40,7 @@ REFLEX = ["reflex", "new", "do it", "--template", "code", "--confirm-criteria", 
 
 @pytest.mark.parametrize("words", [["build", "-n", "9"], REFLEX], ids=["ooda", "reflex"])
 def test_a_fallback_is_paid_for_too(ws: Workspace, words: list[str]) -> None:
-    """After the switch a limit of cost holds as it would for the first agent: one call of $3 meets it."""
+    """After the switch a cost limit applies as for the first agent: one call of $3 reaches it."""
     priced(ws, agent="limited", on_limit="switch", fallback=["tokens"])
     ran = ws.rooda(*words, "--max-cost", "3")
     assert ran.code == 4, ran.both
@@ -50,7 +50,7 @@ def test_a_fallback_is_paid_for_too(ws: Workspace, words: list[str]) -> None:
 
 
 def test_a_fallback_of_an_agent_that_is_not_read(ws: Workspace) -> None:
-    """The first, known to be at its limit, tells nothing and needs no price; the one that does its work does."""
+    """The first agent, at its limit, needs no price; the agent that does its work does."""
     priced(ws, agent="limited", on_limit="stop")
     assert ws.rooda("build").code == 4
     priced(ws, output="text", agent="limited", on_limit="switch", fallback=["tokens"])
@@ -59,7 +59,7 @@ def test_a_fallback_of_an_agent_that_is_not_read(ws: Workspace) -> None:
 
 
 def test_tokens_of_a_call_cut_off_by_a_crash_have_their_price(ws: Workspace) -> None:
-    """Loop and guardian are killed while the agent hangs: its tokens are paid for in the books and at a resume."""
+    """After loop and guardian were killed while the agent hung, its tokens are counted in usage and at a resume."""
     priced(ws, after="touch said; sleep 1000", agent="tokens")
     running = ws.start("build", "-n", "2")
     until(lambda: ws.exists("said"), what="the agent to have said its tokens")
@@ -76,7 +76,7 @@ def test_tokens_of_a_call_cut_off_by_a_crash_have_their_price(ws: Workspace) -> 
 
 
 def test_a_run_with_all_its_resumes_is_one(ws: Workspace) -> None:
-    """A resume adds to the rows of its run, and an iteration made again to that iteration's; --fresh begins others."""
+    """A resume adds to the rows of its run, and a repeated iteration to its own; --fresh starts new ones."""
     paid(ws, after="test -e enough || kill -9 $PPID")
     ws.rooda("build", "-n", "2", "--max-cost", "9")
     ws.write("enough", "")

@@ -1,4 +1,4 @@
-"""Whole runs of `rooda build` with the installed CLIs: right outcome, right cost, and nobody left alive."""
+"""Whole runs of `rooda build` with the installed CLIs: right outcome, right cost, and no process left."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def rows() -> list[object]:
 def test_a_whole_build(
     bare: Workspace, cli: Callable[[str], str], server: ModelServer, cli_name: str, case_name: str
 ) -> None:
-    """The run ends as the case says: outcome, exit code, words, cost; never two agents at once, nobody left."""
+    """The run ends as the case says: outcome, exit code, message, cost; one agent at a time, no process left."""
     cli(cli_name)
     case = build_cases.cases(cli_name, bare.path)[case_name]
     built = builds.build(bare, cli_name, server, case)

@@ -1,4 +1,4 @@
-"""The installed agent CLIs, pointed at the model server: what their transcripts were recorded with still holds."""
+"""The installed agent CLIs with the model server: they still behave as recorded."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ OPTIONAL = ("claude", "opencode", "copilot", "qwen", "droid", "pi")
 
 @pytest.mark.parametrize("name", ["codex", "gemini", *(pytest.param(n, marks=pytest.mark.real) for n in OPTIONAL)])
 def test_a_cli_edits_and_runs(cli: Callable[[str], str], tmp_path: Path, name: str) -> None:
-    """With rooda's own command line it writes a file, runs a command, says its last words and leaves nobody behind."""
+    """With rooda's command line it writes a file, runs a command, prints its final message and leaves no process."""
     cli(name)
     facts = record.record(name, "success", str(tmp_path), PATIENCE)
     assert (facts["returncode"], facts["files"], facts["left"]) == (0, ["made.txt", "shell.txt"], 0)
@@ -24,7 +24,7 @@ def test_a_cli_edits_and_runs(cli: Callable[[str], str], tmp_path: Path, name: s
 
 @pytest.mark.parametrize("name", ["codex", "gemini", *(pytest.param(n, marks=pytest.mark.real) for n in OPTIONAL)])
 def test_a_cli_refuses_a_bad_key(cli: Callable[[str], str], tmp_path: Path, name: str) -> None:
-    """A rejected key ends it by itself, the way that is recorded."""
+    """With a rejected key it exits by itself, as recorded."""
     cli(name)
     facts = record.record(name, "auth", str(tmp_path), PATIENCE)
     golden = json.loads(Path(record.GOLDEN, name, "auth.json").read_text())

@@ -1,4 +1,4 @@
-"""The recorder, with a scripted program in the place of a CLI."""
+"""The recorder of transcripts, with a scripted program in place of a CLI."""
 
 import json
 import os
@@ -26,7 +26,7 @@ print("answered", file=sys.stderr)
 
 @pytest.fixture
 def into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A program named claude where install.py would have put it; gives the folder to record into."""
+    """Put a program named claude where install.py installs it; return the folder to record into."""
     monkeypatch.setenv("ROODA_TEST_CLIS", str(tmp_path / "clis"))
     folder = Path(install.folder("claude"), "node_modules", ".bin")
     folder.mkdir(parents=True)
@@ -40,7 +40,7 @@ def into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_both_outputs_and_the_facts_are_kept(into: str) -> None:
-    """stdout and stderr stand in one file, without this machine's folders, beside exit code and requests."""
+    """stdout and stderr are in one file, without this machine's folders, next to exit code and requests."""
     facts = record.record("claude", "promise", into)
     text = Path(into, "claude", "promise.out").read_text()
     assert "asked in /home/user/project home /home/user at http://127.0.0.1:8080 Please do it." in text
@@ -50,7 +50,7 @@ def test_both_outputs_and_the_facts_are_kept(into: str) -> None:
 
 
 def test_an_error_and_a_case_without_permissions(into: str) -> None:
-    """The exit code is the program's own; a flag is gone where the case takes it away, or added where it adds one."""
+    """The exit code is the program's own; a case can remove or add a flag."""
     assert record.record("claude", "auth", into)["returncode"] == 401 & 255
     assert "--dangerously-skip-permissions" not in record.record("claude", "denied", into)["command"]
     assert record.record("claude", "bad_flag", into)["command"][-1] == "--no-such-flag"
@@ -58,7 +58,7 @@ def test_an_error_and_a_case_without_permissions(into: str) -> None:
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
 def test_a_hanging_program_is_signalled_once_it_has_asked(into: str, name: str) -> None:
-    """The signal goes out when the model was asked, and how the program ended is on record."""
+    """The signal is sent after the model's request, and how the program ended is recorded."""
     facts = record.record("claude", f"hang_{name.lower()}", into)
     assert (facts["signalled"], facts["limited"], facts["killed"]) == (name, False, False)
     assert facts["returncode"] in (-2, -15, 1)
@@ -66,7 +66,7 @@ def test_a_hanging_program_is_signalled_once_it_has_asked(into: str, name: str) 
 
 
 def test_long_transcripts_end_with_a_whole_line() -> None:
-    """What is kept of a long one are its first whole lines."""
+    """Of a long transcript the first whole lines are kept."""
     raw = b"".join(b"%06d\n" % n for n in range(10_000))
     kept = record.cut(raw)
     assert raw.startswith(kept) and kept.endswith(b"\n") and record.MOST - 7 <= len(kept) <= record.MOST
@@ -75,7 +75,7 @@ def test_long_transcripts_end_with_a_whole_line() -> None:
 
 @pytest.mark.parametrize("cli", sorted(recorded_cases.FAMILY))
 def test_rooda_s_own_command_line_is_recorded(cli: str) -> None:
-    """The words are those of config/rooda.toml; each flag that can be taken away is among them."""
+    """The command line is that of config/rooda.toml, with each flag that a case can remove."""
     case = recorded_cases.cases(cli, "/repo", 0)["success"]
     words = record.argv(cli, case)
     assert words[0] == cli and os.path.basename(cli) == cli
