@@ -10,7 +10,7 @@ from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
-from rooda.settings.where import Where, a_name, above, where
+from rooda.settings.where import Where, above, valid_name, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def loop_of(here: Where, word: str) -> str:
     """Return the name of a loop, given its name or the name of one of its runs in `.rooda/runs`."""
-    name = a_name(word)
+    name = valid_name(word)
     is_run = folder.is_id(name) and os.path.isdir(os.path.join(here.workspace, folder.RUNS, name))
     return folder.loop_of(name) if is_run else name
 
@@ -32,7 +32,7 @@ def kind_of(here: Where, name: str) -> str:
 
 def require_known(here: Where, name: str) -> None:
     """UsageProblem if no procedure, loop or run has this name."""
-    if unknown := hint(here, a_name(name)):
+    if unknown := hint(here, valid_name(name)):
         raise UsageProblem(f"No runs of '{name}' recorded here. No procedure has this name either.", unknown)
 
 

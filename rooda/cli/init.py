@@ -31,7 +31,7 @@ def _write(workspace: str, show: bool) -> int:
 
     projects = detect.gates(workspace)
     gates = [command for project in projects for command in project.commands]
-    found = Findings(detect.agents_here(), gates, [project.because for project in projects])
+    found = Findings(detect.installed_agents(), gates, [project.because for project in projects])
     content = text(found, _defaults())
     if show:
         click.echo(content, nl=False)

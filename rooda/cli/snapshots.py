@@ -17,7 +17,7 @@ from rooda.git.repository import GitProblem, Repo, find
 from rooda.git.retention import UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
-from rooda.settings.where import Where, a_name, where
+from rooda.settings.where import Where, valid_name, where
 from rooda.views.live import is_terminal
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 def snapshots(ctx: click.Context, name: str | None, limit: int, as_json: bool) -> int:
     """List the snapshots of the work tree, newest run first, with what each iteration changed."""
     repo = repo_of(where(ctx).workspace)
-    tips = runs(repo, name and a_name(name))
+    tips = runs(repo, name and valid_name(name))
     if name and not tips:
         require_known(where(ctx), name)
     if as_json:
@@ -100,7 +100,7 @@ def meant(words: Sequence[str]) -> tuple[int | None, str | None]:
         rest.remove(number)
     if len(rest) > 1:
         raise UsageProblem(f"At most one iteration and one name are allowed, got: {' '.join(words)}.")
-    return None if number is None else int(number), a_name(rest[0]) if rest else None
+    return None if number is None else int(number), valid_name(rest[0]) if rest else None
 
 
 def require(here: Where, tips: Sequence[Snapshot], loop: str | None, run: str | None) -> None:

@@ -21,7 +21,7 @@ from rooda.loops import launch, registry
 from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.run import questions
-from rooda.settings.where import a_name, where
+from rooda.settings.where import valid_name, where
 from rooda.views.screen import Look, Screen
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def prune(ctx: click.Context, name: str | None, keep: int, dry_run: bool) -> int
     Also removes worktrees of --worktree if no loop runs or can be resumed in them, everything is committed, and
     another branch has the commits.
     """
-    loop = name and a_name(name)
+    loop = name and valid_name(name)
     repo = shared.repo_of(where(ctx).workspace)
     own = [
         each

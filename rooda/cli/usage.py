@@ -15,7 +15,7 @@ from rooda.loops import registry
 from rooda.loops.configuration import prices
 from rooda.run import history
 from rooda.run.spending import Used, dollars, total
-from rooda.settings.where import a_name, where
+from rooda.settings.where import valid_name, where
 
 _BY: dict[str, Callable[[Used], str]] = {
     "iteration": lambda call: f"{call.run} {call.number}",
@@ -40,7 +40,7 @@ def usage(ctx: click.Context, name: str | None, since: str | None, by: str, as_j
     """
     start = start_of(since) if since else ""
     here = where(ctx)
-    calls = list(history.used(here.workspace, a_name(name) if name else None, start, partial(prices, here)))
+    calls = list(history.used(here.workspace, valid_name(name) if name else None, start, partial(prices, here)))
     if name and not calls:
         require_known(here, name)
     rows = [_row(key, group) for key, group in _grouped(calls, _BY[by]).items()]

@@ -19,17 +19,19 @@ def agent_of(look: Lookup) -> Agent | None:
         return None
     agent = _raw(look.settings, found) if found.path[-1] == "ai_cmd" else _named(look.settings, found)
     at_limit = {"on_limit": look.value("on_limit"), "fallback": _fallback(look)}
-    return restricted(look, agent)._replace(model=_model(look, agent), **at_limit)
+    return with_restrictions(look, agent)._replace(model=_model(look, agent), **at_limit)
 
 
 def _fallback(look: Lookup) -> tuple[Agent, ...]:
     """The agents to use while the account of the first is at a limit, each with its own model."""
     found = look.find("fallback")
     named = [_named(look.settings, found._replace(value=name)) for name in found.value] if found else []
-    return tuple(restricted(look, agent)._replace(model=model_word(look.settings, agent.model)) for agent in named)
+    return tuple(
+        with_restrictions(look, agent)._replace(model=translate_model(look.settings, agent.model)) for agent in named
+    )
 
 
-def priced(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
+def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
     """Add the prices in force to the agent and its fallbacks if any of them reports tokens; with `raw` in any case."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
@@ -48,12 +50,12 @@ def agent_named(settings: Settings, name: str) -> Agent | None:
     """The agent of [agents], else of [ai_cmd_aliases], with its own model; None if unknown or without a command."""
     table = settings.table("agents").get(name, {})
     if command := table.get("command"):
-        return _agent(name, {**table, "command": located(settings, ("agents", name, "command"), command)})
+        return _agent(name, {**table, "command": with_program_path(settings, ("agents", name, "command"), command)})
     command = settings.table("ai_cmd_aliases").get(name)
-    return _agent("", {"command": located(settings, ("ai_cmd_aliases", name), command)}) if command else None
+    return _agent("", {"command": with_program_path(settings, ("ai_cmd_aliases", name), command)}) if command else None
 
 
-def model_word(settings: Settings, word: str) -> str:
+def translate_model(settings: Settings, word: str) -> str:
     """The model's name as [models] translates it; the word itself if [models] does not have it."""
     return str(settings.table("models").get(word, word))
 
@@ -78,9 +80,9 @@ def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
 
 
 def _on_this_machine() -> str:
-    from rooda.settings.detect import agents_here
+    from rooda.settings.detect import installed_agents
 
-    found = agents_here()
+    found = installed_agents()
     if found:
         return f"On this machine: {', '.join(found)}"
     return "None of them was found on this machine. To see a loop without an AI: rooda build --agent demo"
@@ -90,7 +92,7 @@ def _raw(settings: Settings, found: Found) -> Agent:
     typed = found.layer.tier == FLAG
     for fault in COMMAND.faults(found.value) if typed else []:
         raise UsageProblem(f"--ai-cmd {fault.text}")
-    return _agent("", {"command": found.value if typed else located(settings, found.path, found.value)})
+    return _agent("", {"command": found.value if typed else with_program_path(settings, found.path, found.value)})
 
 
 def _named(settings: Settings, found: Found) -> Agent:
@@ -138,13 +140,13 @@ def _model(look: Lookup, agent: Agent) -> str:
     found = look.find("model")
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""
-    return model_word(look.settings, word) if word else ""
+    return translate_model(look.settings, word) if word else ""
 
 
 # A command in a settings file may name its program by a path relative to that file.
 
 
-def located(settings: Settings, path: Path, command: str) -> str:
+def with_program_path(settings: Settings, path: Path, command: str) -> str:
     """The command of the key at `path`, with its program's path made absolute if the program lies beside the file.
 
     Otherwise it is unchanged, and relative to the workspace, where it is started.
@@ -165,12 +167,14 @@ def located(settings: Settings, path: Path, command: str) -> str:
 _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 
 
-def restricted(look: Lookup, agent: Agent) -> Agent:
+def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     """Add the configured restrictions to the agent. ConfigProblem if its CLI has no option for one of them."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     command = agent.command
     if found := _set(look, "read_only"):
-        command = located(look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only"))
+        command = with_program_path(
+            look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only")
+        )
     for setting, key in _OPTIONS.items():
         if found := _set(look, setting):
             command += f" {option_words(_known(found, agent, table, key), found.value)}"

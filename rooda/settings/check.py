@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED
 from rooda.settings.toml import Lines, Path, Tree
-from rooda.settings.types import COMMANDS, WORDS, Fault, Key, Kind, meant, named, shown, table_faults
+from rooda.settings.types import COMMANDS, WORDS, Fault, Key, Kind, did_you_mean, named, shown, table_faults
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind of loop has alone, by its table
@@ -39,7 +39,7 @@ def _thing(value: Any) -> str:
 
 
 def _root_hint(name: str, known: tuple[str, ...]) -> str:
-    near = meant(name, known)
+    near = did_you_mean(name, known)
     if name in LOOP or name in OLDER:
         return f"; did you mean {name!r} in [loop]?"
     return near

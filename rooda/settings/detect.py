@@ -16,7 +16,7 @@ class Gates(NamedTuple):
     commands: tuple[str, ...]
 
 
-def agents_here() -> list[str]:
+def installed_agents() -> list[str]:
     """The agent CLIs on PATH that have a table in the shipped rooda.toml, in its order."""
     import shutil
     import tomllib

@@ -10,7 +10,7 @@ from rooda.errors import ConfigProblem
 from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
-from rooda.settings.types import Fault, Kind, key_with_alias, meant, shown
+from rooda.settings.types import Fault, Kind, did_you_mean, key_with_alias, shown
 
 # ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
 
@@ -37,7 +37,7 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
 def _known(variable: str, key: str) -> str:
     if other := key_with_alias(key, LOOP):
         return f"; did you mean {variable_of(other)!r}?"
-    return meant(variable, [variable_of(name) for name in LOOP])
+    return did_you_mean(variable, [variable_of(name) for name in LOOP])
 
 
 def _value(kind: Kind, text: str) -> tuple[Any, list[str]]:

@@ -10,7 +10,7 @@ from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
 from rooda.run.setup import Budget, Hook, Setup
-from rooda.settings.agents import agent_of, priced
+from rooda.settings.agents import agent_of, with_prices
 from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
@@ -28,7 +28,7 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bo
     look = lookup_kind(settings, kind, flags)
     made = setup_of(settings, look)
     if made.agent is not None:
-        made = made._replace(agent=priced(made.agent, settings, raw=price_raw))
+        made = made._replace(agent=with_prices(made.agent, settings, raw=price_raw))
     return made, look
 
 

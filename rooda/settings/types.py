@@ -45,7 +45,7 @@ def shown(value: object) -> str:
     return repr(value) if isinstance(value, float) else "a date"
 
 
-def meant(word: str, known: tuple[str, ...] | list[str]) -> str:
+def did_you_mean(word: str, known: tuple[str, ...] | list[str]) -> str:
     """`; did you mean 'X'?` if one of the known words is similar, else ""."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
@@ -92,7 +92,7 @@ def word(*words: str) -> Kind:
     def faults(value: Any) -> list[Fault]:
         if isinstance(value, str) and value in words:
             return []
-        near = meant(value, words) if isinstance(value, str) else ""
+        near = did_you_mean(value, words) if isinstance(value, str) else ""
         return [Fault((), f"{expected}, got {shown(value)}{near}")]
 
     return Kind(expected, faults, str.strip, words)
@@ -249,7 +249,7 @@ def _known(word: str, keys: Mapping[str, Key]) -> str:
     """A hint at the key that was meant; if none is similar and there are few, all of them."""
     if key := key_with_alias(word, keys):
         return f"; did you mean {key!r}?"
-    return meant(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
+    return did_you_mean(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
 def named(kind: Kind, what: str) -> Kind:

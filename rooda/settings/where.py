@@ -28,7 +28,7 @@ def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
     )
 
 
-def a_name(word: str) -> str:
+def valid_name(word: str) -> str:
     """Validate a procedure's name, since it becomes part of a path."""
     import re
 

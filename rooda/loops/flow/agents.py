@@ -10,7 +10,7 @@ from rooda.base import files
 from rooda.loops import configuration
 from rooda.loops.flow.model import Node, chain
 from rooda.loops.flow.yaml import lenient
-from rooda.settings.agents import model_word, option_words
+from rooda.settings.agents import option_words, translate_model
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where
@@ -28,7 +28,7 @@ class FlowAgents(NamedTuple):
         """The agent with its tools and model. `word` is the call's model; --model and [flow] model override it."""
         found = self.look.find("model")
         own = found is not None and found.path[0] != "loop"
-        model = self.agent.model if own else model_word(self.look.settings, word)
+        model = self.agent.model if own else translate_model(self.look.settings, word)
         fallback = tuple(_with_tools(self.look, each, kind, keys) for each in self.agent.fallback)
         return _with_tools(self.look, self.agent, kind, keys)._replace(model=model, fallback=fallback)
 

@@ -9,7 +9,7 @@ from rooda.base import files
 from rooda.errors import ConfigProblem
 from rooda.loops.flow import yaml
 from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor
-from rooda.settings.types import meant, shown
+from rooda.settings.types import did_you_mean, shown
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SENSOR = re.compile(r"[^\x00-\x1f\x7f,:/\[\]]+")
@@ -193,7 +193,7 @@ class _Reader:
     def _unknown(self, value: dict[str, Any], at: Path, path: str, keys: tuple[str, ...], what: str = "") -> None:
         for key in value:
             if key not in keys:
-                self._warn((*at, key), path, f"unknown key {what}{key}{meant(key, keys)}")
+                self._warn((*at, key), path, f"unknown key {what}{key}{did_you_mean(key, keys)}")
 
     def _place(self, at: Path) -> int:
         while at and at not in self._lines:

@@ -37,7 +37,7 @@ from rooda.run.owner import Owner
 from rooda.run.records import Gate
 from rooda.run.session import Session
 from rooda.settings import agents, layers
-from rooda.settings.agents import priced
+from rooda.settings.agents import with_prices
 from rooda.settings.where import Where
 from rooda.views.lines import Line
 from rooda.views.say import warned
@@ -116,7 +116,7 @@ def prepare(
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
     program = launch.checked(agent, where.workspace, effects.prompt_text(procedure, 1))
-    procedure = procedure._replace(setup=setup._replace(agent=priced(agent, found)))
+    procedure = procedure._replace(setup=setup._replace(agent=with_prices(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
     screen = Screen(launch.look(procedure.setup, asked), LINES)

@@ -60,4 +60,4 @@ def _models(found: "layers.Settings", look: Lookup) -> dict[str, str]:
     for phase in named:
         if phase not in PHASES:
             raise UsageProblem(f"phase_models: {phase!r} is no phase; known are {', '.join(PHASES)}")
-    return {phase: agents.model_word(found, word) for phase, word in named.items()}
+    return {phase: agents.translate_model(found, word) for phase, word in named.items()}
