@@ -29,11 +29,11 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "agents/records", "a
         "run/ended", "run/placeholders", "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.
-CLICK_LEFT = {  # commands and messages that still have to move to their slice's cli.py or to views/say
-    *("loops/goal/commands", "loops/goal/resume", "loops/goal/run", "loops/goal/verify"),
-    *("loops/reflex/drafting", "loops/reflex/effects", "loops/reflex/inspect"),
-    *("loops/reflex/manage", "loops/reflex/status"),
-}
+CLICK_LEFT = {
+    "loops/flow/inspect",
+    "loops/flow/setup",
+    "loops/flow/start",
+}  # commands that still have to move to cli.py
 DOORS = {
     "subprocess": {"processes/"},
     "signal": {"processes/", "agents/call", "agentkit/"},

@@ -108,9 +108,9 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
 
 
 def _comes_to(loop: Loop, still: bool) -> bool:
-    """False if it ended before that. A pause and a continue may cross each other: then it is told again to go on.
+    """False if it ended before. If a pause and a continue cross each other, the loop is continued again.
 
-    One that saves a large work tree stands still after that, and is not waited for so long.
+    A loop that is saving a large work tree suspends later; this command does not wait for it.
     """
     for _ in range(ATTEMPTS):
         owner = lock.owner(loop.lock)
@@ -125,7 +125,7 @@ def _comes_to(loop: Loop, still: bool) -> bool:
 def _signal(
     ctx: click.Context, name: str | None, verb: str, act: "signals.SignalSender", order: str, *said: str
 ) -> int:
-    """`order` stands in the run's folder while it stands still: then nobody but a person goes on with it."""
+    """Suspend or continue a loop. `order` is recorded in the run's folder: only the user may continue a paused loop."""
     here = where(ctx)
     loop = one_running(here, name, verb)
     if loop is None:
@@ -162,7 +162,7 @@ def attach(ctx: click.Context, name: str | None) -> int:
     try:
         follow(folder, LEVELS["info"], True, lambda: lock.is_held(loop.lock))
     except KeyboardInterrupt:
-        click.echo(f"\nNo longer watching; the loop goes on. End it with: rooda stop {loop.name}", err=True)
+        click.echo(f"\nDetached; the loop is still running. End it with: rooda stop {loop.name}", err=True)
     return OK
 
 
@@ -177,7 +177,7 @@ STOP_PATIENCE = 15.0  # seconds
 def stop(ctx: click.Context, name: str | None, now: bool, reason: str) -> int:
     """End the run of NAME; without NAME the only one that runs here. Its state is saved, its agent ended.
 
-    `rooda status`, `rooda logs` and `rooda why` tell the reason. `rooda resume --all` leaves the run alone.
+    `rooda status`, `rooda logs` and `rooda why` show the reason. `rooda resume --all` does not resume the run.
     """
     here = where(ctx)
     loop = one_running(here, name)

@@ -130,7 +130,7 @@ def here(subject: Subject) -> Iterator[Finding]:
     """List the installed agents with their versions and who is billed."""
     for row in subject.agents:
         version = row["version"] or "installed"
-        yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'nobody'}")
+        yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'no one'}")
 
 
 def installed(found: layers.Settings, workspace: str) -> Iterator[Json]:

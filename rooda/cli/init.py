@@ -100,7 +100,7 @@ _HEAD = """\
 """
 _TAIL = """
 # A procedure of your own: `rooda review` would run it. A phase is a text, a file, builtin:NAME, or an array of them.
-# The keys of [loop] may stand here too.
+# It may also have the keys of [loop].
 #
 # [procedures.review]
 # summary = "Read the newest commit and report what is wrong with it"

@@ -34,7 +34,7 @@ from rooda.views.why import CUT_OFF
 @click.option("--agent", is_flag=True, help="What the agent said and which tools it used.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("-v", "--verbose", is_flag=True, help="Details too.")
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.pass_context
 def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -> int:
     """Print the lines of the latest run, or of NAME's latest run, and the folder of its transcripts."""
@@ -47,15 +47,15 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
         return _follow(workspace, folder, **how)
     if how["iteration"]:
         folder = session_with(workspace, folder, how["iteration"], alone=os.path.basename(folder) == name)
-    live, told = is_live(workspace, folder), recorded(folder)
-    _show(folder, told, **how)
-    if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in told):
+    live, events = is_live(workspace, folder), recorded(folder)
+    _show(folder, events, **how)
+    if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in events):
         say_cut_off(folder)
     return OK
 
 
-def _show(folder: str, told: list[Json], as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
-    records = [record for record in told if iteration in (None, record.get("display"))]
+def _show(folder: str, events: list[Json], as_json: bool, agent: bool, iteration: int | None, verbose: bool) -> None:
+    records = [record for record in events if iteration in (None, record.get("display"))]
     if as_json:
         for record in records:
             click.echo(json.dumps(record, ensure_ascii=False))
@@ -144,9 +144,9 @@ def recorded(folder: str) -> list[Json]:
     return list(history.records(os.path.join(folder, run_events.NAME)))
 
 
-@click.command(short_help="The events of the latest run as JSON lines; -f goes on with what comes.")
+@click.command(short_help="The events of the latest run as JSON lines; -f follows.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until the run ends.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Follow the log until the run ends.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--since", metavar="WHEN", help="Of all runs, from then on: 2026-03-01, 2026-03-01T12:00 (UTC), 7d, 12h.")
 @click.option("--schema", is_flag=True, help="The JSON schema of an event.")
@@ -167,12 +167,12 @@ def events(ctx: click.Context, /, name: str | None, since: str | None, schema: b
 
 def _from(moment: str, workspace: str, name: str | None, iteration: int | None) -> None:
     for folder in run_folder.all_of(workspace, name):
-        for record in _told(folder):
+        for record in _recorded_if_readable(folder):
             if record["ts"][:19] >= moment[:19] and iteration in (None, record.get("display")):
                 click.echo(json.dumps(record, ensure_ascii=False))
 
 
-def _told(folder: str) -> list[Json]:
+def _recorded_if_readable(folder: str) -> list[Json]:
     try:
         return recorded(folder)
     except OSError:

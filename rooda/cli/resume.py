@@ -48,7 +48,7 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
 
 def _everything(ctx: click.Context, here: Where, name: str | None, everything: bool, wait: bool) -> int:
     if not everything:
-        raise UsageProblem("--wait goes with --all.")
+        raise UsageProblem("--wait requires --all.")
     given = [key for key in ctx.params if _is_typed(ctx, key)]
     if name is not None or {*given} - {"everything", "wait", "directory", "config"}:
         raise UsageProblem(
@@ -140,7 +140,10 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
             codes[each] = FAILED
             codes[each] = _goes_on(each, haste)
     except Interrupted:
-        click.echo(f"Interrupted before {each.loop.name} in {each.workspace} could go on; the rest waits.", err=True)
+        click.echo(
+            f"Interrupted before {each.loop.name} in {each.workspace} was resumed; the others were not resumed either.",
+            err=True,
+        )
     if not codes:
         click.echo("No run was cut off; there is nothing to resume.")
     good = all(code in (OK, UNDECIDED) for code in codes.values())
@@ -183,7 +186,7 @@ def _is_cut_off(session: history.SessionLog) -> bool:
 
 
 def _goes_on(each: CutOff, haste: StopRequest) -> int:
-    """Resumed as it was started, in the background: OK; UNDECIDED where somebody else has just done so; else FAILED."""
+    """Resume a run in the background. Return OK, UNDECIDED if it is already running, or FAILED."""
     if haste.signal:
         raise Interrupted(haste.signal)
     words = ["-C", each.workspace, "resume", each.loop.name, "--detach"]

@@ -25,19 +25,19 @@ POLL_OFTEN = 2.0
 
 def supervised(here: Where) -> int:
     """Resume all loops and wait until the last has ended. Pass a signal on to each, so that they save their states."""
-    manager, told = notifier(), 0
+    manager, passed_on = notifier(), 0
     pause = POLL if linux.adopt_orphans() else POLL_OFTEN
     with Signals() as heard:
         code, going = resume_all(here)
         owners = [(each.loop.name, _owner(each)) for each in going]
         manager.say(READY=1, STATUS=f"loops: {_names(owners)}" if owners else "nothing was cut off")
         while owners := [each for each in owners if table.is_alive(each[1])]:
-            if heard.count > told:
-                told = heard.count
+            if heard.count > passed_on:
+                passed_on = heard.count
                 manager.say(STOPPING=1, STATUS=f"ending {_names(owners)}")
                 for _, owner in owners:
                     signals.terminate(owner)
-            heard.wait(POLL_OFTEN if told else pause)
+            heard.wait(POLL_OFTEN if passed_on else pause)
             guardian.childless()
     return code
 
@@ -237,8 +237,10 @@ def _manager() -> Manager:
 
 def _variables() -> dict[str, str]:
     """Return variables that a login's environment may lack. rooda reads relative paths only for settings."""
-    told = {name: os.environ.get(name, "") for name in PLACES}
-    own = {name: os.path.abspath(path) for name, path in told.items() if path and ("CONFIG" in name or path[0] == "/")}
+    places = {name: os.environ.get(name, "") for name in PLACES}
+    own = {
+        name: os.path.abspath(path) for name, path in places.items() if path and ("CONFIG" in name or path[0] == "/")
+    }
     return {"PATH": os.environ.get("PATH", os.defpath), **own}
 
 

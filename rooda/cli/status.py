@@ -28,17 +28,17 @@ FEW = 3  # more loops than this are shown as a table on a terminal
 NOTHING = "Nothing is running here, and nothing can be resumed."
 
 
-@click.command(short_help="What runs here, how far it is, what waits for a resume.")
+@click.command(short_help="What is running here, how far it is, what can be resumed.")
 @click.argument("name", required=False, shell_complete=tab_loops)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per look.")
-@click.option("--watch", is_flag=True, help="Again every second, until Ctrl+C.")
-@click.option("--all", "everywhere", is_flag=True, help="Of every workspace in which you ran loops.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs; with --watch one line per refresh.")
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl+C.")
+@click.option("--all", "everywhere", is_flag=True, help="Show every workspace in which you ran loops.")
 @click.pass_context
 def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, everywhere: bool) -> int:
-    """The state of NAME, or of every loop that runs here or can go on: in detail, with --watch or --all as a table.
+    """Show the state of NAME, or of every loop that runs here or can be resumed; --watch and --all show a table.
 
     NAME is a procedure, a reflex alias, a flow's run, `goal`, or the name that --detach printed. Tokens and cost are
-    those of the present run, with all its resumes.
+    those of the current run, with all its resumes.
     """
     if name and everywhere:
         raise UsageProblem("NAME and --all are mutually exclusive.")

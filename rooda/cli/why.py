@@ -22,7 +22,7 @@ SHOWN = 200  # characters of a line of evidence
 LONGEST = 1_048_576  # bytes of a line that are read
 
 
-@click.command(short_help="Why a run went on, failed, paused or stopped, with the evidence.")
+@click.command(short_help="Why a run continued, failed, paused or stopped, with the evidence.")
 @click.argument("name", required=False, shell_complete=tab_loops)
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")

@@ -16,14 +16,14 @@ class Word(NamedTuple):
 WORDS = {
     "run": Word("rooda.loops.procedure.cli:run", "Run a procedure; `rooda build` is short for `rooda run build`."),
     "resume": Word("rooda.cli.resume:resume", "Resume an interrupted or aborted run."),
-    "status": Word("rooda.cli.status:status", "What runs here, how far it is, what waits for a resume."),
+    "status": Word("rooda.cli.status:status", "What is running here, how far it is, what can be resumed."),
     "stop": Word("rooda.cli.control:stop", "End a running loop as Ctrl+C would; its state is saved."),
     "pause": Word("rooda.cli.control:pause", "Suspend a running loop and its agent."),
     "continue": Word("rooda.cli.control:continue_", "Continue a paused loop."),
     "attach": Word("rooda.cli.control:attach", "Watch a running loop; Ctrl+C leaves it alone."),
     "logs": Word("rooda.cli.logs:logs", "What the latest run did, iteration by iteration."),
     "events": Word("rooda.cli.logs:events", "The events of the latest run as JSON lines; -f follows."),
-    "why": Word("rooda.cli.why:why", "Why a run went on, failed, paused or stopped, with the evidence."),
+    "why": Word("rooda.cli.why:why", "Why a run continued, failed, paused or stopped, with the evidence."),
     "usage": Word("rooda.cli.usage:usage", "Tokens, time and money, by loop, run, iteration, agent or day."),
     **{
         kind: Word(f"{row.package}.cli:{kind}", row.summary, row.starting)
@@ -54,7 +54,7 @@ ABOUT = """
 
   rooda build --max-iterations 5 --agent claude    run a procedure
   rooda build --dry-run                            see the prompt first
-  rooda resume build                               go on after Ctrl+C
+  rooda resume build                               resume it after Ctrl+C
 """
 
 OPTIONS = """

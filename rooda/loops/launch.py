@@ -154,7 +154,7 @@ def _say_next(where: Where, kind: str, screen: Screen) -> None:
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
     _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
     if waiting := registry.kind(kind).resumable(where.workspace):
-        _say(screen, f"It can go on: rooda -C {there}{config} resume {waiting[0]}")
+        _say(screen, f"Resume it: rooda -C {there}{config} resume {waiting[0]}")
 
 
 def _say(screen: Screen, text: str) -> None:

@@ -110,7 +110,11 @@ def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> 
     text, missing = fill_references(task, os.environ)
     if missing:
         held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
-        hint = f"Set {missing[0]}." if missing[0] else "Start anew, with the name of a variable in its place."
+        hint = (
+            f"Set {missing[0]}."
+            if missing[0]
+            else "Start a new run, with the name of a variable instead of the secret."
+        )
         raise UsageProblem(f"The task of {name} holds {held}; nothing was started.", hint)
     return text, ""
 
