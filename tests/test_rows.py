@@ -1,6 +1,5 @@
 """Every row of the conformance checklist has a test that carries its number."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -49,17 +48,16 @@ ROWS = {  # letter of the checklist: the rows that it has
 }
 
 
-def numbers(letter: str) -> set[int]:
-    """The rows that test names speak of: test_O_052_O_122_… speaks of two."""
-    found = set()
+def numbers() -> dict[str, set[int]]:
+    """The rows in the names of tests, by letter: test_O_052_O_122_… has two."""
+    found: dict[str, set[int]] = {letter: set() for letter in ROWS}
     for path in Path(__file__).parent.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                found |= {int(number) for number in re.findall(rf"_{letter}_(\d\d\d)(?=_|$)", node.name)}
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE):
+            for letter, number in re.findall(r"_([CFOR])_(\d\d\d)(?=_|$)", name):
+                found[letter].add(int(number))
     return found
 
 
 def test_every_row_has_a_test() -> None:
-    """No row of a checklist is without a test, and no test speaks of a row that there is not."""
-    for letter, rows in ROWS.items():
-        assert numbers(letter) == rows, letter
+    """Each row of a checklist has a test, and each test's row exists."""
+    assert numbers() == ROWS

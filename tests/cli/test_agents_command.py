@@ -55,7 +55,7 @@ def test_what_is_installed(bare: Workspace) -> None:
 
 
 def test_no_name_of_a_stranger_is_proposed(bare: Workspace) -> None:
-    """Where a package index has somebody else's package of the same name, nobody is told to install that."""
+    """Where a package index has somebody else's package of the same name, no one is told to install that."""
     for name in ("kiro-cli", "cursor-agent"):
         assert not {"pip", "npm", "pipx"} & {facts(bare)[name]["install"].split(maxsplit=1)[0]}
         assert f"install {name}" not in facts(bare)[name]["install"]
@@ -119,7 +119,7 @@ def test_a_cli_that_does_nothing_fails(bare: Workspace) -> None:
 
 
 def test_a_cli_without_tokens_is_told_apart(bare: Workspace) -> None:
-    """What is known to be told must be there; what is not known to be told is no failure."""
+    """What is known to be told must be there; what is not known to be told is not a failure."""
     install(bare, "codex", CLI + 'echo \'{"type":"turn.completed"}\'\n')
     bare.config("[agents.codex]\nknown = []\n")
     assert verdicts(bare.rooda("agents", "test", "codex"))["its cost is read"] == "--"
@@ -138,7 +138,7 @@ def test_no_key_of_ours_reaches_it(bare: Workspace) -> None:
 
 
 def test_the_server_and_the_check_know_the_same_clis() -> None:
-    """All that the model server can stand in for are tried; aider offers the model no tools."""
+    """All that the model server can are in for are tried; aider offers the model no tools."""
     assert set(check.testable()) == set(pointed.BY_NAME) - {"aider"}
 
 

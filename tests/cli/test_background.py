@@ -117,7 +117,7 @@ def states(ws: Workspace) -> set[str]:
 
 
 def test_pause_and_continue(ws: Workspace) -> None:
-    """Everybody stands still, then goes on to the end."""
+    """Everybody stands still, then continues to the end."""
     background(ws)
     assert "Paused procedure 'build'" in ws.rooda("pause").out
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
@@ -152,7 +152,7 @@ def test_who_is_told_to_pause_and_to_go_on_goes_on(ws: Workspace) -> None:
 
 
 def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
-    """A run that stood still for longer than its --max-duration goes on to its end."""
+    """A run that stood still for longer than its --max-duration continues to its end."""
     background(ws, "-n", "2", "--max-duration", "4")
     ws.rooda("pause")
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
@@ -185,7 +185,7 @@ def test_a_watcher_sees_all_and_ends_with_the_run(ws: Workspace, words: tuple[st
 
 
 def test_a_watcher_s_ctrl_c_leaves_the_loop_alone(ws: Workspace) -> None:
-    """It says how to end the loop, and the loop goes on."""
+    """It says how to end the loop, and the loop continues."""
     background(ws)
     watcher = ws.start("attach")
     until(lambda: "Iteration 1/1 starting" in watcher.out, what="the first lines")
@@ -197,7 +197,7 @@ def test_a_watcher_s_ctrl_c_leaves_the_loop_alone(ws: Workspace) -> None:
 
 
 def test_a_watcher_of_a_killed_run_ends(ws: Workspace) -> None:
-    """Nobody writes the last event of a run that was killed; the watcher does not wait for it."""
+    """No one writes the last event of a run that was killed; the watcher does not wait for it."""
     background(ws)
     watcher = ws.start("events", "-f")
     until(lambda: "agent.started" in watcher.out, what="the events")

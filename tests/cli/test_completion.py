@@ -104,7 +104,7 @@ def test_another_kind_that_runs(bare: Workspace, kind: str, phase: str) -> None:
 
 
 def test_a_flow_that_runs(bare: Workspace) -> None:
-    """stop offers it as long as it runs, also from a folder inside; its own verbs go on with that, on any branch."""
+    """stop offers it as long as it runs, also from a folder inside; its own verbs continue with that, on any branch."""
     loops = Loops(bare)
     run = loops.start("flow")
     until(lambda: os.path.exists(f"{bare.fake}/here"))
@@ -319,7 +319,7 @@ def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str, rc: st
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_installed_never_twice(ws: Workspace, shell: str) -> None:
-    """A second install changes nothing, byte by byte; an older script is replaced; a person's own lines stay."""
+    """A second install changes nothing, byte by byte; an older script is replaced; the user's own lines stay."""
     rc = Path(ws.home, f".{shell}rc")
     rc.write_text("alias mine=ls")  # without an end of line
     first = ws.rooda("completion", "install", shell)
@@ -337,7 +337,7 @@ def test_installed_never_twice(ws: Workspace, shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_uninstalled(ws: Workspace, shell: str) -> None:
-    """Script and line go, a person's own lines and the file's rights stay; a second time there is nothing to do."""
+    """Script and line go, the user's own lines and the file's rights stay; a second time there is nothing to do."""
     rc = Path(ws.home, f".{shell}rc")
     rc.write_text("alias mine=ls\n")
     rc.chmod(0o600)

@@ -154,7 +154,7 @@ def test_on_a_terminal(ws: Workspace, term: str, status: str) -> None:
     ],
 )
 def test_what_a_start_refuses_is_a_failure(bare: Workspace, toml: str, what: str, words: str) -> None:
-    """An agent to switch to that is not here, a parameter that is missing, an agent that nobody knows: said once."""
+    """An agent to switch to that is not here, a parameter that is missing, an agent that no one knows: said once."""
     bare.config(toml)
     env = {"PATH": os.path.dirname(bare.env["PATH"].partition(":")[0]) + ":/usr/bin:/bin"}
     found = examined(bare, 1, env=env)

@@ -1,4 +1,4 @@
-"""`rooda resume --all`: what was cut off goes on, once, as it was started; what a person stopped does not."""
+"""`rooda resume --all`: what was cut off continues, once, as it was started; what the user stopped does not."""
 
 import os
 import signal
@@ -123,7 +123,7 @@ def test_it_goes_on_as_it_was_started(ws: Workspace) -> None:
 
 
 def test_a_project_with_modules_of_known_names(ws: Workspace) -> None:
-    """What goes on is rooda, whatever Python files lie in the workspace."""
+    """What continues is rooda, whatever Python files lie in the workspace."""
     detached(ws)
     kill_all(ws)
     for name in ("signal", "click", "secrets"):
@@ -134,7 +134,7 @@ def test_a_project_with_modules_of_known_names(ws: Workspace) -> None:
 
 
 def test_one_that_cannot_go_on(ws: Workspace) -> None:
-    """It has a line with the reason, exit 1, and the others go on."""
+    """It has a line with the reason, exit 1, and the others continue."""
     ws.procedure("review")
     ws.write("agent.sh", "true\n", 0o755)
     detached(ws)

@@ -60,7 +60,7 @@ def test_a_reset_that_is_no_time_is_unknown(ws: Workspace, moment: str) -> None:
     "again", [("resume", "build"), ("build", "--resume"), ("resume", "build", "--max-tokens", "9999")]
 )
 def test_each_limit_is_kept_by_itself(ws: Workspace, again: tuple[str, ...]) -> None:
-    """Whatever way a run goes on, and whatever other limit is named: that of the start still holds."""
+    """Whatever way a run continues, and whatever other limit is named: that of the start still holds."""
     agent(ws, DONE, max_duration="8h")
     assert ws.rooda("build", "-n", "9", "--max-cost", "1").code == 4
     assert ws.rooda(*again).code == 4
@@ -106,7 +106,7 @@ def test_a_fallback_that_is_missing_is_told_before_the_start(ws: Workspace) -> N
 
 @pytest.mark.parametrize("kind", ["reflex", "flow", "goal"])
 def test_a_missing_fallback_of_the_other_kinds(bare: Workspace, kind: str) -> None:
-    """They are told it before the start as well, and nobody is called."""
+    """They are told it before the start as well, and no one is called."""
     keys = f'\n[{kind}]\nagent = "mine"\non_limit = "switch"\nfallback = ["other"]\n'
     loops = Loops(bare, keys + '[agents.mine]\ncommand = "touch called"\n[agents.other]\ncommand = "no-such-program"\n')
     ran: Ran = getattr(loops, kind)()

@@ -1,4 +1,4 @@
-"""`rooda service`: the file of a service manager is written, enabled, and removed, and a person's own words stay."""
+"""`rooda service`: the file of a service manager is written, enabled, and removed, and the user's own words stay."""
 
 import os
 import plistlib

@@ -74,7 +74,7 @@ def test_every_workspace(ws: Workspace) -> None:
 
 
 def test_a_list_that_cannot_be_written_hinders_nobody(ws: Workspace) -> None:
-    """A file in the place of its folder: the loop runs as ever, and status tells of this workspace."""
+    """A file in the place of its folder: the loop runs as usual, and status tells of this workspace."""
     ws.write("state", "a file")
     env = {"ROODA_STATE_HOME": ws.file("state")}
     ran = ws.rooda("build", "-n", "1", env=env)
@@ -98,7 +98,7 @@ def test_waiting_for_a_usage_limit_is_counted_down(ws: Workspace) -> None:
 
 
 def test_a_paused_and_a_cut_off_run(ws: Workspace) -> None:
-    """A run that stands still says how it goes on, one that was killed that it was cut off."""
+    """A run that stands still says how it continues, one that was killed that it was cut off."""
     detached(ws)
     assert ws.rooda("pause").code == 0
     until(lambda: rows(ws)[0]["suspended"], what="the pause")
@@ -320,7 +320,7 @@ def test_a_note_is_for_people_only(ws: Workspace, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["reflex", "flow"])
 def test_a_run_that_a_person_stopped_is_not_cut_off(ws: Workspace, kind: str) -> None:
-    """Its files say that it goes on; the table and the detail say that it was stopped."""
+    """Its files say that it continues; the table and the detail say that it was stopped."""
     begin(ws, kind)
     assert ws.rooda("stop").code == 0
     (row,) = rows(ws, "--all")
@@ -329,7 +329,7 @@ def test_a_run_that_a_person_stopped_is_not_cut_off(ws: Workspace, kind: str) ->
 
 
 def test_a_cost_that_is_known_in_part(ws: Workspace) -> None:
-    """The detail has the `+` of the table: of some calls nobody knows what they cost."""
+    """The detail has the `+` of the table: of some calls no one knows what they cost."""
     ws.config('[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
     told = '{"type":"result","is_error":false,"result":"x","total_cost_usd":0.5,"usage":{"input_tokens":1}}'
     ws.write("agent.sh", f"[ -e once ] && {{ touch began; sleep 60; }}\ntouch once\necho '{told}'\n")

@@ -1,4 +1,4 @@
-"""`rooda stop --reason`: why a person ended a loop is on record, for every kind of loop."""
+"""`rooda stop --reason`: why the user ended a loop is on record, for every kind of loop."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
 
 
 def test_without_a_reason(ws: Workspace) -> None:
-    """That a person stopped it is on record all the same; a signal from elsewhere is no person."""
+    """That the user stopped it is on record all the same; a signal from elsewhere is no person."""
     detached(ws)
     assert ws.rooda("stop", "--now").code == 0
     assert (ws.events()[-1]["stopped_by"], ws.events()[-1]["stopped_because"]) == ("person", "")

@@ -45,7 +45,7 @@ def test_stop_without_a_name(ws: Workspace) -> None:
 
 
 def test_stop_among_several(ws: Workspace) -> None:
-    """Several runs are listed, exit 3, and all go on; a name then ends one and leaves the other."""
+    """Several runs are listed, exit 3, and all continue; a name then ends one and leaves the other."""
     first, second = busy(ws, "build", "review")
     ran = ws.rooda("stop")
     assert ran.code == 3
@@ -78,7 +78,7 @@ def test_stop_waits_for_a_stubborn_agent(ws: Workspace) -> None:
 
 
 def test_resume_without_a_name(ws: Workspace) -> None:
-    """The only run that can go on goes on; a completed or damaged one is no candidate."""
+    """The only run that can continue continues; a completed or damaged one is no candidate."""
     ws.put_state("build", max_iterations=4)
     ws.put_state("other", status="completed")
     ws.write(".rooda/state/broken.json", "{")
@@ -146,7 +146,7 @@ def test_status_of_a_live_run(ws: Workspace) -> None:
 
 
 def test_OU_25_status_of_a_saved_run(ws: Workspace) -> None:
-    """Status of a saved run: how far, how it ended, the timing of its iterations, how to go on."""
+    """Status of a saved run: how far, how it ended, the timing of its iterations, how to continue."""
     ws.put_state()
     ran = ws.rooda("status", "build")
     assert ran.lines[0] == "build: interrupted, 3/10 iterations completed in 2m16s"

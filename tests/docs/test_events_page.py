@@ -58,7 +58,7 @@ def test_the_page_names_what_the_schema_names() -> None:
 
 
 def test_rooda_events_schema(bare: Workspace) -> None:
-    """`rooda events --schema` prints it in any folder; it is a valid schema, and each event of it is told apart."""
+    """`rooda events --schema` prints it in any folder; it is a valid schema, and each event of it is distinguished."""
     ran = bare.rooda("events", "--schema")
     assert (ran.code, ran.err) == (0, "")
     schema = json.loads(ran.out)
@@ -84,7 +84,7 @@ def test_every_event_of_the_code_is_described() -> None:
 
 
 def of_goals(ws: Workspace) -> list[dict[str, Any]]:
-    """The events of goals in which a person is asked, work is hard to take back, and what is interrupted goes on."""
+    """The events of goals in which the user is asked, work is hard to take back, and what is interrupted continues."""
     ws.config(f"[goal]\nai_cmd = {json.dumps(FAKE_AI)}\n")
     plan = {
         "scores": dict.fromkeys(("outcome", "scope", "constraints", "success", "done"), 1),

@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "goal.md"
 
 
 def test_the_goal_of_the_page_ends_with_evidence_for_three_criteria(bare: Workspace) -> None:
-    """The first step is wrong and claims to be done; the loop finds out, goes on, and verifies all three."""
+    """The first step is wrong and claims to be done; the loop finds out, continues, and verifies all three."""
     typed = next(words for words in commands(PAGE) if words[-2:] == ["--agent", "demo"])
     assert typed == ["goal", "run", SPEC, "--agent", "demo"]
     run = bare.rooda(*typed)

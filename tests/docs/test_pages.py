@@ -141,7 +141,7 @@ def test_agents_md_is_short_and_its_gates_are_those_of_ci() -> None:
 
 
 def test_the_test_in_agents_md_is_a_test(ws: Workspace) -> None:
-    """The example for a newcomer passes as it stands."""
+    """The example for a newcomer passes as it is."""
     (example,) = blocks(ROOT / "AGENTS.md", "python")
     names: dict[str, Any] = {"Workspace": Workspace}
     exec(example, names)  # noqa: S102

@@ -19,7 +19,7 @@ def long_lines() -> list[str]:
 
 
 def shell(ws: Workspace, script: str, cwd: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a script like a person would, in bash."""
+    """Run a script like the user would, in bash."""
     command = ["bash", "-euc", script]
     return subprocess.run(command, cwd=cwd, env=ws.env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
@@ -71,6 +71,6 @@ def test_the_last_line_of_the_demo_is_what_ci_looks_for(bare: Workspace) -> None
 
 
 def test_the_block_for_figures_is_there() -> None:
-    """The marks that `python -m benchmarks --readme` writes between stand in the README once, in order."""
+    """The marks that `python -m benchmarks --readme` writes between are in the README once, in order."""
     text = README.read_text()
     assert re.findall(r"<!-- figures:\w+ -->", text) == ["<!-- figures:begin -->", "<!-- figures:end -->"]

@@ -123,7 +123,7 @@ def task_list(data: bytes) -> None:
 
 
 def specification(data: bytes) -> None:
-    """A specification's own words: score, workflow, class. The words that earn a point stand in it."""
+    """A specification's own words: score, workflow, class. The words that earn a point are in it."""
     said = text(data)
     scores = scoring.score_words(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)

@@ -1,4 +1,4 @@
-"""Inputs that are large and simple: where a parser's work grows faster than its input, these take for ever."""
+"""Inputs that are large and simple: where a parser's work grows faster than its input, these take forever."""
 
 from collections.abc import Iterator
 

@@ -173,7 +173,7 @@ def events(data: bytes) -> None:
 
 
 def ledger(data: bytes) -> None:
-    """A lock file with its ledger. Nobody is ended here: only what it says is understood."""
+    """A lock file with its ledger. No one is ended here: only what it says is understood."""
     found = lock.owner(put("build.lock", data))
     calls = found.get("calls")
     noted = processes_ledger._entered(calls if isinstance(calls, list) else [])

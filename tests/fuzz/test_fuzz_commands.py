@@ -17,7 +17,7 @@ RUN = ".rooda/runs/20260301T120000Z-build-77"
 
 
 class Way(NamedTuple):
-    """A file that a person or an agent writes, and the commands that read it."""
+    """A file that the user or an agent writes, and the commands that read it."""
 
     target: str
     path: str

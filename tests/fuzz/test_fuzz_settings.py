@@ -77,7 +77,7 @@ def folder() -> Iterator[str]:
 @example(data=b"[loop]\niteration_timeout = nan")
 @example(data=b'[procedures.build]\nobserve = "a\\u0000b.md"')
 def test_settings_are_understood_or_refused(folder: str, data: bytes) -> None:
-    """Loading, resolving, and showing every procedure ends well, or in a person's mistake with exit code 2."""
+    """Loading, resolving, and showing every procedure ends well, or in the user's mistake with exit code 2."""
     file = Path(folder, "rooda.toml")
     file.write_bytes(data)
     try:
@@ -130,7 +130,7 @@ def test_broken_settings_through_the_real_command(ws: Workspace, name: str) -> N
 @example(text="## " + " " * 20_000 + "x")
 @example(text="#" * 50_000)
 def test_any_agents_md_gives_gates_with_a_name_and_a_command(text: str) -> None:
-    """Nothing in AGENTS.md is too odd to be read; each gate found has words to show and a command that stands there."""
+    """Nothing in AGENTS.md is too odd to be read; each gate found has words to show and a command that is there."""
     for gate in gates_md.gates(text):
         assert isinstance(gate, Gate)
         assert gate.name.strip() and gate.command.strip() == gate.command != ""

@@ -54,7 +54,7 @@ def folder() -> Iterator[str]:
 
 
 def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
-    """The lines in which a promise is looked for, as `understanding` takes them."""
+    """The lines in which a promise is searched for, as `understanding` takes them."""
     if reader.is_read(output):
         return iter(transcript.facts_of(output, path, limit).final.encode("utf-8", "replace").split(b"\n"))
     return files.lines(path, limit)

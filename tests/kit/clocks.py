@@ -26,7 +26,7 @@ class Clock:
         self._say(*jumped(seconds, slept))
 
     def set(self, moment: float) -> None:
-        """To this time in seconds since 1970, and it goes on from there."""
+        """To this time in seconds since 1970, and it continues from there."""
         self.jump(moment - time.time())
 
     def stand(self, moment: float) -> None:

@@ -79,7 +79,7 @@ class Four:
         os.mkfifo(os.path.join(self.held, "gate"))
 
     def release(self) -> None:
-        """Those that wait go on, and later ones do not wait."""
+        """Those that wait continue, and later ones do not wait."""
         gate = os.path.join(self.held, "gate")
         descriptor = os.open(gate, os.O_RDWR | os.O_NONBLOCK)
         os.unlink(gate)

@@ -23,7 +23,7 @@ class Loops:
         self.ws.config(head + "".join(self.ws.sections.values()) + self.more)
 
     def start(self, kind: str) -> Running:
-        """One that goes on while the test looks at it; a flow's actuator says where it is, and stays."""
+        """One that continues while the test looks at it; a flow's actuator says where it is, and stays."""
         words = {"ooda": [*kinds.ooda(9)], "flow": [*kinds.flow()]}.get(kind)
         if kind == "reflex":
             words = self.reflex_words()

@@ -1,4 +1,4 @@
-"""The project's documents, and what stands in them."""
+"""The project's documents, and what is in them."""
 
 import re
 import shlex

@@ -230,7 +230,7 @@ class Terminal(Running):
 
     @property
     def screen(self) -> list[str]:
-        """The lines as a person sees them: redrawn ones in their last state, trailing blanks cut."""
+        """The lines as the user sees them: redrawn ones in their last state, trailing blanks cut."""
         return drawn(self.raw.decode("utf-8", "replace"))
 
     def finish(self, timeout: float = 30) -> int:

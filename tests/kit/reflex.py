@@ -143,7 +143,7 @@ class Kit:
         return self.ws.rooda(*self.arguments(maximum, *more, task=task), stdin=stdin, timeout=60)
 
     def start(self, maximum: int = 4, *more: str) -> Running:
-        """A loop that goes on while the test looks at it."""
+        """A loop that continues while the test looks at it."""
         return self.ws.start(*self.arguments(maximum, *more), stdin=b"y\ny\n")
 
     def reflex(self, *arguments: str, stdin: bytes | None = None) -> Ran:
@@ -159,7 +159,7 @@ class Kit:
         self.answer(name, text)
 
     def killed(self, running: Running) -> None:
-        """KILL of the visible process, and wait until nobody of it is left."""
+        """KILL of the visible process, and wait until no one of it is left."""
         running.process.kill()
         running.process.wait()
         until(lambda: not self.ws.leftovers(), what="every process to be gone")

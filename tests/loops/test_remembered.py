@@ -1,4 +1,4 @@
-"""A resume goes on with what was typed at the start and at the latest resume; what is typed now comes first."""
+"""A resume continues with what was typed at the start and at the latest resume; what is typed now comes first."""
 
 import base64
 import json
@@ -68,7 +68,7 @@ def test_a_resume_needs_no_other_argument(claude: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [("build", "--resume"), ("build",)], ids=" ".join)
 def test_the_other_words_of_a_resume(claude: Workspace, words: tuple[str, ...]) -> None:
-    """`rooda build --resume`, and yes to the question, go on with the same."""
+    """`rooda build --resume`, and yes to the question, continue with the same."""
     stopped(claude, "build", "--agent", "claude", "-n", "2", "--context", "TASK-OF-TODAY")
     ran = claude.rooda(*words, stdin=b"y\n")
     assert ran.code == 0 and "from iteration 1 (max 2)" in ran.out, ran.both
@@ -183,7 +183,7 @@ def test_every_kind(ws: Workspace, kind: str, again: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(("again", "stdin"), [(("--resume",), None), ((), b"r\n")], ids=["--resume", "answered"])
 def test_a_flow_that_is_asked_about(ws: Workspace, again: tuple[str, ...], stdin: bytes | None) -> None:
-    """`flow run --resume`, and the answer r, go on with the agent of the start."""
+    """`flow run --resume`, and the answer r, continue with the agent of the start."""
     words, agent = without_agent(ws, "flow")
     assert ws.rooda(*words, "--ai-cmd", agent, "--detach").code == 0
     began(ws)
@@ -228,7 +228,7 @@ BROKEN: list[Any] = [
 @pytest.mark.parametrize("start", BROKEN, ids=lambda start: repr(start)[:40])
 @pytest.mark.parametrize("again", [("resume", "build"), ("resume", "--all")], ids=" ".join)
 def test_a_start_that_is_no_start(ws: Workspace, start: Any, again: tuple[str, ...]) -> None:
-    """Damaged, or written by an agent: it goes on, or a sentence says what is the matter."""
+    """Damaged, or written by an agent: it continues, or a sentence says what is the matter."""
     ws.signal_at(1, "KILL")
     ws.rooda("build", "-n", "2")
     (path,) = Path(ws.path, ".rooda/runs").glob("*/start")
@@ -281,7 +281,7 @@ def test_all_goes_on_with_words_that_held_a_key(ws: Workspace) -> None:
 
 
 def test_a_key_that_is_gone(ws: Workspace) -> None:
-    """Without it the run would be another one: a sentence names option and variable; typed again, it goes on."""
+    """Without it the run would be another one: a sentence names option and variable; typed again, it continues."""
     ws.env["DB_PASSWORD"] = SECRET
     cut_short(ws, "--context", f"migrate the {SECRET} schema")
     del ws.env["DB_PASSWORD"]

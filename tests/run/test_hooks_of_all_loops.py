@@ -133,7 +133,7 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "goal", "flow"])
 def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> None:
-    """The body of the POST is the event as it stands on disk, with the moment."""
+    """The body of the POST is the event as it is on disk, with the moment."""
     loops = hooked(bare, done={"url": server.url})
     ran = {"ooda": lambda: loops.ooda("-n", "1"), "goal": lambda: loops.goal("--yes")}.get(kind, getattr(loops, kind))()
     assert ran.code == 0, ran.both

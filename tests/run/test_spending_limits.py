@@ -96,7 +96,7 @@ def test_a_call_cut_off_by_a_crash_is_in_the_books(ws: Workspace) -> None:
     ],
 )
 def test_numbers_that_are_none(ws: Workspace, line: str, cost: float | None, tokens: int) -> None:
-    """aider's line with numbers that can't be meant: they are unknown, the loop goes on and `rooda usage` answers."""
+    """aider's line with numbers that can't be meant: they are unknown, the loop continues and `rooda usage` answers."""
     ws.write("agent.sh", f"cat <<'END'\n{line}\nEND\n")
     ws.sections["agent"] = '\n[agents.mine]\ncommand = "sh agent.sh"\noutput = "aider"\n'
     ws.procedure(loop={"ai_cmd": None, "agent": "mine"})

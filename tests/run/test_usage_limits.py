@@ -39,7 +39,7 @@ def test_stop(ws: Workspace) -> None:
 
 
 def test_a_time_that_no_clock_shows(ws: Workspace) -> None:
-    """A limit that is said to end in the year 1 ends nobody knows when; the run pauses as at any other."""
+    """A limit that is said to end in the year 1 has an unknown end; the run pauses as at any other."""
     agents(ws, 0, on_limit="stop")
     told = {"type": "result", "is_error": True, "api_error": "usage_limit_reached"}
     ws.write("first.out", json.dumps({**told, "result": "You've hit your limit, resets Jan 1, 0001 at 1am"}))

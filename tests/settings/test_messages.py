@@ -138,7 +138,7 @@ def test_OU_28_config_replaces_the_workspace_file(ws: Workspace) -> None:
 
 
 def test_OU_30_unknown_keys_warn(ws: Workspace) -> None:
-    """An unknown key is a warning with file, line and the nearest right key, in a run too; the run goes on."""
+    """An unknown key is a warning with file, line and the nearest right key, in a run too; the run continues."""
     ws.config(ws.read("rooda.toml").replace("[loop]\n", "[loop]\nfailure_treshold = 2\n") + "\n[lop]\nx = 1\n")
     for words in (("build", "-n", "1"), ("build", "--dry-run"), ("config", "show")):
         ran = ws.rooda(*words)

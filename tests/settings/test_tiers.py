@@ -64,7 +64,7 @@ def test_OA_29_the_environment_sets_the_general_setting(tiers: Tiers) -> None:
 
 
 def test_what_a_person_wrote_beats_what_ships(tiers: Tiers) -> None:
-    """The shipped build has its own limit; any [loop] value of a person replaces it."""
+    """The shipped build has its own limit; any [loop] value of the user replaces it."""
     assert tiers.procedure("build").max_iterations == 5
     tiers.user("[loop]\ndefault_iterations = 0\n")
     assert tiers.procedure("build").max_iterations == 0

@@ -1,4 +1,4 @@
-"""A running loop asks a person: it sleeps until an answer, a signal or the end of input comes."""
+"""A running loop asks the user: it sleeps until an answer, a signal or the end of input comes."""
 
 import os
 import signal

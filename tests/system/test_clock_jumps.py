@@ -56,7 +56,7 @@ def durations(value: Any) -> Iterator[float]:
 
 
 def test_the_clock_jumps_at_every_call(four: Four, clock: Clock) -> None:
-    """Hours and years, forward, back, before 2000: the loop ends as ever, and what it says of times makes sense."""
+    """Hours and years, forward, back, before 2000: the loop ends as usual, and what it says of times makes sense."""
     four.config(iteration_timeout=500, idle_timeout=500)
     four.first(jumps_at_every_call(four, clock))
     ran = four.run("--max-duration", "600")
@@ -97,7 +97,7 @@ def test_summer_and_winter_time_come_and_go(four: Four, clock: Clock) -> None:
 
 
 def test_limits_of_time_hold(four: Four, clock: Clock) -> None:
-    """The clock goes back, an agent hangs and ignores TERM: timeout and grace are as long as ever."""
+    """The clock goes back, an agent hangs and ignores TERM: timeout and grace are as long as usual."""
     four.config(iteration_timeout=0.3, kill_grace=0.1)
     four.first(jumps_at_every_call(four, clock) + HANGS)
     ran = four.run()
@@ -169,7 +169,7 @@ def test_a_wait_is_never_longer_than_it_seemed(ooda: Four) -> None:
 
 @pytest.mark.parametrize("ahead", [10 * YEAR, -10 * YEAR])
 def test_a_limit_that_a_wrong_clock_noted(ooda: Four, ahead: int) -> None:
-    """Its five hours are five by the machine's own time, however the clock is put right, and shown with a zone."""
+    """Its five hours are five by the machine's own time, however the clock is repaired, and shown with a zone."""
     clock = Clock(ooda.ws)
     clock.jump(ahead)
     ooda.ws.env["TZ"] = "IST-5:30"
@@ -190,7 +190,7 @@ def test_a_limit_that_a_wrong_clock_noted(ooda: Four, ahead: int) -> None:
 
 
 def test_a_limit_of_another_boot_that_a_wrong_clock_noted(ooda: Four) -> None:
-    """After a reboot nobody knows how much of it is over: the service is asked."""
+    """After a reboot no one knows how much of it is over: the service is asked."""
     clock = Clock(ooda.ws)
     clock.jump(10 * YEAR)
     noted = record(ooda)

@@ -1,4 +1,4 @@
-"""A kill between the last writes of an end, or in the first ones of a start, is put right by the next command."""
+"""A kill between the last writes of an end, or in the first ones of a start, is repaired by the next command."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def last(made: Steps, name: str, end: str) -> Step:
     ("name", "end"), [("fdatasync", "iterations.jsonl"), ("rename", "state.json"), ("rename", "summary.md")]
 )
 def test_C_071_a_goal_whose_end_was_cut_off(made: Made, tmp_path: Path, name: str, end: str) -> None:
-    """Continue writes what is missing, says so and exits 0; after that there is nothing to go on with."""
+    """Continue writes what is missing, says so and exits 0; after that there is nothing to continue with."""
     site = killed(made("goal"), tmp_path, last(made("goal"), name, end))
     ended = site.do("goal", "continue")
     assert ended.code == 0 and "The goal has ended: completed." in ended.said
@@ -112,7 +112,7 @@ def test_a_git_that_fails_costs_no_work(tmp_path: Path) -> None:
 
 
 def test_F_139_a_start_that_was_killed_leaves_nothing_in_a_commit(made: Made, tmp_path: Path) -> None:
-    """Killed before its run-state was there, a flow begins anew; the half-written file of the first start is gone."""
+    """Killed before its run-state was there, a flow begins again; the half-written file of the first start is gone."""
     step = next(step for step in made("flow").all if step.name == "rename" and step.path.endswith("run-state.md"))
     site = killed(made("flow"), tmp_path, step)
     assert any(path.endswith(".tmp") for path in site.files()) and not site.kind.begun(site.work)

@@ -1,4 +1,4 @@
-"""Files of a run that was cut off, torn, emptied or overwritten: no traceback, and resume goes on or says why."""
+"""Files of a run that was cut off, torn, emptied or overwritten: no traceback, and resume continues or says why."""
 
 import os
 import sys

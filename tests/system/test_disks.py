@@ -1,4 +1,4 @@
-"""A disk is full or read-only, from the start or the middle on: no traceback, a sentence, a state to go on from."""
+"""A disk is full or read-only, from the start or the middle on: no traceback, a sentence, a state to continue from."""
 
 import os
 import re
@@ -156,7 +156,7 @@ exec "$PYTHON" -m rooda p -n 3 --verbose
 
 
 def test_a_machine_whose_one_disk_is_full(tmp_path: Path) -> None:
-    """Workspace, home and all temporary folders on one disk, which the agent fills: the loop goes on, in memory."""
+    """Workspace, home and all temporary folders on one disk, which the agent fills: the loop continues, in memory."""
     code = sorted({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(DISKS))})
     env = {"PATH": os.environ["PATH"], "HOME": "/tmp/home", "PYTHON": sys.executable, "CODE": " ".join(code)}
     words = ["unshare", "-m", "sh", "-euc", ONE_DISK]

@@ -65,14 +65,14 @@ class Traced:
 
 
 def test_the_list_of_calls_is_complete(ws: Workspace) -> None:
-    """The places below are all there are: a run makes exactly these calls on the state folder, and ends as ever."""
+    """The places below are all there are: a run makes exactly these calls on the state folder, and ends as usual."""
     traced = Traced(ws)
     assert traced.ran.code == 0
     assert dict(Counter(re.findall(r"^\d+ +(\w+)\(", traced.traced, re.M))) == COUNTS, traced.traced
 
 
 def one_failure(ws: Workspace, call: str, place: int, error: str) -> None:
-    """The loop goes on to its end; what is on disk can be read; the next start works and tidies up."""
+    """The loop continues to its end; what is on disk can be read; the next start works and tidies up."""
     traced = Traced(ws, f"-e inject={call}:error={error}:when={place}")
     assert "(INJECTED)" in traced.traced
     assert traced.ran.code == 0, traced.ran.both
@@ -87,7 +87,7 @@ def one_failure(ws: Workspace, call: str, place: int, error: str) -> None:
 
 
 def one_kill(ws: Workspace, call: str, place: int) -> None:
-    """The state can be read, at most one call is made again, and the next start goes on to the end."""
+    """The state can be read, at most one call is made again, and the next start continues to the end."""
     traced = Traced(ws, f"-e inject={call}:signal=KILL:when={place}")
     assert traced.ran.code == -9, traced.ran.both
     before, state = traced.calls, ws.state()
@@ -131,7 +131,7 @@ def loop_calls(ws: Workspace, also: str = "") -> list[str]:
 
 
 def test_a_signal_between_the_last_look_and_the_start(ws: Workspace) -> None:
-    """SIGTERM while the transcript is created, when nobody looks until an agent runs: it is ended at once."""
+    """SIGTERM while the transcript is created, when no one looks until an agent runs: it is ended at once."""
     for _ in range(2):  # the second time as ever after: with a warm cache
         straced(ws, "-e", "trace=openat,fdatasync", "-e", "inject=fdatasync:signal=TERM:when=2")
     opened = [line for line in loop_calls(ws) if line.startswith("openat(")]

@@ -16,7 +16,7 @@ TENTH = 'cat >/dev/null; echo \'{"type":"result","subtype":"success","result":"o
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_name_that_nobody_has_is_answered_with_the_nearest(ws: Workspace, word: str) -> None:
-    """Exit 2 with the nearest name; one that somebody has and that does not run is no failure."""
+    """Exit 2 with the nearest name; one that somebody has and that does not run is not a failure."""
     wrong = ws.rooda(word, "biuld")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.err.endswith("Did you mean 'build'?\n")
@@ -36,7 +36,7 @@ def test_ten_times_ten_cents_is_a_dollar(ws: Workspace) -> None:
 
 
 def test_a_run_with_a_damaged_state_is_not_passed_over_at_boot(ws: Workspace) -> None:
-    """It was cut off and can't go on: `resume --all` has a line for it, and fails."""
+    """It was cut off and can't continue: `resume --all` has a line for it, and fails."""
     detached(ws)
     kill_all(ws)
     ws.write(".rooda/state/build.json", '{"procedure_name": 5')
@@ -69,7 +69,7 @@ def test_a_table_knows_the_iteration_of_a_flow_that_has_just_begun(ws: Workspace
 
 
 def test_a_goal_that_is_complete_waits_for_nothing(ws: Workspace) -> None:
-    """Its row names no command with which it would go on."""
+    """Its row names no command with which it would continue."""
     let_go(ws)
     assert ws.rooda(*prepare(ws, "goal")).code == 0
     row = rows(ws, "--all")[0]

@@ -1,4 +1,4 @@
-"""Job control, signals to the whole group, signals at start-up: a person at a terminal, a service manager, a shell."""
+"""Job control, signals to the whole group, signals at start-up: the user at a terminal, a service manager, a shell."""
 
 import os
 import random
@@ -108,7 +108,7 @@ def test_TSTP_and_CONT_to_the_visible_pid(ws: Workspace) -> None:
 
 
 def test_a_loop_that_stops_although_it_was_told_to_go_on_is_woken(ws: Workspace) -> None:
-    """While the guardian is awake the loop is: whoever stops it, or however late it stops itself."""
+    """While the guardian is awake the loop is: the process that stops it, or however late it stops itself."""
     ws.side(1, READY)
     running = ws.start("build", "-n", "1")
     ready(ws)
@@ -121,7 +121,7 @@ def test_a_loop_that_stops_although_it_was_told_to_go_on_is_woken(ws: Workspace)
 
 
 def test_a_suspension_that_comes_between_calls_is_not_made_up_for(ws: Workspace) -> None:
-    """Stopped and continued while no agent runs: the next call is not put to sleep with nobody to wake it."""
+    """Stopped and continued while no agent runs: the next call is not put to sleep with no one to wake it."""
     run = Stalled(ws, "build", "-n", "1", room=0)
     until(ws.events, what="the run to have begun")
     loop = loop_of(run.process.pid)

@@ -1,4 +1,4 @@
-"""Nobody outlives the loop, and never are there two agents: every way to end the loop × every way to cling to life."""
+"""No one outlives the loop, and never are there two agents: every way to end the loop × every way to cling to life."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ def one_case(ws: Workspace, way: str, kind: str) -> None:
 
 @pytest.mark.parametrize(("way", "kind"), SHORT)
 def test_O_069_nobody_outlives_the_loop(ws: Workspace, way: str, kind: str) -> None:
-    """A selection of the matrix: the code is faithful, nobody is alive, and the next start's agents are alone."""
+    """A selection of the matrix: the code is faithful, no one is alive, and the next start's agents are alone."""
     one_case(ws, way, kind)
 
 

@@ -115,7 +115,7 @@ def resumes(four: Four, number: int = 2) -> None:
 
 
 def start_and_stop(four: Four) -> None:
-    """`stop` finds the loop or does not; what it stopped is begun again or goes on."""
+    """`stop` finds the loop or does not; what it stopped is begun again or continues."""
     four.hold()
     start, stop = race(four, four.kind.begin, ("stop",))
     assert stop.finish() == 0, stop.both

@@ -1,4 +1,4 @@
-"""After a reboot: what is on disk names another boot and numbers that belong to strangers now. Loops go on.
+"""After a reboot: what is on disk names another boot and numbers that belong to strangers now. Loops continue.
 
 The power goes while an agent works (everybody is killed); then the files are made what a reboot leaves: the boot they
 name is not this one, and every process number in them is that of a live stranger, with its very own start time.
@@ -38,7 +38,7 @@ def stranger() -> Iterator["subprocess.Popen[str]"]:
 
 
 def power_cut(four: Four) -> None:
-    """Nobody of the workspace is left, and nobody had time to say so."""
+    """No one of the workspace is left, and no one had time to say so."""
     while left := four.ws.leftovers():
         for pid in left:
             try:
@@ -92,7 +92,7 @@ def test_a_loop_goes_on_and_no_stranger_is_touched(four: Four, stranger: "subpro
 
 
 def test_a_limit_is_waited_for_to_the_same_moment(four: Four, stranger: "subprocess.Popen[str]") -> None:
-    """The wait for the end of a usage limit is cut off; the next session waits until then as well, and asks nobody."""
+    """The wait for the end of a usage limit is cut off; the next session waits until then as well, and asks no one."""
     limited(four, 5 * 3600)
     four.start()
     moment = resting(four)["until"]

@@ -62,7 +62,7 @@ def test_the_steps_are_those_that_strace_sees(made: Made, tmp_path: Path, loop: 
 @pytest.mark.parametrize("fault", [KILL, EIO, ENOSPC])
 @pytest.mark.parametrize("loop", KINDS)
 def test_O_020_O_082_O_114_a_fault_at_a_step_loses_nothing(made: Made, loop: str, fault: str) -> None:
-    """The loop is killed there, or goes on or says why not; the next start goes on to the end."""
+    """The loop is killed there, or continues or says why not; the next start continues to the end."""
     places = made(loop).places(fault)
     judge = made(loop).one(places[len(places) * (1 + [*KINDS].index(loop)) // 6], fault)
     assert judge.problems == []

@@ -115,7 +115,7 @@ def test_what_an_agent_leaves_running(ws: Workspace, keep: bool) -> None:
 
 
 def test_OA_17_the_output_of_a_gate_is_capped(ws: Workspace) -> None:
-    """A gate that prints 100 MB and goes on finds its output file cut; what it prints then is kept."""
+    """A gate that prints 100 MB and continues finds its output file cut; what it prints then is kept."""
     mine = "$(echo .rooda/runs/*/0001-gate-1.out)"
     gate = f'yes | head -c 100000000; until [ "$(wc -c <"{mine}")" -lt 1000000 ]; do sleep 0.05; done; echo last word'
     ws.procedure(keys="max_output_buffer = 1000000\n", gates={"loud": gate})

@@ -10,12 +10,12 @@ START, END = "--- AI CLI Output Start ---", "--- AI CLI Output End ---"
 
 
 def streamed(text: str) -> list[str]:
-    """What stands between the markers, call by call."""
+    """What is between the markers, call by call."""
     return [part.partition(END + "\n")[0] for part in text.split(START + "\n")[1:]]
 
 
 def test_OU_22_between_the_markers(ws: Workspace) -> None:
-    """Both streams of each call stand between two markers, inside the iteration's own lines."""
+    """Both streams of each call are between two markers, inside the iteration's own lines."""
     ws.out(1, "one\ntwo\n")
     ws.err(2, "oops\n")
     ran = ws.rooda("build", "-n", "2", "-v")
@@ -47,7 +47,7 @@ def test_OU_22_as_it_is_printed(ws: Workspace) -> None:
 
 
 def test_OU_22_a_missing_last_line_feed(ws: Workspace) -> None:
-    """The end marker always stands at the beginning of a line, and nothing is invented for a silent agent."""
+    """The end marker always is at the beginning of a line, and nothing is invented for a silent agent."""
     ws.side(1, "printf 'no end'")
     ws.side(3, "printf 'half a character \\303'")
     ran = ws.rooda("build", "-n", "3", "-v")
@@ -84,7 +84,7 @@ def test_OU_22_five_megabytes(ws: Workspace) -> None:
 
 
 def test_OU_22_on_a_terminal_nothing_is_lost(ws: Workspace) -> None:
-    """A line that the agent has begun and not ended stays on the screen, and goes on where it was."""
+    """A line that the agent has begun and not ended stays on the screen, and continues where it was."""
     ws.side(1, "printf 'working '; until [ -e go ]; do sleep 0.02; done; echo 'done'")
     terminal = ws.terminal("build", "-n", "1", "-v")
     until(lambda: terminal.screen[-1] == "working", what="the half line")
@@ -123,7 +123,7 @@ def test_an_interrupted_stream_is_closed(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [("-v",), ("-v", "--json")], ids=" ".join)
 def test_a_transcript_that_vanishes(ws: Workspace, words: tuple[str, ...]) -> None:
-    """An agent that deletes .rooda takes its own transcript along; the loop goes on and says no wrong word."""
+    """An agent that deletes .rooda takes its own transcript along; the loop continues and says no wrong word."""
     ws.damages_events = True
     ws.side(1, "echo before; rm -rf .rooda")
     ran = ws.rooda("build", "-n", "2", *words)

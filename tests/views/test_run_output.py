@@ -32,7 +32,7 @@ def test_a_pipe_sees_the_catalogue_only(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [("-q",), ("--quiet",), ("--log-level", "warn")], ids=" ".join)
 def test_OU_22_quiet_is_warnings_and_errors(ws: Workspace, words: tuple[str, ...]) -> None:
-    """Quiet drops what is no warning; a run without trouble is silent."""
+    """Quiet drops what is not a warning; a run without trouble is silent."""
     failing(ws)
     ran = ws.rooda("build", "-n", "2", *words)
     budget = "[T] WARNING: Prompt exceeds token budget: 30 > 10"

@@ -100,7 +100,7 @@ def test_a_narrow_window(ws: Workspace) -> None:
 
 
 def test_wide_letters_in_a_narrow_window(ws: Workspace) -> None:
-    """What takes two columns counts two, else the end of the status would stand on a line that nobody erases."""
+    """What takes two columns counts two, else the end of the status would are on a line that no one erases."""
     ws.procedure("build", gates={"検" * 30: "until [ -e go ]; do sleep 0.02; done"})
     terminal = ws.terminal("build", "-n", "1", columns=40)
     until(lambda: "gate 検" in terminal.raw.decode(errors="ignore"), what="the gate")
@@ -153,7 +153,7 @@ def test_colours(ws: Workspace) -> None:
 
 
 def test_a_person_is_told_what_to_do_after_an_abort(ws: Workspace) -> None:
-    """On a terminal an aborted run ends with where to look and how to go on; on a pipe stderr stays empty."""
+    """On a terminal an aborted run ends with where to look and how to continue; on a pipe stderr stays empty."""
     terminal = ws.terminal("build", "-n", "9", env={"FAKE_EXIT": "1"})
     assert terminal.finish() == 1
     hint = "[T] What happened: rooda logs build. Go on with: rooda resume build"

@@ -141,7 +141,7 @@ def at_work(ws: Workspace) -> list[int]:
 
 
 def check(ws: Workspace, cli: str, case: Case, built: Built) -> None:
-    """Outcome, exit code, words, cost and reset time are as they should be, and nobody is alive."""
+    """Outcome, exit code, words, cost and reset time are as they should be, and no one is alive."""
     ended = built.last("agent.ended")
     found = (ended["agent_outcome"], ended["ended"], ended["retryable"], built.code)
     assert found == (case.outcome, case.ended, case.retryable, case.code), f"{ended}\n{built.both}"

@@ -203,7 +203,7 @@ def _codex_older(now: int) -> Case:
 
 
 def _opencode_overflow_once(now: int) -> Case:
-    """Too full a context that it sums up, and then goes on with."""
+    """Too full a context that it sums up, and then continues with."""
     return Case([OVERFLOW["anthropic"], {"shell": "echo hi > shell.txt"}, DONE])
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for the real agent CLIs and the model server that stands in for theirs."""
+"""Fixtures for the real agent CLIs and the model server that is in for theirs."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -598,7 +598,7 @@ def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
 
 
 def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
-    """A run was killed while git held its locks: `resume` removes them, says so, and goes on."""
+    """A run was killed while git held its locks: `resume` removes them, says so, and continues."""
     from kit.flow_kills import kill_at
 
     flow.scenario("S1")

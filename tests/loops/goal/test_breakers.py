@@ -1,4 +1,4 @@
-"""Rows C-091 to C-097 and C-107: every breaker pauses with its reason, and continue goes on."""
+"""Rows C-091 to C-097 and C-107: every breaker pauses with its reason, and continue continues."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def test_C_093_ignored_files_do_not_count(g: Goals) -> None:
 
 
 def test_C_093_the_agent_s_stream_is_believed_first(g: Goals) -> None:
-    """An agent whose output names its edits: they are counted, whoever wrote them."""
+    """An agent whose output names its edits: they are counted, the process that wrote them."""
     g.config(f'[goal]\nagent = "c"\n[agents.c]\ncommand = "{FAKE_AI}"\noutput = "claude"\n')
     edit = {"type": "tool_use", "name": "Edit", "input": {"file_path": "src/app.py"}}
     lines = [json.dumps({"type": "assistant", "message": {"content": [edit]}})] * 5
@@ -107,7 +107,7 @@ def test_C_093_the_agent_s_stream_is_believed_first(g: Goals) -> None:
     "other, reason", [("../seen/src/app.py", "same file edits 5x: src/app.py (5x)"), (".loop/x", "iteration limit: 1")]
 )
 def test_C_093_the_stream_s_paths_are_those_of_the_workspace(g: Goals, other: str, reason: str) -> None:
-    """Whole, short and through a link: one file. What is ours counts for nothing, whoever counted."""
+    """Whole, short and through a link: one file. What is ours counts for nothing, the process that counted."""
     g.config(f'[goal]\nagent = "c"\n[agents.c]\ncommand = "{FAKE_AI}"\noutput = "claude"\n')
     os.symlink(g.path, g.file("../seen"))
     paths = [other, other, other, g.file(other), g.file("src/app.py" if "src" in other else other)]
@@ -135,7 +135,7 @@ def envelope(text: str, cost: float) -> str:
 
 
 def test_C_094_the_budget(g: Goals) -> None:
-    """Nine dollars a call: paused after the third, 27 of 25; an added amount goes on, nothing else does."""
+    """Nine dollars a call: paused after the third, 27 of 25; an added amount continues, nothing else does."""
     g.out("plan", envelope(json.dumps(plan(9)), 9.0))
     g.out("step", envelope(claim(False), 9.0))
     ran = g.run()
@@ -208,7 +208,7 @@ def test_C_107_limits_in_settings_and_environment(g: Goals) -> None:
 
 
 def test_a_changed_shape_file_pauses(g: Goals) -> None:
-    """Whoever changes SHAPE.md during a call: a person decides; --reload-shape reads it again."""
+    """Whoever changes SHAPE.md during a call: the user decides; --reload-shape reads it again."""
     g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\n")
     g.side("step-1", "touch a.ok; echo '- extra' >>.loop/shape/SHAPE.md")
     ran = g.run()
@@ -218,7 +218,7 @@ def test_a_changed_shape_file_pauses(g: Goals) -> None:
 
 
 def test_C_020_C_022_CU_28_a_shape_file_that_is_read_again_counts_before_anything_is_done(g: Goals) -> None:
-    """Types are the file's at once; what must not be and is costs no call, one that was put right holds nobody up."""
+    """Types are the file's at once; what must not be and is costs no call, one that was repaired holds no one up."""
     text = f"criteria:\n- {A}\n- seen\nmustNot:\n- no bad (violated_if: `test -f %s`)\nverification:\n  seen: %s\n"
     g.write(".loop/shape/SHAPE.md", text % ("bad", "observation"))
     g.run("-n", "1")
@@ -297,7 +297,7 @@ def test_ctrl_c_pauses_and_the_step_is_repeated(g: Goals) -> None:
 
 
 def test_a_hanging_check_counts_as_not_met(g: Goals) -> None:
-    """Ended at its time limit, kept as evidence; the loop goes on."""
+    """Ended at its time limit, kept as evidence; the loop continues."""
     g.config(f"{g.read('rooda.toml')}verify_timeout = 0.2\nkill_grace = 0.1\n")
     g.planned(criteria=[{"name": "slow", "command": "sleep 60"}], steps=["step1"])
     assert paused(g.run("-n", "1"), "iteration limit: 1")

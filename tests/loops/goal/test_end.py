@@ -68,7 +68,7 @@ def test_C_105_the_verdict_follows_the_evidence(g: Goals, criteria: list[dict[st
 
 
 def test_what_an_agent_answers_is_judged_as_it_is(g: Goals) -> None:
-    """A word that is a key stays in plan, command and quotation; what is told of them has stars in its place."""
+    """A word that is a key stays in plan, command and quotation; what is reported them has stars in its place."""
     g.env |= {"DB_PASSWORD": "Postgres-dev-1"}
     g.git("init", "-q")
     criteria = [
@@ -85,7 +85,7 @@ def test_what_an_agent_answers_is_judged_as_it_is(g: Goals) -> None:
 
 
 def test_a_judge_without_a_true_quotation_is_not_believed(g: Goals) -> None:
-    """The words must stand in the diff."""
+    """The words must are in the diff."""
     g.git("init", "-q")
     g.planned(criteria=[{"name": "x", "verification": "code review"}], steps=["step1"])
     g.claims(True)
@@ -192,7 +192,7 @@ def test_what_holds_before_any_work_is_said(g: Goals) -> None:
 
 
 def test_an_observation_needs_a_person(g: Goals) -> None:
-    """Claimed and nobody there: paused; goal verify says what was seen, and continue completes without a call."""
+    """Claimed and no one there: paused; goal verify says what was seen, and continue completes without a call."""
     g.write(".loop/shape/SHAPE.md", "criteria:\n- UI renders\nverification:\n  UI renders: observation\n")
     g.succeeds()
     ran = g.run()

@@ -241,7 +241,7 @@ def test_CU_06_the_limit_is_told_of_what_was_typed(g: Goals, typed: list[str], w
 
 @pytest.mark.parametrize("claims, gate", [(False, "G2"), (True, "G3")])
 def test_a_yes_for_one_gate_is_not_spent_on_another(g: Goals, claims: bool, gate: str) -> None:
-    """Given for a G3 whose sweep fails: one more iteration, and the gate behind that one waits for a person."""
+    """Given for a G3 whose sweep fails: one more iteration, and the gate behind that one waits for the user."""
     g.planned(6, steps=[{"name": "step1", "criteria": [A, B]}])
     g.side("step-1", "touch a.ok b.ok")
     g.claims(True, "step-1")

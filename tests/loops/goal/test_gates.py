@@ -152,7 +152,7 @@ def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
     ],
 )
 def test_CU_16_CA_16_headless_asks_nobody_at_a_terminal(g: Goals, criterion: dict[str, str], words: str) -> None:
-    """What only a person can answer pauses it, now and when it goes on; a second start is refused."""
+    """What only the user can answer pauses it, now and when it continues; a second start is refused."""
     g.write("tests/t", "1")
     g.planned(9, steps=["one"], criteria=[criterion])
     g.side("step-1", "echo 2 >tests/t")
@@ -183,7 +183,7 @@ def test_C_051_the_answer_about_the_state_is_honoured(g: Goals, answer: str, kep
 
 
 def test_C_050_without_a_terminal_it_is_said_and_nothing_waits(g: Goals) -> None:
-    """The sentence stands on stdout; the state is kept, unless --delete-state; never deleted at a pause."""
+    """The sentence is on stdout; the state is kept, unless --delete-state; never deleted at a pause."""
     g.succeeds()
     ran = g.run()
     assert KEEP in ran.lines and g.public["status"] == "completed"

@@ -45,7 +45,7 @@ def test_a_criterion_may_be_called_as_an_observation_of_another(g: Goals, name: 
 
 
 def test_a_judge_in_between_hides_no_evidence(g: Goals) -> None:
-    """A file that the step has written shows an observation, though a judge was called meanwhile."""
+    """A file that the step has written shows an observation, though a judge was called in the meantime."""
     judging(g, 'observation_evidence = "file"')
     criteria = [{"name": "read", "verification": "code review"}, {"name": "seen", "verification": "observation"}]
     g.planned(criteria=criteria, steps=["one"])
@@ -56,7 +56,7 @@ def test_a_judge_in_between_hides_no_evidence(g: Goals) -> None:
 
 
 def test_a_change_that_is_too_long_is_cut_and_that_is_said(g: Goals) -> None:
-    """The judge reads how much is missing, and that it is to read the files; a person is told once for each judge."""
+    """The judge reads how much is missing, and that it is to read the files; the user is told once for each judge."""
     judging(g, violated=["no gamma"])
     g.planned(mustNot=["no gamma"])
     g.side("step-1", f"{LONG} >long.txt; echo gamma >zzz.txt")
@@ -77,7 +77,7 @@ def test_a_quotation_from_behind_the_cut_counts(g: Goals) -> None:
 
 
 def test_a_change_that_is_short_is_shown_whole(g: Goals) -> None:
-    """Nothing is said of a cut, to nobody."""
+    """Nothing is said of a cut, to no one."""
     judging(g)
     g.planned(mustNot=["no gamma"])
     g.side("step-1", "echo the new line >new.txt")

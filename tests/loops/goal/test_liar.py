@@ -62,7 +62,7 @@ CHECK = "#!/bin/sh\ntest -f a.ok && test -f never.ok\n"
 
 @pytest.mark.parametrize("name", ["check.sh", "tests/run.sh", "test_alpha.sh"])
 def test_edited_tests_are_no_completion(g: Goals, name: str) -> None:
-    """A tool too stops when files that verify it were changed: named, and only a person accepts them."""
+    """A tool too stops when files that verify it were changed: named, and only the user accepts them."""
     g.write(name, CHECK)
     g.planned(criteria=[{"name": A, "command": f"sh {name}"}], steps=[{"name": "step1", "criteria": [A]}])
     g.side("step-1", f"echo true >{name}")
@@ -86,7 +86,7 @@ RECIPES = {
     "command", [pytest.param(each, marks=needs("make") if "make" in each else ()) for each in RECIPES]
 )
 def test_edited_recipes_of_the_checks_are_no_completion(g: Goals, command: str) -> None:
-    """The file that says what the command does was changed: named, and only a person accepts it."""
+    """The file that says what the command does was changed: named, and only the user accepts it."""
     name, before, after = RECIPES[command]
     g.write("npm", "grep -q true package.json\n")
     g.write(name, before)
@@ -134,7 +134,7 @@ FORGING = "x\n<loop-complete>\n"
 
 
 def test_C_102_a_name_of_a_file_is_no_line_of_ours(g: Goals) -> None:
-    """A name with line ends stands in one line: of the screen, of the summary and of the status."""
+    """A name with line ends is in one line: of the screen, of the summary and of the status."""
     g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >'{FORGING}'; sleep 0.6; done")
     ran = g.run("-n", "2")
     assert ran.code == 4 and "<loop-complete>" not in ran.lines, ran.both
@@ -144,7 +144,7 @@ def test_C_102_a_name_of_a_file_is_no_line_of_ours(g: Goals) -> None:
 
 
 def test_C_102_a_command_or_an_error_of_many_lines_is_no_line_of_ours(g: Goals) -> None:
-    """What a plan's command and a CLI's last words say stands in one line each."""
+    """What a plan's command and a CLI's last words say is in one line each."""
     g.planned(criteria=[{"name": A, "command": "false\n<loop-complete>"}], steps=["step1"])
     assert "<loop-complete>" not in g.run("-n", "1").lines
     said = {"type": "result", "is_error": True, "api_error_status": 401, "result": f"Invalid API key{FORGING}"}

@@ -36,7 +36,7 @@ KINDS = ["plan", "precheck", "step", "judge"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_C_071_kill_9_in_every_kind_of_call(g: Goals, kind: str) -> None:
-    """Before the state is written there is no goal; afterwards continue repeats the step and completes."""
+    """Before the state is written there is not a goal; afterwards continue repeats the step and completes."""
     in_call(g, kind)
     running = g.start("goal", "run", SPEC)
     await_call(g)
@@ -51,7 +51,7 @@ def test_C_071_kill_9_in_every_kind_of_call(g: Goals, kind: str) -> None:
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_start(g: Goals) -> None:
-    """Of each file that is replaced whole; a file of that kind that is nobody's of ours stays."""
+    """Of each file that is replaced whole; a file of that kind that is no one's of ours stays."""
     names = ("state.json", "run.json", "iterations.jsonl", "summary.md", ".gitignore")
     ours = [f".loop/{name}.4711.tmp" for name in names]
     g.planned()
@@ -66,7 +66,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_start(g: Goals) -> None:
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signal_in_every_kind_of_call(g: Goals, kind: str, number: signal.Signals, code: int) -> None:
-    """The state is paused, the iteration not counted, and somebody is told how to go on; or that nothing began."""
+    """The state is paused, the iteration not counted, and somebody is told how to continue; or that nothing began."""
     in_call(g, kind)
     running = g.start("goal", "run", SPEC)
     await_call(g)
@@ -119,7 +119,7 @@ def test_ctrl_c_in_the_intent_dialogue(g: Goals) -> None:
 
 
 def test_CA_15_no_at_G3_is_the_one_question_of_its_stop(g: Goals) -> None:
-    """What is missing goes verbatim into the next call, and nobody is asked to continue before it."""
+    """What is missing goes verbatim into the next call, and the user is not asked to continue before it."""
     colleague(g)
     terminal = g.on_terminal("--keep-state")
     answered(terminal, PATH[1:3])
@@ -189,7 +189,7 @@ def test_C_094_a_killed_call_is_paid(g: Goals) -> None:
 
 
 def test_without_its_seal_a_person_must_accept_the_end(g: Goals) -> None:
-    """Commands forged, the seal removed, everything killed: continue goes on, and does not complete by itself."""
+    """Commands forged, the seal removed, everything killed: continue continues, and does not complete by itself."""
     forge = "sed -i 's/test -f [ab].ok/true/' .loop/run.json .loop/iterations.jsonl; rm .rooda/goal.seal"
     g.side("2", f"{forge}\nkill -9 $PPID; sleep 60 & wait")
     g.claims(True)
@@ -210,7 +210,7 @@ def test_C_094_money_is_asked_about_before_any_gate(g: Goals) -> None:
 
 
 def test_C_022_what_must_not_be_is_looked_at_before_every_continue(g: Goals) -> None:
-    """Paused for another reason meanwhile: no call is made while it is true."""
+    """Paused for another reason in the meantime: no call is made while it is true."""
     g.planned(mustNot=[{"text": "no gamma", "violated_if": "test -e gamma"}])
     assert g.run("-n", "1").code == 4
     g.write("gamma", "")
@@ -232,7 +232,7 @@ def test_C_105_a_judge_needs_no_repository(g: Goals) -> None:
 
 
 def test_a_state_file_that_cannot_be_written_is_said(g: Goals) -> None:
-    """A folder in its place: the problem is told, the loop goes on to its end."""
+    """A folder in its place: the problem is told, the loop continues to its end."""
     g.succeeds()
     g.side("step-1", "rm .loop/state.json; mkdir -p .loop/state.json/x")
     ran = g.run()
@@ -281,7 +281,7 @@ def test_a_lost_workspace_fails_the_goal(g: Goals) -> None:
 
 
 def test_reboot_then_continue(g: Goals) -> None:
-    """A lock file with another boot's owner keeps nobody out."""
+    """A lock file with another boot's owner keeps no one out."""
     g.side("step-2", '[ -e "$FAKE/once" ] || { touch "$FAKE/once"; kill -9 $PPID; sleep 60 & wait; }')
     g.start("goal", "run", SPEC).finish()
     until(lambda: not g.leftovers(), what="nobody left")
@@ -332,7 +332,7 @@ def test_CA_45_killed_between_its_state_and_its_log_it_goes_on_as_it_was_started
 
 
 def test_CA_11_killed_before_the_limit_s_pause_is_written_it_pauses_first(g: Goals) -> None:
-    """The kill left the last iteration in the journal: going on pauses, only the next continue grants more."""
+    """The kill left the last iteration in the journal: continuing pauses, only the next continue grants more."""
     assert g.run("-n", "1").code == 4
     os.remove(g.file(".loop/run.json"))
     os.remove(g.file(".loop/state.json"))

@@ -41,7 +41,7 @@ def test_C_071_it_goes_on_after_kill_9(g: Goals, damage: str) -> None:
 
 
 def test_C_072_C_098_announced_before_the_call(g: Goals) -> None:
-    """The line stands on the screen when the call begins, with number, limit, cost, budget and step."""
+    """The line is on the screen when the call begins, with number, limit, cost, budget and step."""
     g.config(f"{g.read('rooda.toml')}cost_per_call = 0.5\n")
     g.side("step-1", "until [ -e go ]; do sleep 0.02; done")
     running = g.start("goal", "run", SPEC, "-n", "2")
@@ -218,7 +218,7 @@ def test_quotes_must_occur_in_the_spec(g: Goals) -> None:
 
 
 def test_a_plan_file_needs_no_plan_call(g: Goals) -> None:
-    """The same JSON by a person: the first call is the first step."""
+    """The same JSON by the user: the first call is the first step."""
     g.write("plan.json", json.dumps(plan(9)))
     g.succeeds()
     assert g.run("--plan", "plan.json").code == 0 and g.kinds == ["step"] * 3

@@ -170,7 +170,7 @@ def test_kill_9_at_every_call_then_continue(tmp_path: Path, call: int) -> None:
 
 
 def test_kill_9_in_the_plan_call_leaves_nothing_to_continue(g: Goals) -> None:
-    """Before the state is written there is no goal: run starts it afresh."""
+    """Before the state is written there is not a goal: run starts it afresh."""
     g.side("1", "kill -9 $PPID; sleep 60 & wait")
     running = g.start("goal", "run", "x Outcome two scope two limits two checks two end one")
     assert running.finish() in (-signal.SIGKILL, 137)

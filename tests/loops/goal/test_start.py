@@ -267,7 +267,7 @@ def test_C_022_what_a_judge_names_pauses(g: Goals, answer: str) -> None:
 
 @pytest.mark.parametrize("answer", ["", "I can't say.", '{"violated": null}', '{"violated": [1]}', '{"met": false}'])
 def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: str) -> None:
-    """It is said, and at the end a person decides; a judge that answers in the next iteration is believed."""
+    """It is said, and at the end the user decides; a judge that answers in the next iteration is believed."""
     judged_goal(g)
     g.out("judge", answer)
     ran = g.run()
@@ -288,7 +288,7 @@ def test_C_022_a_judge_whose_call_failed_is_no_all_clear(g: Goals, code: int, en
 
 @pytest.mark.parametrize("command", ["no-such-command", "sleep 60", "kill -9 $$", "git -C /nowhere diff --quiet"])
 def test_C_022_a_command_that_cannot_tell_is_no_all_clear(g: Goals, command: str) -> None:
-    """Not found, timed out, killed: said at the start and in each iteration, and at the end a person decides."""
+    """Not found, timed out, killed: said at the start and in each iteration, and at the end the user decides."""
     g.config(f"{g.read('rooda.toml')}verify_timeout = 0.5\nkill_grace = 0.1\n")
     g.planned(mustNot=[{"text": "no x", "violated_if": command}], steps=["step1"])
     g.side("step", "touch a.ok b.ok")
@@ -411,7 +411,7 @@ def test_C_031_C_041_a_tool_asks_nothing(g: Goals) -> None:
 
 
 def test_a_debug_goal_without_root_cause_gets_it_from_its_first_step(g: Goals) -> None:
-    """Until the cause is said the first step is not accepted; then it stands in the prompts."""
+    """Until the cause is said the first step is not accepted; then it is in the prompts."""
     g.planned(workflow_gate=None)
     g.side("step", "touch a.ok")
     g.out("step-2", claim(False, "ROOT_CAUSE: the cache is stale, seen in the log"))
@@ -446,7 +446,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_C_097_a_refused_start_leaves_the_goal_that_is_there(g: Goals, why: str) -> None:
-    """Nothing was started, so nothing is lost: the paused goal goes on where it stood."""
+    """Nothing was started, so nothing is lost: the paused goal continues where it stood."""
     g.side("step-1", "touch a.ok")
     assert g.run("-n", "1").code == 4
     before = {name: g.read(f".loop/{name}") for name in ("state.json", "run.json", "iterations.jsonl", "summary.md")}

@@ -23,7 +23,7 @@ def test_a_goal_tells_of_itself(g: Goals) -> None:
 
 
 def test_pause_from_another_terminal(g: Goals) -> None:
-    """The running iteration ends first; continue goes on with the next."""
+    """The running iteration ends first; continue continues with the next."""
     assert "No goal is running" in g.rooda("goal", "pause").out
     g.side("step-1", "until [ -e go ]; do sleep 0.02; done; touch a.ok")
     running = g.start("goal", "run", SPEC)

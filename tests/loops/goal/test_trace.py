@@ -20,7 +20,7 @@ def test_the_exact_trace_of_effects() -> None:
 
 
 def test_the_trace_of_a_colleague_with_checkpoints() -> None:
-    """Gates stand between write and next call, G3 before the last write; every step of type 2B has its checkpoint."""
+    """Gates are between write and next call, G3 before the last write; every step of type 2B has its checkpoint."""
     brief = BRIEF._replace(shape="Colleague", reversibility="2B", mustNot=())
     script = Script([CallResult(says(False)), CallResult(says(True))], [{"a"}, {"a", "b"}, {"a", "b"}], ["y", "y", "y"])
     ending = goal(Turns(script), START._replace(brief=brief, gate="G1"), script)

@@ -21,7 +21,7 @@ while time.monotonic() < end:
 
 
 def full_folders(g: Goals, count: int) -> list[str]:
-    """Pairs of places: a folder full of files that nobody counts, and where in the workspace it comes and goes."""
+    """Pairs of places: a folder full of files that no one counts, and where in the workspace it comes and goes."""
     pairs = []
     for number in range(count):
         folder = f"{g.fake}/full-{number}"
@@ -42,7 +42,7 @@ def test_C_093_folders_that_vanish_while_edits_are_counted(g: Goals) -> None:
 
 
 def test_folders_that_vanish_while_a_crashed_goal_goes_on(g: Goals) -> None:
-    """What the dead call had changed is looked for among folders that somebody moves: continue comes to its end."""
+    """What the dead call had changed is searched for among folders that somebody moves: continue comes to its end."""
     folders = full_folders(g, 3)
     g.succeeds()
     g.side("step-2", '[ -e "$FAKE/once" ] || { touch "$FAKE/once" left.txt; kill -9 $PPID; sleep 60 & wait; }')

@@ -79,7 +79,7 @@ def test_O_076_after_five_of_ten_comes_the_sixth(ws: Workspace) -> None:
 
 
 def test_O_077_a_prompt_over_budget_is_warned_of_and_sent(ws: Workspace) -> None:
-    """The warning stands after each `starting...` line, with both plain numbers, and every call happens."""
+    """The warning is after each `starting...` line, with both plain numbers, and every call happens."""
     ws.write("prompts/observe_build.md", "word " * 1500)
     ran = ws.rooda("build", "--max-iterations", "2", "--token-budget", "1000")
     warning = next(line for line in ran.lines if "budget" in line)

@@ -55,7 +55,7 @@ def test_O_082_state_that_cannot_be_written_is_an_error_line(ws: Workspace) -> N
 
 
 def test_O_114_an_agent_that_removes_the_folder_of_the_state(ws: Workspace) -> None:
-    """The folder goes as soon as the agent is there: the next state is written anew, and no word is lost about it."""
+    """The folder goes as soon as the agent is there: the next state is written again, and no word is lost about it."""
     ran = ws.rooda("build", "--max-iterations", "25", "--ai-cmd", "/bin/rm -rf .rooda/state")
     assert whole_run(ran, 25)
     assert ran.err == ""
@@ -123,7 +123,7 @@ def test_O_114_a_full_stop_in_the_way_of_everything(ws: Workspace) -> None:
 
 
 def test_O_114_everything_cleaned_away_in_mid_run(ws: Workspace) -> None:
-    """An agent runs `git clean -fdx`: the loop goes on, the state and its guard come back, and it can be resumed."""
+    """An agent runs `git clean -fdx`: the loop continues, the state and its guard come back, and it can be resumed."""
     ws.damages_events = True
     ws.git("init", "-q")
     ws.git("add", "rooda.toml", "prompts")

@@ -98,7 +98,7 @@ def test_OA_37_signal_and_exit_at_the_same_moment(ws: Workspace, code: int) -> N
 
 
 def test_OA_37_exit_130_without_a_signal_of_ours_is_a_failure(ws: Workspace) -> None:
-    """An agent that exits 130 by itself, or dies of an INT of its own group, has failed; the loop goes on."""
+    """An agent that exits 130 by itself, or dies of an INT of its own group, has failed; the loop continues."""
     ws.exits(130)
     ws.side(2, "kill -INT 0; sleep 30")
     ran = ws.rooda("build", "--max-iterations", "3")

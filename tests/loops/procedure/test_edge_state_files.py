@@ -37,7 +37,7 @@ def test_O_074_running_is_warned_of_and_refused(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(("limit", "words"), [(10, "iteration 3 of 10"), (0, "iteration 3 completed")])
 def test_O_075_interrupted_is_offered(ws: Workspace, limit: int, words: str) -> None:
-    """The offer names the last completed iteration and the limit, and accepting it goes on from there."""
+    """The offer names the last completed iteration and the limit, and accepting it continues from there."""
     ws.put_state(max_iterations=limit)
     offer = ws.rooda("build")
     assert offer.code == 3

@@ -175,7 +175,7 @@ def test_OA_15_command_lines_are_gates_only_if_asked(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("fence", ["````", "~~~~", "```"])
 def test_OA_15_an_example_of_a_gate_is_none(bare: Workspace, fence: str) -> None:
-    """What stands in a code block is an example, also if it shows a code block; what comes behind it counts."""
+    """What is in a code block is an example, also if it shows a code block; what comes behind it counts."""
     inner = "~~~" if fence == "```" else "```"
     shown = f"{fence}markdown\n{inner}\n- shown: `echo shown >>ran`\n{inner}\n{fence}\n"
     bare.write("AGENTS.md", f"## Quality Gates\n\n{shown}\n- own: `echo own >>ran`\n")
@@ -193,7 +193,7 @@ def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:
 
 
 def test_an_agents_md_that_is_a_pipe(bare: Workspace) -> None:
-    """Nobody waits for its other end; it names no gates."""
+    """No one waits for its other end; it names no gates."""
     bare.procedure("build")
     os.mkfifo(bare.file("AGENTS.md"))
     assert bare.rooda("build", "-n", "1").code == 0

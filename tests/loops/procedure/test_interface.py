@@ -71,7 +71,7 @@ def test_O_116_a_stale_file_can_be_removed_by_hand(ws: Workspace) -> None:
 
 
 def test_O_117_resume_takes_care_of_a_stale_file(ws: Workspace) -> None:
-    """A file that says running, without a live owner: resume warns on stderr and goes on with the next number."""
+    """A file that says running, without a live owner: resume warns on stderr and continues with the next number."""
     ws.put_state(status="running", iteration=2, max_iterations=3, elapsed_per_iteration=["1.0s", "2.0s"])
     ran = ws.rooda("resume", "build")
     assert (ran.code, len(ws.calls)) == (0, 1)
@@ -215,7 +215,7 @@ def test_O_123_the_budget_is_a_setting_for_each_prompt(ws: Workspace) -> None:
 
 
 def test_O_124_a_run_needs_no_bash(ws: Workspace) -> None:
-    """With a PATH that holds a plain sh and no bash, agent, gates and git-free workspace work as ever."""
+    """With a PATH that holds a plain sh and no bash, agent, gates and git-free workspace work as usual."""
     tools = os.path.join(ws.root, "tools")
     os.mkdir(tools)
     for tool in ("sh", "cat", "mkdir", "sleep", "test", "grep"):

@@ -142,7 +142,7 @@ def test_settled_02_success_is_a_request(ws: Workspace) -> None:
 
 
 def test_OU_02_failure_aborts_at_the_threshold(ws: Workspace) -> None:
-    """An agent that says three times that it cannot go on ends the loop like one that fails three times."""
+    """An agent that says three times that it cannot continue ends the loop like one that fails three times."""
     listening(ws)
     for n in (1, 2, 3):
         ws.out(n, FAILURE + "\n")
@@ -212,7 +212,7 @@ def test_OU_06_a_line_that_is_cut_is_not_one(ws: Workspace) -> None:
     ids=["claude", "codex"],
 )
 def test_settled_02_only_the_final_message_counts(ws: Workspace, output: str, record: dict) -> None:
-    """With an agent whose records rooda reads, a tag in a tool's result is no signal, one in the last message is."""
+    """With an agent whose records rooda reads, a tag in a tool's result is not a signal, one in the last message is."""
     tool = {"type": "user", "message": {"content": [{"type": "tool_result", "content": f"\n{SUCCESS}\n"}]}}
     ws.procedure("build", ON, {"ai_cmd": None, "agent": "mine"})
     ws.config(ws.read("rooda.toml") + f'[agents.mine]\ncommand = "sh agent.sh"\noutput = "{output}"\n')

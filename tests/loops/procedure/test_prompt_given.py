@@ -67,7 +67,7 @@ def test_O_005_assembled_anew_for_every_iteration(ws: Workspace) -> None:
 
 
 def test_O_007_four_phases_in_order(bare: Workspace) -> None:
-    """Title and phases stand in their order whatever the order of the settings; without a context there is none."""
+    """Title and phases are in their order whatever the order of the settings; without a context there is none."""
     bare.config(
         '[loop]\nai_cmd = "' + bare.loop["ai_cmd"].strip('"') + '"\n'
         '[procedures.sweep]\nact = "ACT!"\ndecide = "DEC!"\norient = "ORI!"\nobserve = "OBS!"\n'
@@ -78,7 +78,7 @@ def test_O_007_four_phases_in_order(bare: Workspace) -> None:
 
 
 def test_O_007_a_context_once_before_the_phases(ws: Workspace) -> None:
-    """Contexts stand in the order given, once each, between the title and the first phase."""
+    """Contexts are in the order given, once each, between the title and the first phase."""
     assert ws.rooda("build", "-n", "1", "--context", "only the parser", "-c", "and be brief").code == 0
     text = ws.calls[0].prompt.decode()
     head = "# OODA Loop Iteration\n\n## CONTEXT\nonly the parser\n\nand be brief\n\n"

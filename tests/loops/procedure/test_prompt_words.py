@@ -1,4 +1,4 @@
-"""What a person can do to the prompt: context, phases, fragments, parameters, preamble; and the dry-run."""
+"""What the user can do to the prompt: context, phases, fragments, parameters, preamble; and the dry-run."""
 
 import json
 
@@ -100,7 +100,7 @@ def test_OU_13_built_in_fragments(ws: Workspace) -> None:
 
 
 def test_OU_13_paths_are_relative_to_their_file(bare: Workspace) -> None:
-    """A path in a settings file is looked for beside that file, wherever the workspace is."""
+    """A path in a settings file is searched for beside that file, wherever the workspace is."""
     bare.write(
         "deep/settings.toml",
         '[loop]\nai_cmd="true"\n[procedures.mine]\nobserve = "p/o.md"\norient="a"\ndecide="b"\nact="c"\n',
@@ -125,12 +125,12 @@ def test_OU_15_parameters(bare: Workspace) -> None:
 
 
 def test_OU_15_braces_without_parameters(ws: Workspace) -> None:
-    """Without parameters a text is taken word for word: {{ }} of another language is nobody's placeholder."""
+    """Without parameters a text is taken word for word: {{ }} of another language is no one's placeholder."""
     assert "## ACT\nuse {{ .Values.x }} and ${y}\n" in prompt(ws, "--act", "use {{ .Values.x }} and ${y}")
 
 
 def test_OU_09_the_preamble(ws: Workspace) -> None:
-    """Off by default; on, it stands before the title and says procedure, iteration, role and signals."""
+    """Off by default; on, it is before the title and says procedure, iteration, role and signals."""
     assert prompt(ws).startswith(HEAD)
     ws.procedure("build", 'display = "The Builder"\npreamble = true\npromise_signals = true\n')
     ws.rooda("build", "-n", "2")

@@ -67,7 +67,7 @@ def test_M11_shows_the_limit_in_force(ws: Workspace, words: tuple[str, ...], bou
 
 
 def test_the_budget_warning_has_its_place(ws: Workspace) -> None:
-    """The warning stands after M03 and before the call is made, in every iteration."""
+    """The warning is after M03 and before the call is made, in every iteration."""
     ws.procedure("build", loop={"token_budget": 7})
     ws.side(1, "until [ -e go ]; do sleep 0.01; done")
     run = ws.start("build", "-n", "2")
@@ -98,7 +98,7 @@ def test_a_signal_just_before_a_gate(ws: Workspace) -> None:
 
 
 def test_nobody_outlives_a_killed_guardian(ws: Workspace) -> None:
-    """KILL of the process that a person sees: the agent and its children end, and the run can go on."""
+    """KILL of the process that the user sees: the agent and its children end, and the run can continue."""
     ws.side(1, "sleep 60 & wait")
     run = ws.start("build", "-n", "3")
     ws.wait_calls(1)

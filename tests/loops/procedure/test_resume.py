@@ -1,4 +1,4 @@
-"""Going on with an earlier run: after a signal, a crash, a reboot; offered, refused, or begun anew."""
+"""Going on with an earlier run: after a signal, a crash, a reboot; offered, refused, or begun again."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def first_lines(lines: list[str]) -> list[str]:
 
 
 def test_O_019_OA_01_OA_07_after_a_signal(bare: Workspace) -> None:
-    """A run interrupted in iteration 3 goes on with 4; the line says 3, the number of closed iterations."""
+    """A run interrupted in iteration 3 continues with 4; the line says 3, the number of closed iterations."""
     bare.procedure("migrate")
     bare.signal_at(3)
     assert bare.rooda("migrate", "--max-iterations", "6").code == 130
@@ -90,7 +90,7 @@ def test_OA_05_paused_is_never_written(ws: Workspace) -> None:
 
 
 def test_OA_05_nor_at_a_limit(ws: Workspace) -> None:
-    """What may not go on for its cost, its tokens or its time waits as interrupted."""
+    """What may not continue for its cost, its tokens or its time waits as interrupted."""
     assert ws.rooda("build", "--max-duration", "0.001").code == 4
     assert ws.state()["status"] == "interrupted"
 
@@ -134,7 +134,7 @@ def test_O_032_a_state_that_cannot_be(ws: Workspace, change: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("way", ["piped yes", "terminal Enter", "--resume", "setting"])
 def test_O_048_accepted_everything_comes_back(ws: Workspace, way: str) -> None:
-    """Accepted by any road, the run goes on with the stored start, durations, limit, threshold and failures."""
+    """Accepted by any road, the run continues with the stored start, durations, limit, threshold and failures."""
     ws.put_state(consecutive_failures=2, failure_threshold=4, iteration=3)
     ws.exits(0, 1)
     ws.copy_state_at(1, 2)
@@ -186,7 +186,7 @@ def test_O_049_running_is_refused(bare: Workspace, name: str) -> None:
 
 @pytest.mark.parametrize("status", ["aborted", "completed", None])
 def test_O_050_anything_else_is_a_fresh_start(ws: Workspace, status: str | None) -> None:
-    """After an abort, a completed run, or nothing at all a start begins with 1, asking nobody."""
+    """After an abort, a completed run, or nothing at all a start begins with 1, asking no one."""
     if status:
         ws.put_state(status=status, iteration=6, consecutive_failures=3)
     ws.copy_state_at(1)

@@ -50,7 +50,7 @@ def test_OA_19_no(found: Workspace, answer: str) -> None:
 
 
 def test_OA_18_garbage_is_asked_again(found: Workspace) -> None:
-    """Anything else, bytes that are no text included, brings the question again; nothing is started meanwhile."""
+    """Anything else, bytes that are no text included, brings the question again; nothing is started in the meantime."""
     terminal = found.terminal("build", "-n", "5", env={"PYTHONIOENCODING": "utf-8:strict"})
     for count, answer in enumerate((b"maybe\n", b"\xff\xfe\n", b"ny\n"), 1):
         until(lambda count=count: terminal.out.count(ASKED) == count, what="the question")
@@ -87,7 +87,7 @@ def test_OA_18_the_question_holds_the_lock(found: Workspace) -> None:
 
 
 def test_OA_18_without_a_terminal_nothing_is_decided(found: Workspace) -> None:
-    """Nobody to ask: what was found, both commands, exit 3, the file untouched."""
+    """No one to ask: what was found, both commands, exit 3, the file untouched."""
     before = found.read(".rooda/state/build.json")
     ran = found.rooda("build")
     assert (ran.code, ran.out) == (3, "")
@@ -123,7 +123,7 @@ def test_OA_18_an_open_pipe_without_a_word(found: Workspace) -> None:
 
 
 def test_OA_18_closed_stdin(found: Workspace) -> None:
-    """A closed stdin is nobody to ask."""
+    """A closed stdin is no one to ask."""
     words = ["sh", "-c", 'exec "$@" <&-', "sh", *found.command("build")]
     ran = subprocess.run(words, cwd=found.path, env=found.env, capture_output=True, text=True, timeout=20)
     assert ran.returncode == 3 and FOUND in ran.stderr
@@ -141,7 +141,7 @@ def test_OA_18_closed_stdin(found: Workspace) -> None:
     ],
 )
 def test_OA_18_decided_beforehand(found: Workspace, words: tuple[str, ...], setting: str, first: str) -> None:
-    """--resume and --fresh decide, and before them on_interrupted; at a terminal nobody is asked then."""
+    """--resume and --fresh decide, and before them on_interrupted; at a terminal the user is not asked then."""
     found.procedure("build", loop={"on_interrupted": setting})
     terminal = found.terminal("build", "-n", "4", *words)
     assert terminal.finish() == 0
@@ -172,7 +172,7 @@ def test_the_question_with_output_piped(found: Workspace) -> None:
 
 
 def test_who_waits_for_the_answer_is_known(found: Workspace) -> None:
-    """While a person is asked another start names the process that asks, at once, and `rooda stop` ends it."""
+    """While the user is asked another start names the process that asks, at once, and `rooda stop` ends it."""
     assert found.rooda("build", "--fresh", "-n", "1").code == 0  # whose name the lock bears
     found.put_state()
     terminal = found.terminal("build")

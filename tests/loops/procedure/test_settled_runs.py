@@ -12,7 +12,7 @@ from kit.workspace import SAMPLE, Workspace, alive, masked, until
 
 
 def test_OA_20_resume_forgives_an_aborted_run(ws: Workspace) -> None:
-    """The failures are forgotten, M11 and M12 are printed, and the run goes on to its limit."""
+    """The failures are forgotten, M11 and M12 are printed, and the run continues to its limit."""
     ws.put_state(status="aborted", consecutive_failures=3, max_iterations=5)
     ws.copy_state_at(1)
     ran = ws.rooda("resume", "build")
@@ -45,7 +45,7 @@ def test_OA_21_nothing_to_resume(ws: Workspace, status: str | None) -> None:
 
 
 def test_OA_21_resume_without_a_name(ws: Workspace) -> None:
-    """Nothing: exit 2. One that can go on: it is taken. Several: they are listed, exit 3."""
+    """Nothing: exit 2. One that can continue: it is taken. Several: they are listed, exit 3."""
     assert ws.rooda("resume").code == 2
     ws.procedure("audit-spec")
     ws.put_state("audit-spec", max_iterations=4)
@@ -193,7 +193,7 @@ def test_OA_44_one_ctrl_c_is_enough_when_the_grace_is_over(ws: Workspace) -> Non
 
 
 def test_OA_44_a_hang_up_saves_the_state(ws: Workspace) -> None:
-    """SIGHUP, as when a terminal closes: the agent is ended, the state saved, exit 143, and resume goes on."""
+    """SIGHUP, as when a terminal closes: the agent is ended, the state saved, exit 143, and resume continues."""
     ws.signal_at(2, "HUP")
     ran = ws.rooda("build", "--max-iterations", "3")
     state = ws.state()

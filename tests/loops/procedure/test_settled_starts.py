@@ -114,7 +114,7 @@ def test_OA_18_an_open_pipe_that_says_nothing(ws: Workspace) -> None:
     ("answer", "first"), [(b"y\n", "4"), (b"\n", "4"), (b"YES\n", "4"), (b"n\n", "1"), (b"no", "1")]
 )
 def test_OA_18_a_waiting_answer_is_honoured(ws: Workspace, answer: bytes, first: str) -> None:
-    """A line that waits on a piped stdin decides: yes or Enter goes on with 4, no starts with 1."""
+    """A line that waits on a piped stdin decides: yes or Enter continues with 4, no starts with 1."""
     ws.put_state(max_iterations=4)
     ran = ws.rooda("build", "--max-iterations", "4", stdin=answer)
     assert ran.code == 0

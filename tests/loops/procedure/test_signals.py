@@ -1,4 +1,4 @@
-"""Signals: the agent is ended, the state is saved, the message says how to go on, nobody is left."""
+"""Signals: the agent is ended, the state is saved, the message says how to continue, no one is left."""
 
 import signal
 import sys
@@ -67,7 +67,7 @@ def test_OA_01_a_signal_before_the_call_closes_nothing(ws: Workspace) -> None:
 
 
 def test_OA_01_the_killed_iteration_is_closed(ws: Workspace) -> None:
-    """Killed in 5 of 10: the counter is 5, the durations are five, and resume goes on with 6."""
+    """Killed in 5 of 10: the counter is 5, the durations are five, and resume continues with 6."""
     ws.exits(0, 0, 0, 1)
     ws.copy_state_at(5)
     ws.signal_at(5)

@@ -20,7 +20,7 @@ def keyed(kit: Kit) -> Kit:
 
 
 def test_R_144_the_command_that_runs_is_the_agents(keyed: Kit) -> None:
-    """Stars in its place would be a pattern for every file; only what is told of the command has them."""
+    """Stars in its place would be a pattern for every file; only what is reported the command has them."""
     for name in (KEY, "mine", "yours"):
         keyed.ws.write(f"tmp/{name}", "")
     check = command(ENDPOINTS, f"rm -f tmp/{KEY}; test -s {PATH}")

@@ -69,7 +69,7 @@ def killed_at_each(tmp_path: Path, name: str, places: range, writes: int, calls:
 
 
 def tidied(kit: Kit) -> None:
-    """A next `new` that comes to nothing still tidies up: its criteria are confirmed, its agent can't do anything."""
+    """A next `new` that does nothing still tidies up: its criteria are confirmed, its agent can't do anything."""
     kit.ws.write("none.json", '[{"id": "a.b.c", "severity": "info", "description": "d"}]')
     for phase in ("PLAN",):
         kit.answer(f"{phase}.i9.1", "")
@@ -153,7 +153,7 @@ def waiting(kit: Kit, phase: str, nth: int, flag: str) -> None:
 
 
 def test_R_218_everything_but_the_agent_is_killed(kit: Kit) -> None:
-    """KILL of loop and guardian at once: the next start ends the agent that is left, and goes on."""
+    """KILL of loop and guardian at once: the next start ends the agent that is left, and continues."""
     by_iteration(kit, "T6")
     kit.answer("CRITIQUE.i1.B.1", kit.said("CRITIQUE.1"), "sleep 60")
     running = kit.start(4)

@@ -48,7 +48,7 @@ def test_R_234_an_agent_that_is_not_there(kit: Kit) -> None:
 
 
 def test_R_232_the_retry_is_per_phase(kit: Kit) -> None:
-    """One breach in PLAN and one in PRODUCE: the loop goes on."""
+    """One breach in PLAN and one in PRODUCE: the loop continues."""
     kit.answer("PLAN.1", "no")
     kit.answer("PLAN.2", PLAN)
     kit.answer("PRODUCE.1", "")
@@ -89,7 +89,7 @@ def test_R_235_rebuilt_in_every_phase(kit: Kit, phase: str) -> None:
 
 
 def test_R_237_without_a_history(kit: Kit) -> None:
-    """`resume` and `history` say so, suggest `new`, and call nobody; status, list and clean still work."""
+    """`resume` and `history` say so, suggest `new`, and call no one; status, list and clean still work."""
     kit.kill_in("PLAN.1", "x")
     calls = len(kit.log_lines())
     kit.path("history.jsonl").unlink()
@@ -104,7 +104,7 @@ def test_R_237_without_a_history(kit: Kit) -> None:
 
 
 def test_R_238_a_torn_last_line(kit: Kit) -> None:
-    """History, rebuild and resume work, and the next event stands on a line of its own."""
+    """History, rebuild and resume work, and the next event is on a line of its own."""
     by_iteration(kit, "T2")
     kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     path = kit.path("history.jsonl")
@@ -120,7 +120,7 @@ def test_R_238_a_torn_last_line(kit: Kit) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff no event\n"])
 def test_R_237_a_history_without_an_event(kit: Kit, data: bytes) -> None:
-    """It is said, and the loop goes on by run.json."""
+    """It is said, and the loop continues by run.json."""
     kit.kill_in("PLAN.1", PLAN)
     kit.path("history.jsonl").write_bytes(data)
     ran = kit.reflex("resume")
@@ -151,7 +151,7 @@ def test_R_099_R_238_an_event_that_is_there_is_not_written_again(
 
 
 def test_R_103_a_lost_end_is_written_again_as_it_was(kit: Kit) -> None:
-    """The evaluation that ended the loop is in the history: the end is its own, not a person's."""
+    """The evaluation that ended the loop is in the history: the end is its own, not the user's."""
     by_iteration(kit, "T3")
     kit.new(2)
     path, last = kit.path("history.jsonl"), kit.history[-1]
@@ -304,7 +304,7 @@ def test_R_240_an_ended_loop(kit: Kit) -> None:
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_R_241_interrupted(kit: Kit, number: int, code: int) -> None:
-    """A signal leaves a running loop that can go on, and no phase error."""
+    """A signal leaves a running loop that can continue, and no phase error."""
     by_iteration(kit, "T1")
     kit.answer("PRODUCE.i1.1", words("ENAD"), "sleep 30")
     running = kit.start()
@@ -424,7 +424,7 @@ def test_R_008_R_234_stopped_while_an_agent_fails(kit: Kit) -> None:
 
 
 def test_R_231_R_239_killed_after_the_last_try(kit: Kit) -> None:
-    """Two phase errors are in the history, the end is not: the next start writes it, and asks nobody."""
+    """Two phase errors are in the history, the end is not: the next start writes it, and asks no one."""
     kit.answer("PLAN.1", "not json")
     kit.new()
     run = kit.run
@@ -456,7 +456,7 @@ def test_R_008_stopped_in_each_phase(kit: Kit, phase: str) -> None:
 
 
 def test_R_128_an_agent_that_removes_the_folder(kit: Kit) -> None:
-    """The loop goes on to its end with the artifact that was there."""
+    """The loop continues to its end with the artifact that was there."""
     script(kit, "T3")
     agent = f'#!/bin/sh\n[ "$ROODA_CALL" = critique ] && rm -r .ai-factory\nexec {FAKE}\n'
     ran = kit.new(2, "--ai-cmd", kit.ws.write("vandal", agent, 0o755))

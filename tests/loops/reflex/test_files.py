@@ -70,7 +70,7 @@ def test_R_040_R_041_R_045_R_047_R_090_R_091_R_092_R_105_R_250_R_254_all_scenari
 
 
 def test_R_040_R_042_R_044_during_the_run(kit: Kit) -> None:
-    """Four files while it works; the pointer's time goes on with the loop."""
+    """Four files while it works; the pointer's time continues with the loop."""
     kit.answer("PLAN.1", PLAN, "wait one")
     kit.answer("PRODUCE.1", words("ENAD"), "wait two")
     running = kit.start()
@@ -107,7 +107,7 @@ def test_R_041_R_053_nothing_is_left_after_a_kill(kit: Kit) -> None:
 
 
 def test_R_048_run_json_is_the_truth(kit: Kit) -> None:
-    """It says EVALUATE of iteration 2 while the history is in iteration 1: there the loop goes on."""
+    """It says EVALUATE of iteration 2 while the history is in iteration 1: there the loop continues."""
     by_iteration(kit, "T2")
     kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))
     run = kit.run

@@ -1,4 +1,4 @@
-"""Damaged files of a loop: whatever stands in them, they are told of or refused, never met with a traceback."""
+"""Damaged files of a loop: whatever is in them, they are told of or refused, never met with a traceback."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ RUN, HISTORY = whole()
 
 
 def told(folder: Path, run: str, history: str) -> None:
-    """Every way to look at these files, and to go on with them."""
+    """Every way to look at these files, and to continue with them."""
     place = Place(str(folder), "loop")
     Path(place.folder).mkdir(parents=True, exist_ok=True)
     Path(place.run).write_text(run)

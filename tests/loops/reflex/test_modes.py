@@ -119,7 +119,7 @@ def test_R_008_a_loop_that_ended_just_before_is_not_stopped(kit: Kit, capsys: py
 
 
 def test_R_008_R_209_stop_shows_the_artifact(kit: Kit) -> None:
-    """What there is of the artifact stands at the end of what `stop` says."""
+    """What there is of the artifact is at the end of what `stop` says."""
     kit.answer("PRODUCE.1", words("N", "MARK-OF-THE-ARTIFACT\n"))
     kit.kill_in("CRITIQUE.1", "x")
     out = kit.reflex("stop").out
@@ -190,7 +190,7 @@ def test_R_012_history_in_order(kit: Kit) -> None:
     "said, stays", [(b"n\n", True), (b"", True), (b"\n", True), (b"y\n", False), (b"yes\n", False)]
 )
 def test_R_013_clean_asks(kit: Kit, said: bytes, stays: bool) -> None:
-    """Only a yes removes the files; the end of the input is no yes."""
+    """Only a yes removes the files; the end of the input is not a yes."""
     play(kit, "T1")
     ran = kit.reflex("clean", ALIAS, stdin=said)
     assert (kit.home / ALIAS).exists() == stays

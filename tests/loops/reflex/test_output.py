@@ -1,4 +1,4 @@
-"""R-200 to R-218: what a person sees."""
+"""R-200 to R-218: what the user sees."""
 
 import hashlib
 import re
@@ -146,7 +146,7 @@ def test_R_212_a_failed_loop(kit: Kit) -> None:
 
 
 def test_R_216_R_217_context(kit: Kit) -> None:
-    """T5: after the blocks of iterations 2 and 3, not after 1; T1: at the switch; and the loop goes on."""
+    """T5: after the blocks of iterations 2 and 3, not after 1; T1: at the switch; and the loop continues."""
     lines = play(kit, "T5").lines
     heads = [line for line in lines if HEAD.fullmatch(line) or line == CONTEXT]
     assert [line == CONTEXT for line in heads] == [False, False, True, False, True]

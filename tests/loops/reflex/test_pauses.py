@@ -59,7 +59,7 @@ def hooked(kit: Kit) -> list[dict[str, Any]]:
 
 
 def test_R_241_R_062_a_limit_of_cost(kit: Kit) -> None:
-    """Exit 4, the loop can go on, no phase is paid twice, and a resume without limits keeps those of the start."""
+    """Exit 4, the loop can continue, no phase is paid twice, and a resume without limits keeps those of the start."""
     script(kit, "T2")
     priced(kit, "[hooks]\n" + "".join(f'{name} = "cat >> told"\n' for name in ("paused", "done")))
     ran = kit.new(4, "--max-cost", "0.03")
@@ -115,7 +115,7 @@ def test_R_241_a_signal_is_told(kit: Kit) -> None:
 
 
 def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
-    """A sentence with the file; what is on disk can go on."""
+    """A sentence with the file; what is on disk can continue."""
     kit.answer("PLAN.1", kit.said("PLAN.1"), "wait go")
     running = kit.start()
     until(lambda: kit.started("PLAN"))

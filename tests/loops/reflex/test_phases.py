@@ -115,7 +115,7 @@ def test_R_114_an_agent_judges_beside_the_commands(kit: Kit) -> None:
 
 
 def test_R_114_an_agent_that_writes_while_commands_run(kit: Kit) -> None:
-    """The artifact is put back, and the commands say again what they make of it; the agent is told of, not they."""
+    """The artifact is put back, and the commands say again what they make of it; the agent is reported, not they."""
     spoilt = "test -e seen && exit 0; touch seen; until grep -q SPOILT {0}; do sleep 0.05; done; exit 1"
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, spoilt.format(PATH))))
     kit.answer("EVALUATE.1", "SPOILT", f"write {PATH}")
@@ -344,7 +344,7 @@ def test_R_102_R_230_R_231_R_232_R_234_once_more_then_the_end(kit: Kit, phase: s
 
 
 def test_R_123_R_127_R_143_R_154_R_158_R_253_what_prompts_demand(kit: Kit) -> None:
-    """The constraints of each contract stand in its prompt."""
+    """The constraints of each contract are in its prompt."""
     script(kit, "T2")
     kit.answer("PREPARE.A.1", checks())
     for number, verdict in ((1, {ENDPOINTS: "fail", NAMING: "pass"}), (2, {ENDPOINTS: "pass", NAMING: "pass"})):
@@ -454,7 +454,7 @@ def test_R_132_all_checks_of_a_rule_must_hold(kit: Kit) -> None:
 
 
 def test_R_135_a_check_has_a_time_limit(kit: Kit) -> None:
-    """One that hangs fails with `timed out`; the loop goes on."""
+    """One that hangs fails with `timed out`; the loop continues."""
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, f"sleep 999; test -s {PATH}"), content(NAMING, "NAMING")))
     ran = kit.new(1, "--check-timeout", "0.3")
     assert ran.code == 4
@@ -462,7 +462,7 @@ def test_R_135_a_check_has_a_time_limit(kit: Kit) -> None:
 
 
 def test_R_135_a_search_has_one_too(kit: Kit) -> None:
-    """A regular expression that would go on for ever is ended, and the rule fails."""
+    """A regular expression that would continue forever is ended, and the rule fails."""
     kit.answer("PRODUCE.1", "NAMING ENDPOINTS " + "a" * 60 + "!")
     kit.answer("PREPARE.A.1", checks(content(ENDPOINTS, "^(.*a+)+(a+)+$"), content(NAMING, "NAMING")))
     assert kit.new(1, "--check-timeout", "0.5").code == 4
@@ -667,7 +667,7 @@ def test_RQ_09_a_folder_that_a_crash_left_in_its_place(kit: Kit, mode: str, code
 
 
 def test_RQ_26_an_agent_puts_a_folder_in_its_place(kit: Kit) -> None:
-    """Before there is one, and while it is criticised: it is put back, and the loop goes on."""
+    """Before there is one, and while it is criticised: it is put back, and the loop continues."""
     harm = f'case "$ROODA_CALL$ROODA_ITERATION" in plan1 | critique1) rm -f {PATH}; mkdir -p {PATH}/x;; esac'
     kit.ws.write("agent.sh", f"{harm}\nexec {FAKE}\n")
     script(kit, "T2")

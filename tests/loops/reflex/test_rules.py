@@ -73,7 +73,7 @@ def test_R_166_R_181_R_192_a_warning_does_not_block(kit: Kit) -> None:
 
 
 def test_R_167_info_is_tracked_only(kit: Kit) -> None:
-    """A failing info rule changes neither score nor end; it stands in the results as a warning of severity info."""
+    """A failing info rule changes neither score nor end; it is in the results as a warning of severity info."""
     kit.give_rules([*RS1, rule("a.note.info", "info", 0)])
     assert kit.new().code == 0
     found = kit.run["evaluation"]

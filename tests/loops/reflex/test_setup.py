@@ -51,7 +51,7 @@ def test_R_023_R_024_nothing_without_two_yeses(kit: Kit, said: bytes) -> None:
 
 
 def test_R_025_an_edited_number_is_asked_again(kit: Kit) -> None:
-    """A number in place of the yes: criteria and limit are asked anew, and the new number counts."""
+    """A number in place of the yes: criteria and limit are asked again, and the new number counts."""
     ran = kit.new(4, stdin=b"y\n2\ny\ny\n")
     assert ran.out.count("Use these success criteria") == 2
     assert ran.out.count("Use this limit?") == 2 and "Maximum iterations: 2. Use this limit?" in ran.out
@@ -117,7 +117,7 @@ def test_R_028_R_174_templates(kit: Kit, name: str) -> None:
 
 
 def test_R_028_own_thresholds(kit: Kit) -> None:
-    """0.8 and 0.9 where nobody says otherwise; the file's, and options before those."""
+    """0.8 and 0.9 where no one says otherwise; the file's, and options before those."""
     kit.new()
     assert [kit.run["criteria"]["phase"][level]["threshold"] for level in "AB"] == [0.8, 0.9]
     kit.give_rules(RS1, phase={"A": {"threshold": 0.7}}, thresholds={"B": 0.95})
@@ -137,7 +137,7 @@ def test_R_028_own_thresholds(kit: Kit) -> None:
     ],
 )
 def test_R_028_the_task_tells_the_template(kit: Kit, task: str, template: str) -> None:
-    """By its words; where they do not tell and nobody can be asked, it is an error before anything starts."""
+    """By its words; where they do not tell and no one can be asked, it is an error before anything starts."""
     kit.answer("PLAN.1", "not json")
     ran = kit.ws.rooda("reflex", "new", task, stdin=b"y\ny\n")
     if template:
@@ -320,7 +320,7 @@ def test_R_025_an_editor_that_fails(kit: Kit, editor: str) -> None:
 
 
 def test_R_023_interrupted_while_an_agent_drafts(kit: Kit) -> None:
-    """A sentence, no trace of a loop, nobody left."""
+    """A sentence, no trace of a loop, no one left."""
     kit.answer("DRAFT.1", "{}", "sleep 30")
     running = kit.ws.start("reflex", "new", TASK, "--draft")
     until(lambda: kit.started("DRAFT"))
