@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
-from zlib import crc32
 
 _CHECKING = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
@@ -61,6 +60,8 @@ def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8")
 
     `encoding`: of the names of files here. A C locale may have no more than ASCII.
     """
+    from zlib import crc32
+
     whole = f"{iteration}-{criterion}"
     name = _UNSAFE.sub("_", whole[:LONGEST])
     if encoding != "utf-8":
