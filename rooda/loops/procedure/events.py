@@ -1,4 +1,4 @@
-"""The events of a procedure's loop, as typed records. Imports nothing but the base of all events."""
+"""The events of a procedure's loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Timing(TypedDict, total=False):
 
 
 class RunStarted(Event, name="run.started", durable=True):
-    iterations: int  # iterations closed by earlier sessions, 0 at a start
+    iterations: int  # iterations completed by earlier sessions, 0 at a start
     max_iterations: int  # the limit, 0 = none
     elapsed: float  # run time of earlier sessions
     gates: list[str]  # names of the quality gates
@@ -80,7 +80,7 @@ class RunEnded(Event, name="run.ended", durable=True):
     exit_code: int  # of rooda
     signal: int  # the number of the first signal that was received, else 0
     note: str  # what was wrong with the prompt, what the agent's CLI said, or which limit was reached
-    iterations: int  # iterations closed, earlier sessions included
+    iterations: int  # iterations completed, earlier sessions included
     max_iterations: int  # the limit, 0 = none
     consecutive_failures: int  # at the end
     elapsed: float  # run time of earlier sessions, and this session's wall time

@@ -115,7 +115,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
 
 def is_name(name: str) -> bool:
-    return False  # any word can be one
+    return False  # any word can be a procedure's name
 
 
 def close(workspace: str, name: str, reason: str) -> bool:
@@ -133,7 +133,7 @@ def setup(settings: "Settings", name: str) -> "Setup":
 
 
 def first_prompt(settings: "Settings", name: str) -> str:
-    """What the agent of NAME would read first."""
+    """The prompt of the first iteration."""
     from rooda.loops.procedure import effects
     from rooda.loops.procedure import settings as procedure_settings
 

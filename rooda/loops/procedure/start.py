@@ -188,7 +188,7 @@ def _ask(state: OodaState) -> str:
         while (answer := questions.typed_answer(question)) is not None:
             if mode := mode_of_answer(answer):
                 return mode
-            question = "Please answer y (go on with it) or n (start over). Resume? [Y/n] "
+            question = "Please answer y (resume) or n (start over). Resume? [Y/n] "
     elif (answer := questions.waiting_answer()) is not None and (mode := mode_of_answer(answer)):
         return mode
     raise Undecided(

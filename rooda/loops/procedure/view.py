@@ -58,7 +58,7 @@ def _iteration_ended(record: Json) -> list[Line]:
 
 
 def _reason(record: Json) -> list[Line]:
-    """Why, in the CLI's own words; not one of the catalogue's lines."""
+    """The agent CLI's error message; this line isn't in the catalogue."""
     if not record.get("agent_outcome") or not record["message"]:
         return []
     said = record["message"].strip().splitlines()
@@ -70,7 +70,7 @@ def _count(record: Json) -> str:
 
 
 class Fault(NamedTuple):
-    """What made an iteration a failed one."""
+    """Why an iteration failed."""
 
     text: str
     of_gates: bool = False
@@ -108,7 +108,7 @@ def _run_ended(record: Json) -> list[Line]:
 
 
 def _cure(record: Json) -> list[Line]:
-    """What a person can do about a fault that would only repeat."""
+    """What the user can do about a fault that would repeat."""
     cure = _CURES.get(record.get("refused", ""))
     go_on = f"then: rooda resume {record['procedure']}"
     return [Line("warn", f"{cure}; {go_on}", aside=True)] if cure else []

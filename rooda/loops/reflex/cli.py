@@ -14,7 +14,7 @@ from rooda.loops import launch, options
 from rooda.loops.options import DASH_H, InOrder, RunOptions, items, place_of_tab
 from rooda.loops.reflex import drafting, files, inspect, rules, store, view
 from rooda.loops.reflex.drafting import TEMPLATES, Drafted, Given, Proposal, confirmed
-from rooda.loops.reflex.files import Place, find, named, newest, none_active, without_history
+from rooda.loops.reflex.files import Place, find, named, newest, no_history_error, none_active
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.start import ended, own_flags, refuse_second, resume_loop, start, unused_alias
@@ -159,12 +159,12 @@ resume = click.Command(
         *loop_options(),
         *options.for_kind(),
     ],
-    help="Go on with the active loop, or with ALIAS. A phase that was interrupted is repeated, finished ones are not.",
-    short_help="Go on with the active loop, or a named one.",
+    help="Resume the active loop, or ALIAS. An interrupted phase is repeated, finished ones are not.",
+    short_help="Resume the active loop, or a named one.",
 )
 
 
-@click.command(short_help="How far the active loop is.")
+@click.command(short_help="Progress of the active loop.")
 @click.argument("alias", required=False, shell_complete=tab_aliases)
 @click.option("--artifact", is_flag=True, help="The artifact too, in full.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
@@ -214,7 +214,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
         raise none_active(workspace)
     found = files.look(place)
     if found.no_history:
-        raise without_history(place, found)
+        raise no_history_error(place, found)
     for event in found.history:
         say(json.dumps(event, ensure_ascii=False) if as_json else escape_line(inspect.event_line(event)))
     return OK
@@ -255,7 +255,7 @@ def diff(ctx: click.Context, alias: str | None, start: int | None, end: int | No
 @click.option("--yes", is_flag=True, help="I confirm.")
 @click.pass_context
 def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
-    """Remove the files of ALIAS, or of all loops that are not running. Asks first; a running loop is refused."""
+    """Remove the files of ALIAS, or of all loops that are not running. Asks first; running loops stay."""
     workspace = where(ctx).workspace
     if (alias is not None) == every:
         if every or not questions.at_terminal():
@@ -313,7 +313,7 @@ def _confirm(aliases: list[str], yes: bool) -> None:
 @click.argument("reason", nargs=-1)
 @click.pass_context
 def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
-    """End the active loop; REASON goes on record. A process at work on it ends at its next phase boundary."""
+    """End the active loop and record REASON. If a process runs it, the process ends at its next phase boundary."""
     workspace = where(ctx).workspace
     alias = files.active(workspace)
     if alias is None:
@@ -327,7 +327,7 @@ def stop(ctx: click.Context, reason: tuple[str, ...]) -> int:
 def end(place: Place, reason: str) -> int:
     state = store.close(place, reason)
     if state is None:
-        say(f"The loop '{place.alias}' has ended meanwhile; nothing to stop.")
+        say(f"The loop '{place.alias}' has already ended; nothing to stop.")
         return OK
     say("\n".join(view.summary(ended(place, state).facts)))
     data = files.artifact_if_readable(place)

@@ -1,4 +1,4 @@
-"""What a phase may answer: strict extraction, and the closed forms of each contract. A breach is a sentence."""
+"""The contracts of the phases' answers: extract the answer and check its form. A Breach says what is wrong."""
 
 import json
 import re
@@ -11,15 +11,15 @@ STRICT, LENIENT = "strict", "lenient"
 STEPS, ISSUES = (3, 5), (1, 5)
 VERDICTS = ("pass", "fail", "warn")
 PLACEHOLDER = re.compile(r"<(?:task[-_ ]?)?alias>|<artifact[-_ ]path>", re.IGNORECASE)
-HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|(?:\$\(pwd\)|`pwd`)"?/)?"""  # how a command may say "in this folder"
+HERE = r"""(?:(?:\./)+|\$\{?PWD\}?"?/|(?:\$\(pwd\)|`pwd`)"?/)?"""  # ways to write the current folder in a command
 
 
 class Breach(ValueError):
-    """The answer is not what the contract asks for."""
+    """An answer that violates its contract."""
 
 
 def markdown(answer: str) -> str:
-    """The text of an artifact: without one outer fence, lines ended by \\n, one of them at the end."""
+    """The text of an artifact: without an outer fence, with \\n line ends and one at the end."""
     text = _inside_fence(_plain(answer), ("markdown", "md"))
     if not text.strip():
         raise Breach("the answer is empty")
@@ -31,12 +31,12 @@ def _plain(answer: str) -> str:
 
 
 def _inside_fence(text: str, words: Sequence[str]) -> str:
-    """What a single outer fence with one of these words holds; the text itself if there is none."""
+    """The text inside an outer fence with one of these words; without such a fence the text itself."""
     lines = text.split("\n")
     opening = re.fullmatch(r"(`{3,}+)[ \t]*+(\w*+)[ \t]*+", lines[0])
     if len(lines) < 2 or not opening or opening[2].lower() not in words or lines[-1].rstrip() != opening[1]:
         return text
-    inside = False  # a block of its own: only a fence without a word ends it
+    inside = False  # inside a nested block, which ends at a fence without a word
     for line in lines[1:-1]:
         if line.startswith(opening[1]):
             inside = not inside or bool(line.strip("` \t"))
@@ -44,7 +44,7 @@ def _inside_fence(text: str, words: Sequence[str]) -> str:
 
 
 def one_object(answer: str, extraction: str = STRICT) -> Json:
-    """The one JSON object that the answer is; lenient: that it has anywhere in it."""
+    """Parse the answer as one JSON object; lenient: find the only object anywhere in it."""
     text = _inside_fence(_plain(answer), ("json", ""))
     if not text:
         raise Breach("the answer is empty")
@@ -59,7 +59,7 @@ def one_object(answer: str, extraction: str = STRICT) -> Json:
             return _found_in(text)
         raise Breach(f"the answer is not one JSON object ({problem})") from None
     if not isinstance(value, dict):
-        raise Breach("the answer is JSON, but no object")
+        raise Breach("the answer is JSON, but not an object")
     return _whole(value)
 
 
@@ -71,13 +71,13 @@ def _found_in(text: str) -> Json:
 
 
 def _whole(value: Json) -> Json:
-    if halves(value):
-        raise Breach("a text of the answer holds half a character")
+    if has_lone_surrogate(value):
+        raise Breach("a text of the answer has half a character")
     return value
 
 
-def halves(value: Any) -> bool:
-    """Does it hold half of a surrogate pair, which JSON can say and no file can keep?"""
+def has_lone_surrogate(value: Any) -> bool:
+    """True if a text has half of a surrogate pair, which JSON allows and UTF-8 files don't."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -85,18 +85,18 @@ def halves(value: Any) -> bool:
     return False
 
 
-def no_twins(pairs: list[tuple[str, Any]]) -> Json:
+def unique_keys(pairs: list[tuple[str, Any]]) -> Json:
     table = dict(pairs)
     if len(table) != len(pairs):
-        raise Breach("a key stands twice in one object")
+        raise Breach("an object has the same key twice")
     return table
 
 
 def _no_constant(word: str) -> Any:
-    raise Breach(f"{word} is no JSON")
+    raise Breach(f"{word} is not valid JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=no_twins, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_no_constant)
 
 
 def plan(answer: Json) -> list[str]:
@@ -112,28 +112,28 @@ def plan(answer: Json) -> list[str]:
 
 def checks(answer: Json, active: Collection[str], artifact: str, roots: Sequence[str] = ()) -> list[Json]:
     """{"checks": [...]}, each for an active rule; unknown keys are dropped. `roots`: names of the commands' folder."""
-    named = naming(artifact, roots)
+    named = artifact_path(artifact, roots)
     return [_check(raw, f"checks[{place}]", active, named) for place, raw in enumerate(_list(answer, "checks"))]
 
 
-class Named(NamedTuple):
-    """The artifact's path, and how it looks in a command."""
+class ArtifactPath(NamedTuple):
+    """The artifact's path, and a pattern that finds it in a command."""
 
     path: str
     pattern: re.Pattern[str]
 
 
-def naming(path: str, roots: Sequence[str]) -> Named:
-    """The whole path, no part of another one: `PATH.bak` and `/elsewhere/PATH` name other files."""
+def artifact_path(path: str, roots: Sequence[str]) -> ArtifactPath:
+    """The pattern only matches the whole path: `PATH.bak` and `/elsewhere/PATH` are other files."""
     here = "|".join([*(f"{re.escape(root.rstrip('/'))}/" for root in roots), HERE])
-    return Named(path, re.compile(rf"(?<![\w./~$%@+-])(?:{here}){re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
+    return ArtifactPath(path, re.compile(rf"(?<![\w./~$%@+-])(?:{here}){re.escape(path)}(?![\w./~$%@+*?{{\[-])"))
 
 
-def _check(raw: Any, where: str, active: Collection[str], artifact: Named) -> Json:
+def _check(raw: Any, where: str, active: Collection[str], artifact: ArtifactPath) -> Json:
     table = _table(raw, where)
     rule = _text(table, "rule_id", where)
     if rule not in active:
-        raise Breach(f"{where}: rule_id {rule!r} is no active rule")
+        raise Breach(f"{where}: rule_id {rule!r} is not an active rule")
     kind = table.get("type")
     if kind not in ("executable", "content"):
         raise Breach(f"{where}: type must be 'executable' or 'content', got {kind!r}")
@@ -151,7 +151,7 @@ def _check(raw: Any, where: str, active: Collection[str], artifact: Named) -> Js
     return check
 
 
-def _executable(command: str, where: str, artifact: Named) -> None:
+def _executable(command: str, where: str, artifact: ArtifactPath) -> None:
     if placeholder := PLACEHOLDER.search(command):
         raise Breach(f"{where}: the command holds the placeholder {placeholder[0]}")
     if not artifact.pattern.search(command):
@@ -161,14 +161,14 @@ def _executable(command: str, where: str, artifact: Named) -> None:
 
 
 def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str]]:
-    """{"rule_results": [...]}, each wanted rule once: does it hold, and the details."""
+    """{"rule_results": [...]}, each wanted rule once. Returns for each if it holds, and the details."""
     found: dict[str, tuple[bool, str]] = {}
     for place, raw in enumerate(_list(answer, "rule_results")):
         where = f"rule_results[{place}]"
         table = _table(raw, where)
         rule, verdict = _text(table, "id", where), table.get("verdict")
         if rule not in wanted or rule in found:
-            raise Breach(f"{where}: {rule!r} is {'judged twice' if rule in found else 'no rule to judge here'}")
+            raise Breach(f"{where}: {rule!r} is {'judged twice' if rule in found else 'not a rule to judge here'}")
         if verdict not in VERDICTS:
             raise Breach(f"{where}: verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}")
         if not isinstance(table.get("details"), str):
@@ -193,7 +193,7 @@ def issues(answer: Json, failing: Collection[str]) -> list[Json]:
         table = _table(raw, where)
         issue = {key: _text(table, key, where) for key in keys}
         if issue["rule_id"] not in failing:
-            raise Breach(f"{where}: {issue['rule_id']!r} is no rule that failed")
+            raise Breach(f"{where}: {issue['rule_id']!r} is not a rule that failed")
         kept.append(issue)
     return kept
 

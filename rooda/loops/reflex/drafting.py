@@ -1,4 +1,4 @@
-"""Where the criteria of a new loop come from: a rules file, a template, or an agent's draft."""
+"""The criteria of a new loop, from a rules file, a template or an agent's draft; and their confirmation by the user."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from rooda.base.json import Json, loads
 from rooda.base.text import escape_line
 from rooda.errors import Interrupted, RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import rules
-from rooda.loops.reflex.contract import halves, no_twins
+from rooda.loops.reflex.contract import has_lone_surrogate, unique_keys
 from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.rules import LEVELS, Criteria
 from rooda.loops.reflex.scoring import written
@@ -30,12 +30,12 @@ from rooda.settings.toml import parse
 from rooda.settings.where import Where
 from rooda.views.say import say
 
-_DECODER = json.JSONDecoder(object_pairs_hook=no_twins)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 TEMPLATES = ("api", "code", "docs", "config")
 
 
 class Drafted(NamedTuple):
-    """Criteria, where they come from, and perhaps what an ideal result is."""
+    """Criteria, their origin, and an optional ideal result."""
 
     criteria: Criteria
     origin: str
@@ -43,7 +43,7 @@ class Drafted(NamedTuple):
 
 
 def from_file(path: str) -> Drafted:
-    """JSON, or TOML by the file's name."""
+    """Read a rules file: TOML if its name ends in .toml, else JSON."""
     try:
         text = files.text(path)
     except OSError as problem:
@@ -52,13 +52,13 @@ def from_file(path: str) -> Drafted:
 
 
 def parsed(text: str, where: str, toml: bool) -> Drafted:
-    """The criteria of a text; UsageProblem with everything that is wrong with it."""
+    """Parse criteria; UsageProblem lists all faults."""
     try:
         data = _toml(text) if toml else loads(text.removeprefix("\ufeff"), _DECODER.decode)
     except ValueError as problem:
         raise UsageProblem(f"{where}: it is not {'TOML' if toml else 'JSON'} ({problem})") from None
-    if not toml and halves(data):
-        raise UsageProblem(f"{where}: a text holds half a character (one \\ud… of two)")
+    if not toml and has_lone_surrogate(data):
+        raise UsageProblem(f"{where}: a text has half a character (one \\ud… of two)")
     return accepted(data, where)
 
 
@@ -71,7 +71,7 @@ def accepted(data: Any, where: str) -> Drafted:
         raise UsageProblem(f"{where}: ideal_result must be a text, got {ideal!r}")
     if draft.unknown:
         words = ", ".join(draft.unknown)
-        say(f"WARNING: {where}: keys that rules do not have are passed over: {words}", aside=True)
+        say(f"WARNING: {where}: unknown keys of rules are ignored: {words}", aside=True)
     return Drafted(draft.criteria, where, ideal.strip())
 
 
@@ -88,7 +88,7 @@ def from_template(name: str) -> Drafted:
 
 
 def detected(task: str) -> str:
-    """The template whose words the task uses most; "" when none or several do."""
+    """The template whose keywords the task uses most; "" for none or a tie."""
     words = re.findall(r"[a-z]+", task.lower())
     found = {name: sum(words.count(word) for word in template(name)["keywords"]) for name in TEMPLATES}
     most = max(found.values())
@@ -97,13 +97,13 @@ def detected(task: str) -> str:
 
 
 def chosen(task: str) -> Drafted:
-    """By the task's words; a person at the terminal is asked where they do not tell."""
+    """The template that fits the task's words; if none does, ask the user at the terminal."""
     name = detected(task)
     if name:
         return from_template(name)
     if not questions.at_terminal():
         raise UsageProblem(
-            "The task does not tell what kind of artifact this is; nothing was started.",
+            "rooda can't tell from the task what kind of artifact this is; nothing was started.",
             f"Say so with --template {'|'.join(TEMPLATES)}, or give rules of your own with --rules FILE.",
         )
     rows = "\n".join(f"  {each:<8} {template(each)['summary']}" for each in TEMPLATES)
@@ -114,7 +114,7 @@ def chosen(task: str) -> Drafted:
 
 
 def from_agent(answer: str) -> Drafted:
-    """A draft by an agent; it is only a draft until a person confirms it."""
+    """Parse an agent's draft. The user still has to confirm it."""
     from rooda.loops.reflex.contract import Breach, one_object
 
     try:
@@ -126,10 +126,8 @@ def from_agent(answer: str) -> Drafted:
         ) from None
 
 
-# `--draft`: one agent call that proposes rules for a task.
-
-
 def draft(task: str, here: Where, made: Prepared) -> Drafted:
+    """Ask the agent to propose rules for a task (`--draft`)."""
     setup, agent = made.setup, made.agent
     text = substitute(files.text(shipped("prompts", "reflex/draft.md")), {"task": task}, "builtin:reflex/draft.md")
     with Signals() as signals:
@@ -149,8 +147,8 @@ def draft(task: str, here: Where, made: Prepared) -> Drafted:
     return from_agent(reply.said.text)
 
 
-# What a person confirms before the first iteration: the criteria, and the number of iterations.
-LONGEST = 100  # digits of a limit that is typed; there are too many for a number
+# The user confirms the criteria and the number of iterations before the first iteration.
+LONGEST = 100  # digits of a typed limit
 YES, EDIT = ("y", "yes"), ("e", "edit")
 
 
@@ -158,7 +156,7 @@ Editor = Callable[[str], str | None]  # opens a text in the user's editor; None 
 
 
 class Proposal(NamedTuple):
-    """Everything that a new loop will be."""
+    """A new loop before the user confirms it."""
 
     task: str
     ideal: str
@@ -169,14 +167,14 @@ class Proposal(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Confirmations that were typed as options."""
+    """Confirmations given as options."""
 
     criteria: bool = False
     max_iterations: int | None = None
 
 
 def confirmed(proposal: Proposal, given: Given, aside: bool, edit: Editor) -> Proposal:
-    """The proposal as the person confirms it, both parts of it; Undecided for anything else than two yeses."""
+    """Ask the user to confirm criteria and limit; Undecided unless both answers are yes."""
     while True:
         show(proposal, aside)
         if not given.criteria:
@@ -193,7 +191,7 @@ def confirmed(proposal: Proposal, given: Given, aside: bool, edit: Editor) -> Pr
 
 
 def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
-    """The number in force if it was confirmed or named, another if the person named that."""
+    """The limit that the user confirms or types."""
     number = proposal.max_iterations
     if given.max_iterations is not None:
         if given.max_iterations == number:
@@ -248,7 +246,7 @@ def show(proposal: Proposal, aside: bool) -> None:
 
 
 def edited(proposal: Proposal, edit: Editor) -> Proposal:
-    """The draft in the person's editor."""
+    """Let the user edit the criteria."""
     import os
 
     import tomli_w

@@ -1,4 +1,4 @@
-"""The events of a reflex loop, as typed records. Imports nothing but the base of all events."""
+"""The events of a reflex loop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RunStarted(Event, name="run.started", durable=True):
     number: int  # the iteration, from 1
     level: Level  # phase level
     step: str  # as `current_step` in `run.json`
-    iterations: int  # iterations that came before
+    iterations: int  # iterations completed before
     max_iterations: int  # the limit
     limits: Limits  # `cost` in dollars, `tokens`, `seconds`; 0 = no limit
 
@@ -45,10 +45,10 @@ class RunResumed(RunStarted, name="run.resumed", durable=True):
 
 
 class ReflexPhase(Event, name="reflex.phase"):
-    """Agents are asked."""
+    """Agents are called for a phase."""
 
     iteration: int
-    steps: list[str]  # the phases: one, or two at once
+    steps: list[str]  # the phases: one, or two in parallel
     level: Level  # phase level
     attempt: int  # 1 or 2
 
@@ -66,42 +66,42 @@ class ReflexChecks(Event, name="reflex.checks"):
     """An agent wrote commands as checks."""
 
     commands: list[str]  # the commands of executable checks
-    way: Annotated[str, "run", "skip"]  # what is done with them
+    way: Annotated[str, "run", "skip"]  # what rooda does with them
 
 
 class ReflexRestored(Event, name="reflex.restored"):
-    """Somebody else changed the artifact while an agent worked; it was put back."""
+    """The artifact was changed while an agent worked; rooda restored it."""
 
-    artifact: str  # its path, seen from the workspace
+    artifact: str  # its path, relative to the workspace
 
 
 class ReflexBlock(Event, name="reflex.block"):
-    """An evaluation is told, after the critique where there is one."""
+    """An evaluation is reported, after the critique if there is one."""
 
     iteration: int
     number: int  # the iteration, from 1
     max_iterations: int  # the limit
     level: Level  # phase level
     score: str  # two decimals, as text
-    passed: bool  # did it reach the threshold?
+    passed: bool  # true: it reached the threshold without a failed rule
     plan: str  # its steps on one line
-    hash: str  # of the artifact, 8 characters
-    changed: list[str] | None  # headings of sections; null: there was no earlier artifact
+    hash: str  # of the artifact, first 8 characters
+    changed: list[str] | None  # headings of sections; null: no earlier artifact
     failed: list[str]  # ids of rules
     warnings: list[str]  # ids of rules
-    artifact: str  # its path, seen from the workspace
+    artifact: str  # its path, relative to the workspace
     fixes: list[list[str]]  # pairs of rule id and what to do
 
 
 class ReflexBoundary(Event, name="reflex.boundary"):
-    """A good moment to clear a context: nothing is lost."""
+    """A good moment to clear a context: all state is on disk."""
 
     switched: bool  # true: phase A has just passed
 
 
 class RunEnded(Event, name="run.ended", durable=True):
     status: Annotated[str, "completed", "stopped", "failed", "running"]  # `running`: the loop can be resumed
-    # as `stop_reason`; of a loop that can be resumed `signal`, `limit` or `files`; `gone` if somebody removed its files
+    # as `stop_reason`; of a loop that can be resumed `signal`, `limit` or `files`; `gone` if its files were removed
     reason: str
     note: str  # the same in words
     stop_reason: str  # as `stop.reason` in `run.json`
@@ -109,11 +109,11 @@ class RunEnded(Event, name="run.ended", durable=True):
     number: int  # the iteration
     max_iterations: int  # the limit
     level: Level  # phase level
-    final_score: str | None  # of the artifact that lies there, two decimals; null: that one was not evaluated
-    last_evaluated_score: str | None  # of the evaluated one, in that case
+    final_score: str | None  # of the current artifact, two decimals; null: it was not evaluated
+    last_evaluated_score: str | None  # of the last evaluated artifact, in that case
     # only after `iteration_limit`: `threshold`, `gap`, `blocking` rules, `passed_rules`, `total_rules`
     distance: Distance = ABSENT
     error: str  # why a phase failed for good
     elsewhere: bool  # true: another command ended the loop
-    artifact: str  # its path, seen from the workspace
+    artifact: str  # its path, relative to the workspace
     cause: EndCause = ABSENT

@@ -1,4 +1,4 @@
-"""The public folder of reflex loops: one pointer to the active loop, and three files for each."""
+"""The folder of reflex loops: a pointer to the active loop, and three files for each loop."""
 
 import json
 import os
@@ -16,12 +16,18 @@ from rooda.loops.reflex.state import RUNNING, State, decoded
 from rooda.processes import lock
 
 HOME = os.path.join(".ai-factory", "evolution")
-LINE = (("event", str), ("step", str), ("phase", str), ("iteration", int), ("payload", dict))  # of an event's line
-PATIENCE = 10.0  # seconds that a writer waits for another
+LINE = (
+    ("event", str),
+    ("step", str),
+    ("phase", str),
+    ("iteration", int),
+    ("payload", dict),
+)  # required keys of an event
+PATIENCE = 10.0  # seconds to wait for another writer
 
 
 class Place(NamedTuple):
-    """Where one loop keeps its files."""
+    """Paths of one loop's files."""
 
     workspace: str
     alias: str
@@ -44,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def shown_artifact(self) -> str:
-        """Seen from the workspace, as checks and people name it."""
+        """Path relative to the workspace, as checks and messages show it."""
         return "/".join((*HOME.split(os.sep), self.alias, "artifact.md"))
 
     @property
@@ -53,7 +59,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a loop's files say. `state` is None when neither run.json nor the history tells it."""
+    """A loop's state and history as read from disk. `state` is None if neither file has a valid one."""
 
     state: State | None
     history: list[Json]
@@ -66,35 +72,35 @@ def pointer(workspace: str) -> str:
 
 
 def aliases(workspace: str) -> list[str]:
-    """Every loop of this workspace."""
+    """Names of all loops in this workspace."""
     return [place.alias for place in places(workspace) if is_begun(place)]
 
 
 def places(workspace: str) -> list[Place]:
-    """Every folder that can be a loop's."""
+    """All folders whose names are valid for a loop."""
     entries = files.list_folder(os.path.join(workspace, HOME))
     places = [Place(workspace, entry) for entry in sorted(entries) if is_alias(entry)]
     return [place for place in places if os.path.isdir(place.folder)]
 
 
 def is_begun(place: Place) -> bool:
-    """Not so if its start was killed before anything was written."""
+    """True if the loop has written a file. A start can be killed before that."""
     return any(os.path.isfile(path) and os.path.getsize(path) for path in (place.run, place.history, place.artifact))
 
 
 def look(place: Place) -> Found:
-    """The state: `run.json` is the truth; without a readable one the history tells it again."""
+    """Read the state from `run.json`; if that is missing or invalid, rebuild it from the history."""
     lines = read_lines(place)
     history = parsed(lines or ())
     state = read_state(place)
     rebuilt = state is None
     state = reflex_history.rebuilt(history) if rebuilt else state
-    state = state and state._replace(task_alias=place.alias)  # the folder may have been renamed
+    state = state and state._replace(task_alias=place.alias)  # the user may have renamed the folder
     return Found(state, history, rebuilt, lines is None)
 
 
 def read_state(place: Place) -> State | None:
-    """What `run.json` says; None when it is missing or can't be understood."""
+    """The state in `run.json`; None if the file is missing or invalid."""
     try:
         return decoded(base_json.parse_object(files.read_ours(place.run)))
     except (OSError, base_json.Mismatch):
@@ -102,7 +108,7 @@ def read_state(place: Place) -> State | None:
 
 
 def read_lines(place: Place) -> list[bytes] | None:
-    """The history's lines; None without a history."""
+    """Lines of the history; None if there is no file."""
     try:
         return files.read_ours(place.history).splitlines()
     except OSError:
@@ -114,7 +120,7 @@ def parsed(lines: Iterable[bytes]) -> list[Json]:
 
 
 def _event(line: bytes) -> Json | None:
-    """A torn line is passed over."""
+    """The event of a line; None for a torn or invalid one."""
     try:
         event = loads(line)
     except ValueError:
@@ -123,7 +129,7 @@ def _event(line: bytes) -> Json | None:
 
 
 def active(workspace: str) -> str | None:
-    """The alias of the active loop: the pointer's, or of the only loop that is marked running."""
+    """The alias of the active loop: the one in the pointer, or the only loop marked as running."""
     named = _pointed_at(workspace)
     if named and _is_running(Place(workspace, named)):
         return named
@@ -132,7 +138,7 @@ def active(workspace: str) -> str | None:
 
 
 def running(workspace: str) -> list[str]:
-    """Every loop that is marked running, whether or not a process works on it."""
+    """All loops marked as running, whether or not a process works on them."""
     return [alias for alias in aliases(workspace) if _is_running(Place(workspace, alias))]
 
 
@@ -150,7 +156,7 @@ def _is_running(place: Place) -> bool:
 
 
 def artifact_if_readable(place: Place) -> bytes | None:
-    """To be shown; None where it can't be read."""
+    """The artifact, for display; None if it can't be read."""
     try:
         return read_artifact(place)
     except OSError:
@@ -158,18 +164,18 @@ def artifact_if_readable(place: Place) -> bytes | None:
 
 
 def read_artifact(place: Place) -> bytes | None:
-    """To work with; None where there is none, which is not the same as a disk that fails."""
+    """The artifact; None if there is none. Raises OSError if it can't be read."""
     return files.read_ours_if_exists(place.artifact)
 
 
 def facts(before: bytes | None, after: bytes | None, judged: bool) -> reflex_history.Artifact:
-    """What the history keeps of an artifact that is new; the sections of one that has been judged."""
+    """Facts for the history: the hashes of a new artifact, or the section hashes of a judged one."""
     one, other = ("" if data is None or judged else files.sha256(data) for data in (before, after))
     return reflex_history.Artifact(one, other, hashes(files.to_text(after or b""), files.sha256) if judged else {})
 
 
-class Alone:
-    """A with-block in which nobody else writes loops of this workspace: a runner, `stop`, a start."""
+class WriteLock:
+    """Lock for writing the loops of this workspace. Other writers are a running loop, `stop` and a start."""
 
     def __init__(self, workspace: str) -> None:
         self._home = os.path.join(workspace, ".rooda")
@@ -182,7 +188,7 @@ class Alone:
             while self._held is None and clock.monotonic() < deadline:
                 self._held = lock.acquire(os.path.join(self._home, "locks", "reflex.lock"))
         except OSError:
-            return  # without a place for locks the rename of whole files has to do
+            return  # no place for a lock: renaming whole files is enough
 
     def __exit__(self, *_: Any) -> None:
         if self._held:
@@ -200,23 +206,23 @@ def _json(value: Json) -> bytes:
 
 
 def point_at(place: Place, state: State) -> None:
-    """The pointer exists only while a loop is active."""
+    """Update the pointer. It exists only while a loop is active."""
     if state.status != RUNNING:
         if _pointed_at(place.workspace) in (place.alias, None):
             files.remove(pointer(place.workspace))
         return
     run, alias = state.run_id, state.task_alias
     facts = {"active_run_id": run, "task_alias": alias, "status": state.status, "updated_at": state.updated_at}
-    files.replace_unsynced(pointer(place.workspace), _json(facts))  # what it says can be found without it
+    files.replace_unsynced(pointer(place.workspace), _json(facts))  # no fsync: a lost pointer can be found again
 
 
 def line_of(event: Json) -> str:
-    """An event as a line of the history has it."""
+    """An event as a line of the history."""
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
 def append(place: Place, run_id: str, events: list[reflex_history.Event], when: str) -> None:
-    """Whole lines in one write, on disk before we go on; a torn line of an earlier crash is ended first."""
+    """Append whole lines in one write and sync them; end a line that a crash left torn."""
     if not events:
         return
     lines = (line_of({"ts": when, "run_id": run_id, **event._asdict()}) for event in events)
@@ -229,12 +235,12 @@ def append(place: Place, run_id: str, events: list[reflex_history.Event], when: 
         os.close(descriptor)
 
 
-# Which loop a command means.
+# Finding the loop that a command names.
 FRESH = "Start a new loop with: rooda reflex new TASK"
 
 
 def named(workspace: str, alias: str) -> Place:
-    """The loop of this name; UsageProblem for what can't be one, since it is part of a path, or isn't there."""
+    """The loop of this name. UsageProblem if there is none; the name becomes part of a path, so it is checked first."""
     if not is_alias(alias):
         raise UsageProblem(f"{alias!r} is not the name of a loop.", "See the names with: rooda reflex list")
     if alias not in aliases(workspace):
@@ -243,7 +249,7 @@ def named(workspace: str, alias: str) -> Place:
 
 
 def find(workspace: str, alias: str | None) -> Place | None:
-    """The named loop, else the active one."""
+    """The named loop, or the active one."""
     if alias is not None:
         return named(workspace, alias)
     found = active(workspace)
@@ -259,14 +265,14 @@ def none_active(workspace: str) -> Undecided:
     return Undecided("There is no active loop here.", f"{over}Start one with: rooda reflex new TASK")
 
 
-def without_history(place: Place, found: Found) -> RoodaError:
-    """A loop that is marked running stands in the way of a new one until it is stopped."""
+def no_history_error(place: Place, found: Found) -> RoodaError:
+    """The error for a loop without a history. A running one must be stopped before a new loop starts."""
     stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
-    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't go on.", f"{stop}{FRESH}")
+    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{FRESH}")
 
 
 def newest(workspace: str) -> Place | None:
-    """The active loop, else the one that was worked on last."""
+    """The active loop, or the one that was updated last."""
     if place := find(workspace, None):
         return place
     states = [(_touched(Place(workspace, alias)), alias) for alias in aliases(workspace)]

@@ -1,6 +1,6 @@
-"""`history.jsonl`: which events lead from one state to the next, and which state a list of events comes to.
+"""`history.jsonl`: the events of a transition between two states, and the state that a list of events results in.
 
-An event's payload holds everything that it changed, except the artifact's text: that is what makes a rebuild possible.
+An event's payload holds everything that it changed, except the artifact's text, so the state can be rebuilt.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,9 @@ from rooda.loops.reflex.state import (
     encoded,
 )
 
-JUDGED = tuple(reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error"))  # an evaluation's own ends
+JUDGED = tuple(
+    reason for reason in STATUS_OF if reason not in ("user_stop", "phase_error")
+)  # ends that an evaluation decides
 DONE = (
     *("plan_created", "artifact_created", "checks_prepared"),
     *("evaluation_done", "critique_done", "refinement_done"),
@@ -31,15 +33,15 @@ EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact
 
 
 class Artifact(NamedTuple):
-    """What the history keeps of an artifact."""
+    """What the history records of an artifact."""
 
-    before: str  # hash of what it replaced, "" for none
-    after: str  # hash of what lies there now
+    before: str  # hash of the replaced artifact, "" for none
+    after: str  # hash of the current artifact
     sections: Mapping[str, str]
 
 
 class Event(NamedTuple):
-    """One line of the history, without time and run."""
+    """One line of the history, without time and run id."""
 
     iteration: int
     phase: str
@@ -50,7 +52,7 @@ class Event(NamedTuple):
 
 
 def events(before: State | None, after: State, artifact: Artifact, by_user: bool = False) -> list[Event]:
-    """What happened between two states that follow each other. `by_user`: somebody stopped it."""
+    """The events between two consecutive states. `by_user`: the user stopped the loop."""
     if before is None:
         return [Event(after.iteration, after.phase, PLAN, "run_started", "ok", encoded(after))]
     by_user = by_user or _by_user(before, after)
@@ -68,13 +70,13 @@ def events(before: State | None, after: State, artifact: Artifact, by_user: bool
 
 
 def _by_user(before: State, after: State) -> bool:
-    """Found after a crash: what no evaluation can have decided."""
+    """True for a stop that no evaluation can have decided."""
     judged = before.current_step == EVALUATE and STATUS_OF.get(after.stop["reason"]) == STOPPED
     return after.status == STOPPED and not (judged and after.stop["reason"] in JUDGED)
 
 
 def _made(before: State, after: State, artifact: Artifact) -> list[Event]:
-    """Plan, artifact and checks, critique and refinement."""
+    """Events of finished phases other than EVALUATE."""
     now, left, came = (before.iteration, before.phase), before.current_step, after.current_step
     found = []
     if left == PLAN and came == PRODUCE_PREPARE:
@@ -99,7 +101,7 @@ def _only_checks(before: State, after: State) -> bool:
 
 
 def _judged(before: State, after: State, artifact: Artifact) -> list[Event]:
-    """An evaluation, and the change to phase B that may follow from it."""
+    """Events of an evaluation, and of the switch to phase B."""
     stopped_by_it = after.status not in (RUNNING, FAILED) and after.stop["reason"] in JUDGED
     if before.current_step != EVALUATE or not (stopped_by_it or after.current_step in (CRITIQUE, PREPARE)):
         return []
@@ -118,7 +120,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
-    """How often this phase of this iteration and level has broken its contract since it was done last, if it was."""
+    """How often this phase has broken its contract in this iteration and level, since it last succeeded."""
     count = 0
     for event in history:
         count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)
@@ -135,7 +137,7 @@ def is_breach_of(event: Json, state: State, phase: str) -> bool:
 
 
 def fold(history: Iterable[Json]) -> State | None:
-    """The state that these events come to; None when the beginning is missing."""
+    """The state that these events result in; None if the first event is missing."""
     state: State | None = None
     for event in history:
         try:
@@ -146,7 +148,7 @@ def fold(history: Iterable[Json]) -> State | None:
             if state is not None:
                 state = state._replace(updated_at=str(event["ts"]))
         except (AttributeError, KeyError, TypeError, ValueError):
-            continue  # a line that is not ours, or was written half
+            continue  # a foreign or torn line
     try:
         return state and decoded(encoded(state))
     except ValueError:
@@ -154,7 +156,7 @@ def fold(history: Iterable[Json]) -> State | None:
 
 
 def rebuilt(history: list[Json]) -> State | None:
-    """The same, and of a transition of two events that lost its second one what that must have said."""
+    """Rebuild the state like `fold`; if a crash lost the second event of a transition, derive it from the first."""
     state, last = fold(history), history[-1].get("event") if history else ""
     if state is None or state.status != RUNNING:
         return state
@@ -212,12 +214,12 @@ _FOLDS = {
 
 
 def missing(history: Iterable[Json], state: State, artifact: Artifact) -> list[Event]:
-    """Events that a crash kept from being written after their state was: those of the latest transition at most."""
+    """Events of the last transition that a crash prevented after `run.json` was written."""
     known = list(history)
     now = fold(known)
     if now is None or (now.run_id, now.status) != (state.run_id, RUNNING) or _same_place(now, state):
         return []
-    first = known[-1].get("event") in ("evaluation_done", "refinement_done")  # of a transition that has two
+    first = known[-1].get("event") in ("evaluation_done", "refinement_done")  # the first of two events
     for written in (1, 0) if first else (0,):
         before = fold(known[: len(known) - written])
         if before is None or before.status != RUNNING:
@@ -240,7 +242,7 @@ def _from(before: State, found: list[Event]) -> list[Event]:
 
 
 def _same_place(one: State, other: State) -> bool:
-    """Are they at the same point of the loop?"""
+    """True if both are at the same point of the loop."""
     return _place(one) == _place(other)
 
 

@@ -14,7 +14,7 @@ from rooda.run.folder import RUNS
 
 
 class Version(NamedTuple):
-    """The artifact that an iteration's evaluation was about."""
+    """The artifact that an iteration evaluated."""
 
     iteration: int
     digest: str
@@ -29,7 +29,7 @@ def event_line(event: Json) -> str:
 
 
 def versions(place: Place) -> list[Version]:
-    """One for each iteration that was evaluated, oldest first."""
+    """One version per evaluated iteration, oldest first."""
     found: dict[int, Version] = {}
     for event in reflex_files.look(place).history:
         payload = event.get("payload", {})
@@ -49,7 +49,7 @@ def version(place: Place, iteration: int) -> Version:
 
 
 def text_of(place: Place, digest: str) -> str | None:
-    """The text with this hash: the artifact itself, or an answer that is still in a run's folder."""
+    """The text with this hash, from the current artifact or a copy in a run's folder; None if it is gone."""
     now = reflex_files.artifact_if_readable(place)
     if now is not None and base_files.sha256(now) == digest:
         return base_files.to_text(now)
@@ -129,6 +129,6 @@ def _lines(before: str, after: str, old: Version, new: Version) -> list[str]:
 
 
 def _sections(old: Version, new: Version) -> list[str]:
-    """The texts are gone; the history has the sections' hashes."""
+    """Compare by the section hashes in the history, because a text is gone."""
     head = f"Sections changed from iteration {old.iteration} to {new.iteration} (the texts are not here any more):"
     return [head, *(f"  {name}" for name in changed(old.sections, new.sections) or ["none"])]

@@ -30,7 +30,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """Of NAME whatever it is; else of those that run or can go on."""
+    """Facts of NAME; without a name, of all loops that run or can be resumed."""
     known = files.aliases(workspace) if name else files.running(workspace)
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
@@ -70,7 +70,7 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
 
 def is_name(name: str) -> bool:
-    return False  # any word can be one
+    return False  # any word can be a loop's name
 
 
 def close(workspace: str, name: str, reason: str) -> bool:

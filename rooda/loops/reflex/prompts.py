@@ -1,4 +1,4 @@
-"""What each phase is given, exactly as its contract says, and what a person is shown of an evaluation."""
+"""The values for each phase's prompt, as its contract defines them, and the compact block after an evaluation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def _steps(state: State) -> str:
 
 
 def _failures(state: State) -> str:
-    """Failed and warning rules of the latest evaluation; nothing where there is none."""
+    """Failed and warning rules of the latest evaluation, "" if there are none."""
     if not state.evaluation:
         return ""
     found: list[Json] = [*state.evaluation["failed"], *state.evaluation["warnings"]]
@@ -64,14 +64,14 @@ def _failures(state: State) -> str:
 
 
 def _json(value: Sequence[Any]) -> str:
-    """A list with one entry a line."""
+    """A JSON list with one entry per line."""
     if not value:
         return "[]"
     return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in value) + "\n]"
 
 
 def block(before: State, after: State, artifact: str, changed: list[str] | None) -> ReflexBlock:
-    """Facts of the compact summary. `before` holds the plan and the level that was judged."""
+    """The compact block. `before` holds the plan and the level that was judged."""
     found: Mapping[str, Any] = after.evaluation
     issues = after.critique["issues"] if after.critique else []
     fixes = [[issue["rule_id"], issue["fix_instruction"]] for issue in issues]
@@ -94,7 +94,7 @@ def block(before: State, after: State, artifact: str, changed: list[str] | None)
     )
 
 
-# A phase's prompt: the preamble of every phase, then its template with what the contract gives it.
+# The preamble of every phase's prompt.
 PREAMBLE = """\
 You are executing phase {{phase}} for run {{run_id}}, iteration {{iteration}}, phase level {{level}}.
 Return only the required output format.

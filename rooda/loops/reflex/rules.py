@@ -1,4 +1,4 @@
-"""The rules that an artifact must meet: what a rule is, which are active, and what is wrong with a draft of them."""
+"""Rules, names and sections: parse and check the rules of a loop, name loops, compare sections of artifacts."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rooda.base.json import Json
 
-WEIGHTS = {"fail": 2, "warn": 1, "info": 0}  # severity: weight where none is given
+WEIGHTS = {"fail": 2, "warn": 1, "info": 0}  # severity: default weight
 LEVELS = ("A", "B")
 THRESHOLDS = {"A": 0.8, "B": 0.9}
 ACTIVE = {"A": ("A",), "B": ("A", "B")}
@@ -16,7 +16,7 @@ _ID = re.compile(r"[ab]\.[a-z0-9_-]+\.[a-z0-9_-]+")
 
 
 class Rule(NamedTuple):
-    """One rule, complete."""
+    """One rule that an artifact must meet."""
 
     id: str
     description: str
@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
 
 class Criteria(NamedTuple):
-    """What a person confirms, and what `run.json` keeps."""
+    """The rules and thresholds that the user confirms; stored in `run.json`."""
 
     rules: tuple[Rule, ...]
     thresholds: Mapping[str, float] = THRESHOLDS
@@ -36,15 +36,15 @@ class Criteria(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Criteria as somebody wrote them, and what is wrong with them."""
+    """Criteria as written, with their faults."""
 
     criteria: Criteria
     faults: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()  # keys of rules that mean nothing
+    unknown: tuple[str, ...] = ()  # unknown keys of rules
 
 
 def stored(criteria: Criteria) -> Json:
-    """As `run.json` has it."""
+    """The criteria as `run.json` stores them."""
     phases = {
         level: {"threshold": criteria.thresholds[level], "active_levels": list(ACTIVE[level])} for level in LEVELS
     }
@@ -53,7 +53,7 @@ def stored(criteria: Criteria) -> Json:
 
 
 def drafted(data: Any) -> Draft:
-    """From a rules file: a list of rules, or an object with `rules` and perhaps thresholds."""
+    """Parse a list of rules, or an object with `rules` and optional thresholds."""
     table = {"rules": data} if isinstance(data, list) else data
     if isinstance(table, dict) and isinstance(table.get("criteria"), dict):
         table = table["criteria"]
@@ -82,7 +82,7 @@ def _together(rules: Sequence[Rule], written: int) -> list[str]:
 
 
 def _thresholds(table: Json) -> tuple[dict[str, float], list[str]]:
-    """`phase.A.threshold` as in run.json, or `thresholds.A`."""
+    """Read `phase.A.threshold`, as in run.json, or `thresholds.A`."""
     found, faults = dict(THRESHOLDS), []
     given = table.get("thresholds", {})
     if not isinstance(given, dict) or not {*given} <= {*LEVELS}:
@@ -105,12 +105,12 @@ def _inside(table: Any, *keys: str) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """A number that can be reckoned with; true and false are none."""
+    """True for a number of sensible size; false for booleans."""
     return type(value) in (int, float) and abs(value) < 1e15
 
 
 def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
-    """The rule with everything that follows from what is written, and what is wrong with it."""
+    """The rule with defaults filled in, and its faults."""
     if not isinstance(raw, dict):
         return None, ["it must be an object"]
     name, severity = raw.get("id"), raw.get("severity")
@@ -130,18 +130,18 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
     description, check = description.strip(), check.strip()
     if not (description or check):
         return None, ["description and check are empty: say what must hold"]
-    # What to verify follows from what must hold, if nobody says more; the person confirms it with the rest.
+    # Without a check, verify the description; the user confirms it with the rest.
     return Rule(name, description or check, severity, weight, level, check or f"Verify: {description}"), []
 
 
 def active(rules: Sequence[Json], level: str) -> list[Json]:
-    """The stored rules that count at this level."""
+    """The stored rules that are active at this level."""
     return [rule for rule in rules if rule["phase"] in ACTIVE[level]]
 
 
-# The name of a loop: an alias that is a folder's name too.
-LONGEST, SHORTEST = 48, 3  # of one made from a task; a number may follow
-MOST = 64  # characters of any
+# The name of a loop is also the name of its folder.
+LONGEST, SHORTEST = 48, 3  # characters of a name made from a task; a number may follow
+MOST = 64  # characters of any name
 _ALIAS = re.compile(rf"(?=.{{3,{MOST}}}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -150,7 +150,7 @@ def is_alias(name: str) -> bool:
 
 
 def alias_of(task: str) -> str:
-    """A short name made from the task's first words."""
+    """Make a short name from the task's first words."""
     plain = unicodedata.normalize("NFKD", task.casefold()).encode("ascii", "ignore").decode()
     words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))
     name = words[0][:LONGEST] if words else "task"
@@ -162,21 +162,21 @@ def alias_of(task: str) -> str:
 
 
 def numbered(name: str, number: int) -> str:
-    """The name with a number behind it, from the second on; cut so far that both together are a name."""
+    """Append a number from the second on; shorten the name so that the result is valid."""
     if number < 2:
         return name
     end = f"-{number}"
     return name[: MOST - len(end)].rstrip("-") + end
 
 
-# What changed between two artifacts, told by their headings.
+# Sections of an artifact, by heading.
 TOP = "(beginning)"
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t](.*)$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def sections(text: str) -> dict[str, str]:
-    """Heading to the text below it. Headings that occur twice are numbered; code blocks have none."""
+    """Map each heading to its text. Repeated headings are numbered; headings in code blocks don't count."""
     found: dict[str, list[str]] = {}
     numbers: dict[str, int] = {}
     name, fence = TOP, ""
@@ -196,7 +196,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def _unused(name: str, taken: Mapping[str, list[str]], numbers: dict[str, int]) -> str:
-    """`numbers` are those that were given last."""
+    """Number a repeated heading. `numbers`: the last number of each heading."""
     each = name
     while each in taken:
         numbers[name] = numbers.get(name, 1) + 1
@@ -205,12 +205,12 @@ def _unused(name: str, taken: Mapping[str, list[str]], numbers: dict[str, int]) 
 
 
 def hashes(text: str, digest: Callable[[bytes], str]) -> dict[str, str]:
-    """Heading to the first 8 characters of its section's hash."""
+    """Map each heading to the first 8 characters of its section's hash."""
     found = sections(text).items()
     return {name: digest(body.rstrip().encode("utf-8", "surrogateescape"))[:8] for name, body in found}
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Sections added or modified, in order; then the removed ones with a minus."""
+    """Added and modified sections in order, then removed ones with a minus."""
     new = [name for name, mark in after.items() if before.get(name) != mark]
     return new + [f"-{name}" for name in before if name not in after]

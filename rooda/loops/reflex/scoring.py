@@ -1,4 +1,4 @@
-"""What an evaluation comes to: score, pass, stagnation, and what follows. Exact: fractions of the decimal texts."""
+"""Score, pass, stagnation and next step of an evaluation, computed exactly with fractions of the decimal texts."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rooda.base.json import Json
 
-STALE, STALLED = Fraction("0.02"), 2  # a smaller gain counts as none; so many of them end the loop
+STALE, STALLED = Fraction("0.02"), 2  # the least gain that counts; the number of smaller ones that ends the loop
 COMPLETED, STOPPED, FAILED = "completed", "stopped", "failed"
 STATUS_OF = {
     "threshold_reached": COMPLETED,
@@ -16,11 +16,11 @@ STATUS_OF = {
     "stagnation": STOPPED,
     "phase_error": FAILED,
 }
-SWITCH, REFINE = "switch", "refine"  # what follows where nothing stops the loop
+SWITCH, REFINE = "switch", "refine"  # the next step if nothing stops the loop
 
 
 class Finding(NamedTuple):
-    """What was found about one rule: does it hold, and the facts."""
+    """Whether one rule holds, and why."""
 
     id: str
     holds: bool
@@ -28,19 +28,19 @@ class Finding(NamedTuple):
 
 
 class Next(NamedTuple):
-    """What follows from an evaluation: SWITCH, REFINE, or the reason to stop; and the new count."""
+    """The next step, SWITCH, REFINE or the reason to stop; and the new stagnation count."""
 
     what: str
     stagnation_count: int
 
 
 def exact(number: Any) -> Fraction:
-    """The number as it is written."""
+    """The number exactly as its decimal text."""
     return Fraction(str(number))
 
 
 def evaluation(rules: Sequence[Json], findings: Mapping[str, Finding], threshold: Any) -> Json:
-    """The evaluation object of the contract. `rules` are the active ones, each with a finding."""
+    """The evaluation object of the contract. `rules`: the active ones, each with a finding."""
     failed: list[Json] = []
     warnings: list[Json] = []
     results: list[Json] = []
@@ -63,14 +63,14 @@ def evaluation(rules: Sequence[Json], findings: Mapping[str, Finding], threshold
 
 
 def score(rules: Sequence[Json], passed: set[str]) -> Fraction:
-    """Passed weight of all active weight; 1 where nothing weighs anything."""
+    """Share of the weight of passed rules; 1 if no rule has weight."""
     whole = sum((exact(rule["weight"]) for rule in rules), Fraction(0))
     held = sum((exact(rule["weight"]) for rule in rules if rule["id"] in passed), Fraction(0))
     return held / whole if whole else Fraction(1)
 
 
 def exact_score(rules: Sequence[Json], found: Json | None) -> Fraction:
-    """An earlier evaluation's score again, from its verdicts: the stored number is rounded."""
+    """The exact score of an earlier evaluation, recomputed from its verdicts; the stored number is rounded."""
     if found is None:
         return Fraction(0)
     verdicts = {result["id"]: result["verdict"] for result in found["rule_results"]}
@@ -81,19 +81,19 @@ def exact_score(rules: Sequence[Json], found: Json | None) -> Fraction:
 
 
 class Position(NamedTuple):
-    """Where the loop stands when an evaluation comes in."""
+    """The loop's position before an evaluation is counted."""
 
     level: str
     iteration: int
     max_iterations: int
     stagnation_count: int
-    before: Fraction = Fraction(0)  # the score before this one
+    before: Fraction = Fraction(0)  # the previous score
 
 
 def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) -> Next:
-    """Completion before stagnation, stagnation before the limit; `blocked`: a fail rule failed.
+    """Completion wins over stagnation, stagnation over the limit. `blocked`: a fail rule failed.
 
-    `no_major_issues` counts in phase B only: in A it would keep the loop from ever seeing the rules of B.
+    `no_major_issues` only counts in phase B: in A it would end the loop before the rules of B are evaluated.
     """
     counts = position.level == "A" and not passed and not blocked
     count = position.stagnation_count + (counts and now - position.before < STALE)
@@ -102,7 +102,7 @@ def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) ->
 
 
 def follows(position: Position, passed: bool, blocked: bool) -> str:
-    """What comes of an evaluation that has been counted."""
+    """The next step after the stagnation count is updated."""
     if passed:
         return SWITCH if position.level == "A" else "threshold_reached"
     if position.level == "B" and not blocked:
@@ -113,18 +113,18 @@ def follows(position: Position, passed: bool, blocked: bool) -> str:
 
 
 def hundredths(number: Any) -> str:
-    """Two decimals, cut: a FAIL never shows the threshold."""
+    """Two decimals, rounded down, so that a FAIL never shows the threshold."""
     cut = int(exact(number) * 100)
     return f"{cut // 100}.{cut % 100:02d}"
 
 
 def written(number: Any) -> str:
-    """The number as it is stored, all of its digits."""
+    """The number with all stored digits."""
     return str(number).removesuffix(".0")
 
 
 class Distance(NamedTuple):
-    """How far an unfinished loop is from success."""
+    """Distance of an unfinished loop from success."""
 
     threshold: Any
     gap: float

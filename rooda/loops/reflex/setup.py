@@ -59,5 +59,5 @@ def _models(found: "layers.Settings", look: Lookup) -> dict[str, str]:
     named: dict[str, Any] = look.merged("phase_models")
     for phase in named:
         if phase not in PHASES:
-            raise UsageProblem(f"phase_models: {phase!r} is no phase; known are {', '.join(PHASES)}")
+            raise UsageProblem(f"phase_models: {phase!r} is not a phase; the phases are {', '.join(PHASES)}")
     return {phase: agents.translate_model(found, word) for phase, word in named.items()}

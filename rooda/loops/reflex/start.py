@@ -17,7 +17,7 @@ from rooda.loops.reflex import store as reflex_store
 from rooda.loops.reflex.drafting import Proposal
 from rooda.loops.reflex.effects import CAP, Effects, Permission, exec_checks, show_artifact
 from rooda.loops.reflex.events import KIND, RunEnded, RunResumed, RunStarted
-from rooda.loops.reflex.files import FRESH, Found, Place, without_history
+from rooda.loops.reflex.files import FRESH, Found, Place, no_history_error
 from rooda.loops.reflex.history import JUDGED
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.loop import reflex
@@ -39,8 +39,8 @@ from rooda.settings.where import Where
 EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED: EXIT_FAILED}
 
 
-class Left(NamedTuple):
-    """Why a loop is not over, and can be resumed if its files are there."""
+class Unfinished(NamedTuple):
+    """Why a session ended before its loop, which can be resumed if its files exist."""
 
     reason: str
     note: str
@@ -53,13 +53,13 @@ def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) ->
     reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, unused_alias(here.workspace, proposal.alias))
     held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
-    reflex_store.require_none_running(here.workspace)  # begun before we had the lock
+    reflex_store.require_none_running(here.workspace)  # another loop may have started before this one took the lock
     store = ReflexStore(place, None)
     return go(place, store, first(place, proposal), made, held, asked)
 
 
 def resume_loop(place: Place, here: Where, typed: Json) -> int:
-    """The saved loop to its end, as it was started, or why not."""
+    """Resume the saved loop with the options that it was started with, and run it to its end."""
     require_open(place, files.look(place))
     _refuse_beside_another(place)
     here, typed = taken_over(here, typed, "reflex", place.alias)
@@ -72,7 +72,7 @@ def resume_loop(place: Place, here: Where, typed: Json) -> int:
     if found.rebuilt:
         launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     elif not found.history:
-        launch.warn(made.screen, f"{place.history} holds no event of this loop; it goes on by run.json alone.")
+        launch.warn(made.screen, f"{place.history} has no event of this loop; it continues from run.json alone.")
     store = reflex_store.opened(place, found)
     return go(place, store, with_artifact(place, state), made, held, asked)
 
@@ -96,9 +96,9 @@ def first(place: Place, proposal: Proposal) -> State:
 
 
 def require_open(place: Place, found: Found) -> State:
-    """The state of a loop that can go on."""
+    """The state of a loop that can be resumed; an error explains why it can't."""
     if found.no_history:
-        raise without_history(place, found)
+        raise no_history_error(place, found)
     if found.state is None:
         raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", FRESH)
     if found.state.status != RUNNING:
@@ -115,7 +115,7 @@ def last_error(found: Found) -> str:
 
 
 def with_artifact(place: Place, state: State) -> State:
-    """Without its artifact the iteration goes back to where it is written."""
+    """If the artifact is missing, return to the phase that writes it."""
     written = state.current_step not in (PLAN, PRODUCE_PREPARE)
     if written and files.read_artifact(place) is None:
         return state._replace(current_step=PRODUCE_PREPARE, prepared_checks=None, critique=None)
@@ -123,17 +123,17 @@ def with_artifact(place: Place, state: State) -> State:
 
 
 def own_flags(typed: Json) -> Json:
-    """What was typed of [reflex]'s own settings."""
+    """Typed values of the settings in [reflex]."""
     return options.flags_of(OWN, typed)
 
 
 def refuse_second(workspace: str) -> None:
-    """One loop at a time: there is one pointer."""
+    """Undecided if a loop is running: only one at a time, since there is one pointer."""
     running = files.running(workspace)
     if running:
         raise Undecided(
             f"The loop '{running[0]}' is active; no second one was started.",
-            f"Go on with it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
+            f"Resume it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
         )
 
 
@@ -142,13 +142,13 @@ def _refuse_beside_another(place: Place) -> None:
     active = files.active(place.workspace)
     if active in others:
         raise Undecided(
-            f"The loop '{active}' is active; '{place.alias}' does not go on beside it.",
-            f"Go on with it: rooda reflex resume {active}\nor end it: rooda reflex stop",
+            f"The loop '{active}' is active; '{place.alias}' was not resumed.",
+            f"Resume it: rooda reflex resume {active}\nor end it: rooda reflex stop",
         )
 
 
 def unused_alias(workspace: str, alias: str) -> str:
-    """Never over an older loop: a number is put behind the name."""
+    """The alias, with a number appended if a loop has it already."""
     taken, number = set(files.aliases(workspace)), 1
     while (name := rules.numbered(alias, number)) in taken or os.path.islink(Place(workspace, name).folder):
         number += 1
@@ -156,13 +156,13 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
-    """What is not typed goes on as it was started."""
+    """Limits that aren't typed stay as the loop was started with."""
     return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
 
 
 def _ended(place: Place, state: State) -> str:
     why = f"{state.status} ({state.stop['reason']})"
-    return f"The loop '{place.alias}' has ended: {why}; there is nothing to go on with."
+    return f"The loop '{place.alias}' has ended: {why}; there is nothing to resume."
 
 
 def go(
@@ -183,10 +183,10 @@ def go(
         except (Interrupted, LimitReached, OSError) as problem:
             if (latest := store.latest()) is None:
                 raise
-            left = _left(problem, place)
+            unfinished = _unfinished(problem, place)
             if not signals.abandoned:
-                session.emit(ended(place, latest, left))
-            return left.exit_code
+                session.emit(ended(place, latest, unfinished))
+            return unfinished.exit_code
         finally:
             screen.close()
             session.close()
@@ -222,26 +222,26 @@ def _opening(start: State, made: Setup, fresh: bool) -> RunStarted:
     )
 
 
-def _left(problem: Exception, place: Place) -> Left:
+def _unfinished(problem: Exception, place: Place) -> Unfinished:
     if isinstance(problem, Interrupted):
-        return Left("signal", "Interrupted", code_of_signal(problem.number))
+        return Unfinished("signal", "Interrupted", code_of_signal(problem.number))
     if isinstance(problem, LimitReached):
-        return Left("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
+        return Unfinished("limit", f"{problem.what}. {problem.hint}".rstrip(". "), problem.code, problem.cause)
     assert isinstance(problem, OSError)
     if not files.is_begun(place):
-        return Left("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
-    return Left("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)
+        return Unfinished("gone", f"{place.folder} and the loop in it are gone", EXIT_FAILED)
+    return Unfinished("files", f"{problem.filename or place.folder}: {problem.strerror or problem}", EXIT_FAILED)
 
 
-# The end of a session: why it ended, for the screen, the log and `rooda reflex stop`.
+# The end of a session, for the screen, the log and `rooda reflex stop`.
 
 
-def ended(place: Place, state: State, left: Left | None = None) -> RunEnded:
-    """The end of a session. A score is final only if it is the score of the artifact that lies there."""
+def ended(place: Place, state: State, unfinished: Unfinished | None = None) -> RunEnded:
+    """The end of a session. The score is final only if it belongs to the current artifact."""
     found, data = state.evaluation, files.artifact_if_readable(place)
     current = bool(found) and data is not None and found.get("artifact_hash") == base_files.sha256(data)
     score = scoring.hundredths(found["score"]) if found else None
-    resumable = left if state.status == RUNNING else None
+    resumable = unfinished if state.status == RUNNING else None
     return RunEnded(
         status=state.status,
         number=state.iteration,
@@ -257,17 +257,17 @@ def ended(place: Place, state: State, left: Left | None = None) -> RunEnded:
         artifact=place.shown_artifact,
         **_distance(state),
         **cause_facts(resumable and resumable.cause),
-        exit_code=left.exit_code if left else EXIT_CODES[state.status],
+        exit_code=unfinished.exit_code if unfinished else EXIT_CODES[state.status],
     )
 
 
 def _why(state: State) -> str:
-    """The rule behind the end, and the facts that it was applied to."""
+    """The rule that ended the loop, and its facts."""
     found, reason = state.evaluation, state.stop["reason"]
     if state.status == RUNNING:
         return ""
     if not found or reason not in JUDGED:
-        ended = "ended from outside" if state.elsewhere else f"stopped by the user: {reason}"
+        ended = "ended by another command" if state.elsewhere else f"stopped by the user: {reason}"
         return state.error or ended
     threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
     score = f"score {scoring.hundredths(found['score'])}, {threshold}"
@@ -276,7 +276,7 @@ def _why(state: State) -> str:
 
 
 def _distance(state: State) -> Json:
-    """How far from its threshold a loop ended at its limit."""
+    """The distance to success of a loop that ended at its iteration limit."""
     found = state.evaluation
     if state.stop["reason"] != "iteration_limit" or not found or found["passed"]:
         return {}

@@ -1,4 +1,4 @@
-"""The state of a reflex loop: what `run.json` holds, key by key."""
+"""The state of a reflex loop, as stored in `run.json`."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ STATUSES = (RUNNING, COMPLETED, STOPPED, FAILED)
 PLAN, PRODUCE_PREPARE, PREPARE = "PLAN", "PRODUCE_PREPARE", "PREPARE"
 EVALUATE, CRITIQUE, REFINE = "EVALUATE", "CRITIQUE", "REFINE"
 NOT_STOPPED = {"passed": False, "reason": ""}
-NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step works on
+NEEDED = {CRITIQUE: ("evaluation",), REFINE: ("evaluation", "critique")}  # what a step needs in the state
 WRITERS = ("PRODUCE", "REFINE")  # phases whose answer is the artifact
 STEPS = (PLAN, PRODUCE_PREPARE, PREPARE, EVALUATE, CRITIQUE, REFINE)
 
@@ -38,8 +38,8 @@ class State(NamedTuple):
     stagnation_count: int = 0
     created_at: str = ""
     updated_at: str = ""
-    error: str = ""  # why a phase failed for good; not a key of run.json
-    elsewhere: bool = False  # another command ended the loop; not a key of run.json either
+    error: str = ""  # why a phase failed for good; not in run.json
+    elsewhere: bool = False  # another command ended the loop; not in run.json
 
     @property
     def rules(self) -> list[Json]:
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 
 def ended(state: State, reason: str, error: str = "") -> State:
-    """The loop is over, for a reason of the table."""
+    """End the loop for one of the known reasons."""
     return _over(state, STATUS_OF[reason], reason)._replace(error=error)
 
 
@@ -68,7 +68,7 @@ def after_evaluation(state: State, step: str) -> State:
 
 
 def stopped(state: State, word: str) -> State:
-    """A person has stopped the loop, whatever their word for it: one of the table means nothing more here."""
+    """End the loop for the user. Any word is allowed as the reason; known reasons have no special meaning here."""
     return _over(state, STOPPED, word or "user_stop")
 
 
@@ -84,7 +84,7 @@ def encoded(state: State) -> Json:
 
 
 def decoded(data: Json) -> State:
-    """The state of a parsed `run.json`; Mismatch says what is wrong with it."""
+    """The state of a parsed `run.json`; Mismatch if it is invalid."""
     state = json.decode(State, data)._replace(error="", elsewhere=False)
     if state.current_step == "PRODUCE":
         state = state._replace(current_step=PRODUCE_PREPARE)

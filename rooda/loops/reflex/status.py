@@ -13,7 +13,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 def facts_of(place: Place) -> Json:
-    """What the files and the lock say."""
+    """Facts from the loop's files and lock."""
     found = files.look(place)
     held = lock.is_held(place.lock)
     owner = {"running": held, "pid": lock.owner(place.lock).get("pid") if held else None}
@@ -53,7 +53,7 @@ def lines(facts: Json) -> list[str]:
 
 
 def sparkline(scores: list[list[object]]) -> str:
-    """One bar an evaluation, phase by phase."""
+    """One bar per evaluation, phase by phase."""
     text = ""
     for level in ("A", "B"):
         bars = [BARS[_height(score)] for at, score in scores if at == level]

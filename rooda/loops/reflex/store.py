@@ -1,7 +1,7 @@
-"""The Store of a reflex loop. Each transition is artifact, `run.json`, history, pointer, in this order.
+"""The store of a reflex loop. A transition writes the artifact, `run.json`, the history and the pointer, in this order.
 
-A new artifact waits under another name until `run.json` says that its phase is done: after a crash in between, the
-name tells whether it counts, so that an interrupted phase is repeated with the input that it had.
+A new artifact has a temporary name until `run.json` records its phase as done. After a crash in between the name shows
+whether the artifact counts, so an interrupted phase is repeated with the same input.
 """
 
 import os
@@ -13,35 +13,35 @@ from rooda.errors import Undecided
 from rooda.loops.kernel import Saved, Scope
 from rooda.loops.reflex import files as reflex_files
 from rooda.loops.reflex import history as reflex_history
-from rooda.loops.reflex.files import Alone, Place
+from rooda.loops.reflex.files import Place, WriteLock
 from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded, stopped
 from rooda.processes import lock
 
 
 class ReflexStore:
-    """Remembers finished phases: they are what `run.json` says."""
+    """Records finished phases in `run.json`."""
 
     def __init__(self, place: Place, known: State | None) -> None:
         self._place = place
         self._state = known  # what is on disk; None: a new loop
         self._staged: bytes | None = None
-        self._events: list[Json] = []  # of the history's first so many lines
+        self._events: list[Json] = []  # parsed from the history's first `_lines` lines
         self._lines = 0
 
     @property
     def state(self) -> State | None:
-        """What is on disk; None before the loop began."""
+        """The state on disk; None for a new loop."""
         return self._state
 
     def latest(self) -> State | None:
-        """The same, or what a person in another terminal has made of it meanwhile."""
+        """The state on disk, including an end from another terminal."""
         return self._ended_elsewhere() or self._state
 
     def load(self, scope: Scope) -> Saved:
         return Saved(self._state)
 
     def begin(self, scope: Scope, name: str) -> None:
-        """`run.json` names the next step since the last one ended."""
+        """Nothing to record: `run.json` names the next step already."""
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
         return self.save(value)
@@ -50,15 +50,18 @@ class ReflexStore:
         return self.save(state)
 
     def stage(self, text: str) -> None:
-        """The artifact that the next saved state is about."""
+        """Set the artifact to write with the next state."""
         self._staged = files.to_bytes(text)
 
     def save(self, state: State, by_user: bool = False) -> State:
-        """This state on disk, or what somebody else has made of the loop meanwhile. `by_user`: a person stops it."""
+        """Save this state unless another command has ended the loop; return the state on disk.
+
+        `by_user`: the user stops the loop.
+        """
         if state == self._state and self._staged is None:
             self._state = self._ended_elsewhere() or state
             return self._state
-        with Alone(self._place.workspace):
+        with WriteLock(self._place.workspace):
             if self._state is None:
                 self._begin()
             if foreign := self._ended_elsewhere():
@@ -71,7 +74,7 @@ class ReflexStore:
         return state
 
     def _begin(self) -> None:
-        """A new loop's folder, unless another loop was begun a moment ago."""
+        """Create a new loop's folder, unless another loop was started at the same time."""
         require_none_running(self._place.workspace)
         files.make_folder(self._place.folder)
 
@@ -83,7 +86,7 @@ class ReflexStore:
             files.replace(waiting, new)
         facts = self._facts(new)
         events = reflex_history.events(before, state, facts, by_user)
-        if before is None:  # a beginning that only the history has can be rebuilt, one that only run.json has can't
+        if before is None:  # run.json can be rebuilt from the history, not the other way round
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.write_json(place.run, encoded(state))
         if new is not None:
@@ -95,7 +98,7 @@ class ReflexStore:
         self._state = state
 
     def _facts(self, new: bytes | None) -> reflex_history.Artifact:
-        """What the events will tell of the artifact: nothing where they do not speak of it."""
+        """Facts about the artifact for the events of this transition."""
         old = reflex_files.read_artifact(self._place)
         if new is not None:
             return reflex_files.facts(old, new, judged=False)
@@ -103,14 +106,14 @@ class ReflexStore:
         return reflex_files.facts(None, old if judged else None, judged)
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
-        """A phase broke its contract: only the history tells."""
+        """Append a breach of a phase's contract to the history, its only record."""
         event = reflex_history.breach(state, phase, attempt, error, excerpt)
-        with Alone(self._place.workspace):
+        with WriteLock(self._place.workspace):
             if not self._ended_elsewhere():
                 reflex_files.append(self._place, state.run_id, [event], clock.rfc3339(clock.now()))
 
     def _ended_elsewhere(self) -> State | None:
-        """Somebody has stopped the loop: it is theirs."""
+        """The state on disk if another command has ended the loop."""
         if self._state is None or self._state.status != RUNNING:
             return None
         disk = reflex_files.read_state(self._place)
@@ -119,9 +122,9 @@ class ReflexStore:
         return disk._replace(elsewhere=True)
 
     def history(self) -> list[Json]:
-        """Every event so far; only what is new is parsed."""
+        """All events so far. Only new lines are parsed."""
         lines = reflex_files.read_lines(self._place) or []
-        if len(lines) < self._lines:  # somebody cut it
+        if len(lines) < self._lines:  # the file was truncated
             self._events, self._lines = [], 0
         self._events += reflex_files.parsed(lines[self._lines :])
         self._lines = len(lines)
@@ -143,16 +146,16 @@ def require_none_running(workspace: str) -> None:
 
 
 def opened(place: Place, found: reflex_files.Found) -> ReflexStore:
-    """A loop that goes on: what an earlier process left half-done is put right."""
+    """Open a loop to resume it, and complete what an earlier process left unfinished."""
     assert found.state is not None
-    with Alone(place.workspace):
+    with WriteLock(place.workspace):
         tidy(place, found.state)
         _repair(place, found)
     return ReflexStore(place, found.state)
 
 
 def tidy(place: Place, state: State | None) -> None:
-    """Temporary files are gone; an artifact that only had to be renamed is."""
+    """Remove temporary files; rename an artifact whose phase is recorded as done."""
     mark = f"artifact.md.{state.iteration}-{state.current_step}.tmp" if state else ""
     for name in _leftovers(place.folder, ("run.json.", "artifact.md.")):
         path = os.path.join(place.folder, name)
@@ -167,7 +170,7 @@ def tidy(place: Place, state: State | None) -> None:
 
 
 def tidy_all(workspace: str) -> None:
-    """What earlier processes left half-done, of loops that nobody works on; of ended ones the pointer too."""
+    """Clean up after earlier processes in all loops that aren't running; also the pointer to a loop that has ended."""
     for place in reflex_files.places(workspace):
         if lock.is_held(place.lock):
             continue
@@ -183,8 +186,8 @@ def tidy_all(workspace: str) -> None:
 
 
 def remove(place: Place) -> list[str]:
-    """The loop's files are gone; gives the names of what is not ours and stays. Of a link only the link is gone."""
-    with Alone(place.workspace):
+    """Remove the loop's files, or only the link if its folder is one; return the names of other files, which stay."""
+    with WriteLock(place.workspace):
         if os.path.islink(place.folder):
             files.remove(place.folder)
             return []
@@ -203,7 +206,7 @@ def _leftovers(folder: str, starts: tuple[str, ...]) -> list[str]:
 
 
 def _repair(place: Place, found: reflex_files.Found) -> None:
-    """run.json when it was rebuilt; events that were not written any more; the pointer."""
+    """Write a rebuilt run.json, events that a crash prevented, and the pointer."""
     state = found.state
     assert state is not None
     if found.rebuilt:

@@ -1,4 +1,4 @@
-"""Events of a reflex loop to the lines that people read. Pure: facts in, text out."""
+"""The lines on the screen for events of a reflex loop, and its reasons for `rooda why`."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rooda.views.live import Live
 from rooda.views.screen import Look, Screen
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
-LONGEST = 300  # characters of a plan, of a fix
+LONGEST = 300  # characters shown of a plan or a fix
 
 
 def block(record: Json) -> list[str]:
@@ -41,7 +41,7 @@ def _listed(names: list[str]) -> str:
 
 
 def summary(record: Json) -> list[str]:
-    """The final summary; how far it is to success where the limit ended the loop."""
+    """The final summary; after the iteration limit with the distance to success."""
     found = [
         f"── Loop {record['status']} ──",
         f"iteration: {record['number']}",
@@ -79,7 +79,7 @@ def _started(record: Json) -> list[Line]:
 
 def _resumed(record: Json) -> list[Line]:
     where = f"iteration {record['number']}/{record['max_iterations']}, phase {record['level']}, {record['step']}"
-    return [Line("info", f"Loop {record['name']} goes on: {where}.")]
+    return [Line("info", f"Loop {record['name']} resumes: {where}.")]
 
 
 def _phase(record: Json) -> list[Line]:
@@ -115,7 +115,7 @@ def _boundary(record: Json) -> list[Line]:
 def _ended(record: Json) -> list[Line]:
     if record["status"] == "running":
         saved = f"State saved. Resume with: rooda reflex resume {record['name']}"
-        lost = "It can't go on. Start a new loop with: rooda reflex new TASK"
+        lost = "It can't be resumed. Start a new loop with: rooda reflex new TASK"
         return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}")]
     if record["elsewhere"]:
         lines = [warning("this loop was ended by another command.", aside=True)]
@@ -140,11 +140,11 @@ LINES: LineMakers = {
 }
 
 
-# The screen of a reflex loop: the same lines, and a live status that tells phases, tokens and cost.
+# The screen of a reflex loop: the lines, and a live status with phases, tokens and cost.
 
 
 class ReflexLive(Live):
-    """Which phases are at work, for how long, and what the loop has used in this session."""
+    """Shows the running phases, their time, and the tokens and cost of this session."""
 
     def __init__(self) -> None:
         super().__init__(sys.stdout)
@@ -180,7 +180,7 @@ class ReflexLive(Live):
 
 
 class ReflexScreen(Screen):
-    """A screen with the live status above."""
+    """A screen with this live status."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, LINES)
@@ -188,7 +188,7 @@ class ReflexScreen(Screen):
             self._live = ReflexLive()
 
 
-# Why a reflex loop went on, paused or ended: its own makers for `rooda why`. Pure.
+# Reasons for `rooda why`.
 
 
 def _began(record: Json, past: Past) -> Iterator[Reason]:
@@ -212,7 +212,7 @@ def _checked(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _judged(record: Json, past: Past) -> Iterator[Reason]:
-    """One evaluation: the score, and the rules that kept it from passing."""
+    """The score of an evaluation, and the rules that failed."""
     open_ = [*record["failed"], *record["warnings"]]
     rule = f"phase {record['level']}: score {record['score']}"
     rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"

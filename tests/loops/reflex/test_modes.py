@@ -114,7 +114,7 @@ def test_R_008_a_loop_that_ended_just_before_is_not_stopped(kit: Kit, capsys: py
     assert kit.reflex("stop", "enough").code == 0
     before = kit.checksums()
     assert end(Place(kit.ws.path, ALIAS), "late") == 0
-    assert "has ended meanwhile; nothing to stop." in capsys.readouterr().out
+    assert "has already ended; nothing to stop." in capsys.readouterr().out
     assert kit.checksums() == before
 
 
