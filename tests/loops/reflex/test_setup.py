@@ -269,11 +269,11 @@ def test_R_023_a_second_loop_is_refused(kit: Kit) -> None:
     assert not (kit.home / "second-loop").exists()
 
 
-def test_R_160_a_key_that_stands_twice(kit: Kit) -> None:
-    """JSON would keep the last one in silence."""
+def test_R_160_a_key_that_occurs_twice(kit: Kit) -> None:
+    """A rules file with a repeated key is refused; a JSON parser would silently keep the last one."""
     kit.ws.write("rs.json", '[{"id": "a.x.y", "severity": "fail", "severity": "warn", "description": "d"}]')
     ran = kit.new()
-    assert (ran.code, "stands twice" in ran.err) == (2, True), ran.both
+    assert (ran.code, "same key twice" in ran.err) == (2, True), ran.both
 
 
 def test_R_029_an_unknown_key_is_said(kit: Kit) -> None:
