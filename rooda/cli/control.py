@@ -53,7 +53,7 @@ def named(loop: Loop, begin: bool = False) -> str:
     return f"{noun.capitalize() if begin else noun} '{loop.name}'"
 
 
-def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
+def record_order(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
     """Record an order before it is carried out, or delete the recorded one. Waits for a new run to write its id."""
     for _ in range(ATTEMPTS):
         run = lock.owner(loop.lock).get("run")
@@ -66,7 +66,7 @@ def ordered(workspace: str, loop: Loop, word: str, reason: str = "") -> None:
         clock.sleep(0.05)
 
 
-def done_to(loop: Loop, act: "signals.SignalSender") -> bool:
+def send_signal(loop: Loop, act: "signals.SignalSender") -> bool:
     """Signal the loop's process. Waits until a new run has written its PID; False if it has ended."""
     for _ in range(ATTEMPTS):
         if act(lock.owner(loop.lock)):
@@ -77,7 +77,7 @@ def done_to(loop: Loop, act: "signals.SignalSender") -> bool:
     return False
 
 
-LOOK = 0.02  # seconds between two
+POLL = 0.02  # seconds
 
 
 @click.command(short_help="Suspend a running loop and its agent.")
@@ -107,7 +107,7 @@ def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
     return ordered, table.is_stopped(pid)
 
 
-def _comes_to(loop: Loop, still: bool) -> bool:
+def _await_state(loop: Loop, still: bool) -> bool:
     """False if it ended before. If a pause and a continue cross each other, the loop is continued again.
 
     A loop that is saving a large work tree suspends later; this command does not wait for it.
@@ -116,7 +116,7 @@ def _comes_to(loop: Loop, still: bool) -> bool:
         owner = lock.owner(loop.lock)
         if not lock.is_held(loop.lock) or table.stopped_states(owner.get("pid")) == {still}:
             break
-        clock.sleep(LOOK)
+        clock.sleep(POLL)
         if not still:
             signals.resume(owner)
     return lock.is_held(loop.lock)
@@ -134,12 +134,12 @@ def _signal(
     if order and paused and still:
         click.echo(f"{named(loop, True)} is paused already. {said[1]} {loop.name}")
         return OK
-    ordered(here.workspace, loop, order)
-    if not done_to(loop, act) and lock.is_held(loop.lock):
+    record_order(here.workspace, loop, order)
+    if not send_signal(loop, act) and lock.is_held(loop.lock):
         click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
     woken = not order and (paused or still)  # also true if it ended right after
-    if not _comes_to(loop, bool(order)) and not woken:
+    if not _await_state(loop, bool(order)) and not woken:
         click.echo(f"{named(loop, True)} has ended.")
         return OK
     if not order and not paused and not still:  # continued anyway: a pause may be on its way
@@ -188,9 +188,9 @@ def end_loop(workspace: str, loop: Loop, now: bool = False, reason: str = "") ->
     """Send SIGTERM to the loop, a second one with --now, and wait until it has ended."""
     who = named(loop)
     over = bool(reason) and registry.kind(loop.kind).close(workspace, loop.name, reason)
-    ordered(workspace, loop, folder.STOP, reason)
-    if not done_to(loop, signals.terminate) and lock.is_held(loop.lock):
-        ordered(workspace, loop, "")
+    record_order(workspace, loop, folder.STOP, reason)
+    if not send_signal(loop, signals.terminate) and lock.is_held(loop.lock):
+        record_order(workspace, loop, "")
         click.echo(f"{named(loop, True)} is running, but rooda can't identify its process.", err=True)
         return FAILED
     if now and not _ends(loop, 0.3):

@@ -138,7 +138,7 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
     try:
         for each in (each for workspace in _everywhere(here) for each in _of(workspace)):
             codes[each] = FAILED
-            codes[each] = _goes_on(each, haste)
+            codes[each] = _resume_in_background(each, haste)
     except Interrupted:
         click.echo(
             f"Interrupted before {each.loop.name} in {each.workspace} was resumed; the others were not resumed either.",
@@ -185,7 +185,7 @@ def _is_cut_off(session: history.SessionLog) -> bool:
     return cut_off(session.ended, session.asked, folder.order_of(session.folder).get("order", ""))
 
 
-def _goes_on(each: CutOff, haste: StopRequest) -> int:
+def _resume_in_background(each: CutOff, haste: StopRequest) -> int:
     """Resume a run in the background. Return OK, UNDECIDED if it is already running, or FAILED."""
     if haste.signal:
         raise Interrupted(haste.signal)

@@ -32,10 +32,10 @@ SHOWN = 20  # paths
 _WORDS = {"A": "bring back", "D": "remove", "M": "put back", "T": "put back"}
 
 
-class Aim(NamedTuple):
+class Target(NamedTuple):
     """The snapshot to restore, and its description."""
 
-    target: Snapshot
+    snapshot: Snapshot
     undo_position: int  # the iteration that will be the next one
     what: str
 
@@ -62,39 +62,42 @@ def undo(ctx: click.Context, words: tuple[str, ...], run: str | None, redo: bool
     found = shared.run_with(repo, tips, number)
     held = _held(workspace, found.tip)
     try:
-        return _undo(repo, found, number, redo, _Way(dry_run, yes))
+        return _undo(repo, found, number, redo, _Options(dry_run, yes))
     finally:
         held.unlock()
 
 
-class _Way(NamedTuple):
+class _Options(NamedTuple):
     dry_run: bool
     yes: bool
 
 
-def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, way: _Way) -> int:
+def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: _Options) -> int:
     tip = run.tip
     taker = SnapshotTaker(repo, tip.run, tip.kind, tip.loop, tip.family, tip)
     seen = taker.read()
-    aim = _redone(run) if redo else _aim(run, number, seen.tree)
-    _require_branch(repo, aim.target)
-    plan = restore.plan(repo, seen.tree, aim.target.tree, _is_kept(repo.workspace, tip))
+    target = _redone(run) if redo else _target(run, number, seen.tree)
+    _require_branch(repo, target.snapshot)
+    plan = restore.plan(repo, seen.tree, target.snapshot.tree, _is_kept(repo.workspace, tip))
     for line in _shown(plan):
         click.echo(line)
-    for what, trouble in (("the present can be saved", seen.trouble), ("it is in that snapshot", aim.target.trouble)):
+    for what, trouble in (
+        ("the present can be saved", seen.trouble),
+        ("it is in that snapshot", target.snapshot.trouble),
+    ):
         if trouble:
             click.echo(f"WARNING: not all of {what}: {trouble}", err=True)
-    _say_head(repo, aim.target)
+    _say_head(repo, target.snapshot)
     if not plan.changes:
-        click.echo(f"Nothing to do: the files are as they were {aim.what} already.")
+        click.echo(f"Nothing to do: the files are as they were {target.what} already.")
         return _code(plan)
-    if way.dry_run:
+    if options.dry_run:
         click.echo("Nothing was done: --dry-run.")
         return OK
-    _confirm(aim, way)
-    saved, _ = taker.save(seen, aim.undo_position, UNDO)
+    _confirm(target, options)
+    saved, _ = taker.save(seen, target.undo_position, UNDO)
     restore.apply(repo, taker.index, plan)
-    click.echo(f"The work tree is as it was {aim.what}. What it was until now is saved as {saved.ref}")
+    click.echo(f"The work tree is as it was {target.what}. What it was until now is saved as {saved.ref}")
     click.echo(f"Revert this with: rooda undo --redo{_naming(repo, tip)}")
     return _code(plan)
 
@@ -107,21 +110,21 @@ def _naming(repo: Repo, tip: Snapshot) -> str:
     return f" --run {tip.run}"
 
 
-def _aim(run: shared.Run, number: int | None, present: str) -> Aim:
+def _target(run: shared.Run, number: int | None, present: str) -> Target:
     back = (
         next_undone(run.turns, present, undo_position(run.snapshots)) if number is None else shared.turn_of(run, number)
     )
     turn = back or run.turns[0]
     first, last = turn.before.iteration, run.turns[-1].before.iteration
     which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
-    return Aim(turn.before, first, f"before {which} of {run.tip.loop}")
+    return Target(turn.before, first, f"before {which} of {run.tip.loop}")
 
 
-def _redone(run: shared.Run) -> Aim:
+def _redone(run: shared.Run) -> Target:
     tip, *earlier = run.snapshots
     if tip.moment != UNDO:
         raise UsageProblem("There is no undo to revert: the loop has run since, or nothing was undone.")
-    return Aim(tip, undo_position(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
+    return Target(tip, undo_position(earlier), f"at {clock.rfc3339(tip.seconds)}, before the last undo")
 
 
 def _is_kept(workspace: str, tip: Snapshot) -> Callable[[str], bool]:
@@ -163,14 +166,14 @@ def _require_branch(repo: Repo, target: Snapshot) -> None:
         raise Undecided(f"{what}; nothing was changed.", f"Go there first: git checkout {target.branch}")
 
 
-def _confirm(aim: Aim, way: _Way) -> None:
-    if way.yes:
+def _confirm(target: Target, options: _Options) -> None:
+    if options.yes:
         return
     if not questions.at_terminal():
         raise Undecided(
             "Nothing was changed: rooda can't ask for confirmation without a terminal.", "Confirm with: --yes"
         )
-    answer = questions.typed_answer(f"Put the work tree back to how it was {aim.what}? [y/N] ")
+    answer = questions.typed_answer(f"Put the work tree back to how it was {target.what}? [y/N] ")
     if (answer or "").strip().lower() not in ("y", "yes"):
         raise Undecided("Nothing was changed.")
 
