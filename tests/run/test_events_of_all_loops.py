@@ -63,7 +63,7 @@ def test_events_since(ws: Workspace) -> None:
     second = ws.rooda("events", "build", "--since", "1h", "--iteration", "2").lines
     assert {json.loads(line)["display"] for line in second} == {2} and len(second) % 2 == 0
     assert ws.rooda("events", "other", "--since", "1h").out == ws.rooda("events", "--since", "2096-01-01").out == ""
-    for words, said in ((("soon",), "no time"), (("1h", "-f"), "mutually exclusive")):
+    for words, said in ((("soon",), "not a time"), (("1h", "-f"), "mutually exclusive")):
         ran = ws.rooda("events", "--since", *words)
         assert ran.code == 2 and said in ran.err
 

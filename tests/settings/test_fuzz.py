@@ -132,7 +132,7 @@ def read(data: bytes) -> None:
                 procedure_settings.procedure(found, name, {})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(mutated() | values_swapped() | st.binary(max_size=60))
 def test_O_119_any_file_gives_settings_or_a_sentence(data: bytes) -> None:
     """A broken file raises only RoodaError."""
@@ -142,7 +142,7 @@ def test_O_119_any_file_gives_settings_or_a_sentence(data: bytes) -> None:
         assert problem.code == 2 and problem.what and "Traceback" not in problem.what
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30),
     st.sampled_from(
