@@ -1,4 +1,4 @@
-"""What agents answer: status blocks, JSON, pre-checks and rulings of judges."""
+"""Answers of agents: status blocks, JSON, pre-checks and rulings of judges."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the user asks for: options, environment and settings, checked before anything is asked, written or paid for."""
+"""Options, environment and settings of a goal, checked before anything is asked, written or paid for."""
 
 import os
 import sys

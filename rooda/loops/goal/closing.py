@@ -101,7 +101,7 @@ def observe(state: GoalState, world: World, claim: Claim, iteration: int, final:
 
 
 def observed_by(state: GoalState, world: World, claim: Claim, name: str) -> str:
-    """What the observation rests on; "" if it wasn't confirmed."""
+    """The file or the user that confirms the observation; "" if it isn't confirmed."""
     if state.brief.observation_evidence == "file":
         fresh = world.written_since_call(claim.files)
         return fresh[0] if fresh else ""

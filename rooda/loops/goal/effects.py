@@ -123,7 +123,7 @@ class Effects(World):
         return self._asker.attended()
 
     def ask_user(self, question: Question) -> str | None:
-        """By --yes, at the terminal, or from a pipe."""
+        """Answer by --yes, or ask at the terminal or on a pipe."""
         answered = bool(self._yes) and question.gate in CONFIRMATIONS
         self.emit(
             QuestionAsked(

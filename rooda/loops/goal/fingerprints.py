@@ -2,15 +2,29 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from rooda.base import files
 from rooda.base.json import loads
-from rooda.loops.goal.criteria import recipes, verifies
 from rooda.loops.goal.edit_counts import folders
 from rooda.loops.goal.world import Fingerprint
 
 MOST, LARGEST = 5000, 4_194_304
+_CHECKING = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
+    r"|(?:^|/)[^/]*[_.-](?:tests?|specs?)\.[^/]+$|(?:^|/)[^/]*[a-z0-9]Tests?\.[a-z]+$",
+)
+_RECIPES = {  # files that a command reads to know what to do, in the order in which it looks for them
+    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile", "rakefile"),
+    "tox": ("tox.ini",),
+    "nox": ("noxfile.py",),
+}
+_PART = re.compile(r"&&|\|\||[;&|()\n]")
 
 
 def take(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
@@ -59,3 +73,33 @@ def _hash(path: str) -> str:
         return files.sha256(_scripts(data) if os.path.basename(path) == "package.json" else data)
     except (OSError, ValueError):  # an invalid path
         return ""
+
+
+def verifies(path: str) -> bool:
+    """True if a file of this name tests or checks other files."""
+    return bool(_CHECKING.search(path))
+
+
+def recipes(command: str) -> tuple[str, ...]:
+    """Paths of the files that define what a command like `make check` or `npm test` does. Some may not exist."""
+    found: list[str] = []
+    folder = ""
+    for words in map(str.split, _PART.split(command)):
+        if words[:1] == ["cd"] and len(words) == 2:
+            folder = os.path.join(folder, words[1].strip("\"'"))
+        name = next((os.path.basename(word) for word in words if os.path.basename(word) in _RECIPES), "")
+        if name:
+            inside = os.path.join(folder, _option(words, "-C"))
+            chosen = _option(words, "-f", "--file=", "--makefile=")
+            found += [os.path.join(inside, each) for each in ([chosen] if chosen else _RECIPES[name])]
+    return tuple(dict.fromkeys(map(os.path.normpath, found)))
+
+
+def _option(words: list[str], *names: str) -> str:
+    """The value of the first of these options: joined to its name, or the next word."""
+    for place, word in enumerate(words):
+        for name in names:
+            if word.startswith(name):
+                value = word.removeprefix(name) or " ".join(words[place + 1 : place + 2])
+                return value.strip("\"'")
+    return ""

@@ -19,7 +19,7 @@ class Step(NamedTuple):
 
 
 class MustNot(NamedTuple):
-    """What must never become true. Without a command only a judge can check it."""
+    """A condition that must never become true. Without a command only a judge can check it."""
 
     text: str
     violated_if: str = ""

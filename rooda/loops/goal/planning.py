@@ -20,7 +20,7 @@ TRIES = 2
 
 
 class Request(NamedTuple):
-    """What the user asks for, and how."""
+    """A goal as the user asks for it."""
 
     spec: str
     plan: Plan | None = None  # from --plan

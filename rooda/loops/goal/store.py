@@ -101,7 +101,7 @@ class GoalStore:
             found = files.read_ours(self._place.state)
         except OSError:
             if not self._unsure:
-                self._emit(Problem(text="state.json was deleted by somebody else; written again"))
+                self._emit(Problem(text="state.json was deleted by another program; written again"))
             return
         if found not in self._bytes:
             files.replace(self._place.foreign, found)

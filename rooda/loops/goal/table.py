@@ -1,4 +1,4 @@
-"""What `rooda goal status` shows, and the summary of a goal that has ended or paused."""
+"""Output of `rooda goal status` and `cancel`, and the summary of an ended or paused goal."""
 
 from collections.abc import Sequence
 
@@ -116,7 +116,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 
 
 def cancelled(state: GoalState) -> list[str]:
-    """What `rooda goal cancel` prints."""
+    """The report that `rooda goal cancel` prints."""
     marks = zip(state.brief.criteria, state.marks, strict=True)
     claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     return [

@@ -85,7 +85,7 @@ def _is_instruction(sentence: str) -> bool:
 
 
 def gate_weakness(letter: str, evidence: str) -> str:
-    """What is weak about the evidence, as a remark for the user; "" if nothing."""
+    """A remark for the user on weak evidence; "" if there is none."""
     text = evidence.lower()
     if letter == "A" and not re.search(r"\bno\b.*\blibrar|[,;/&]|\b(?:and|or|vs|versus)\b", text):
         return f"the library search names fewer than two candidates: {evidence}"

@@ -72,7 +72,7 @@ class World(Protocol):
         """The first signal received, 0 for none."""
 
     def requested(self) -> str:
-        """What another terminal asks this loop to do, "pause" or "cancel"; "" for nothing."""
+        """The request of another terminal, "pause" or "cancel"; "" for none."""
 
     def emit(self, event: Event) -> None: ...
 
@@ -127,4 +127,4 @@ class World(Protocol):
         """Text and hash of SHAPE.md; both empty without one."""
 
     def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Those of the files that were written after the current step's call began."""
+        """Return the files that were written after the current step's call began."""
