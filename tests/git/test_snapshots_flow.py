@@ -57,7 +57,7 @@ def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
     flow.actuator("main", "one", "two", "another")
     resumed = flow.ws.rooda("resume", run)
     assert resumed.code == 0, resumed.both
-    assert "was undone: 2 commits are taken off" in resumed.err and head.strip() in resumed.err
+    assert "was undone: 2 commits are removed" in resumed.err and head.strip() in resumed.err
     assert flow.labels()[:3] == ["0", "1", "2"] and len(set(flow.labels())) == len(flow.labels())
     assert flow.shown("2", "src.txt") == "another\n"
     assert flow.clean()
@@ -75,7 +75,7 @@ def test_the_whole_run_can_be_undone_and_goes_on(flow: Flow) -> None:
     assert flow.ws.rooda("undo", "0", run, "--yes").code == 0
     flow.controller("main", *[False] * 3, True)
     resumed = flow.resume(run)
-    assert resumed.code == 0 and "4 commits are taken off" in resumed.err, resumed.both
+    assert resumed.code == 0 and "4 commits are removed" in resumed.err, resumed.both
     assert flow.labels() == ["0", "1"]
 
 
@@ -95,7 +95,7 @@ def test_commits_of_a_person_are_not_taken_off(flow: Flow) -> None:
     flow.ws.git("commit", "-q", "--allow-empty", "-m", "mine")
     head = flow.ws.git("rev-parse", "HEAD")
     refused = flow.resume(run)
-    assert refused.code == 2 and "somebody else" in refused.err
+    assert refused.code == 2 and "other commits lie on top of it" in refused.err
     assert flow.ws.git("rev-parse", "HEAD") == head
 
 
