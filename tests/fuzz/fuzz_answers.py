@@ -210,7 +210,7 @@ def failure_words(data: bytes) -> None:
     from rooda.agents.records import Facts
 
     said = seen(data)
-    for facts in (Facts(message=said, error="error"), Facts(noise=said)):
+    for facts in (Facts(message=said, error="error"), Facts(unparsed=said)):
         assert outcome.judge(facts, "exit", 1).kind
 
 
