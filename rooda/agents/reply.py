@@ -45,7 +45,7 @@ def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) ->
 
 
 def _has_output_limit(call: Call) -> bool:
-    """True if only the end of the output is searched: for raw commands of a procedure."""
+    """True if only the end of a transcript is read, as for raw commands of a procedure."""
     return call.kind == "iteration" and call.agent.output == "text"
 
 

@@ -32,7 +32,7 @@ def mark_self(run: str) -> bool:
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
         if hard != resource.RLIM_INFINITY or (soft != hard and soft < _LEAST_MARK):
-            return False  # somebody set this limit on purpose
+            return False  # the user set this limit on purpose
         resource.setrlimit(resource.RLIMIT_RTTIME, (mark_number(run), hard))
     except (OSError, ValueError):
         return False

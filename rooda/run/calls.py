@@ -126,7 +126,7 @@ class AgentCalls:
             self._work_ahead()
 
     def _work_ahead(self) -> None:
-        """Do while an agent loads what would delay the next call."""
+        """Do work while an agent loads, so that it doesn't delay the next call."""
         self.sync_state()
         self._folder.make_spare()
         files.release_replaced()
@@ -138,7 +138,7 @@ class AgentCalls:
 
 
 def ended_event(call: Call, reply: Reply, run_time: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
-    """The reply as the log has it; without what only a transcript tells, if the call was of a raw command."""
+    """The event of a call's end. For a raw command it lacks the fields that come from a transcript."""
     facts = reply._asdict()
     kind, _ = facts.pop("outcome"), facts.pop("said")
     if kind:

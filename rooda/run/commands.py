@@ -12,7 +12,7 @@ from rooda.run.setup import Setup
 
 
 class CommandLimits(NamedTuple):
-    """What holds for every command of a session."""
+    """Limits of all commands of a session."""
 
     grace: float  # seconds between the first signal and SIGKILL
     cap: int  # bytes of output kept

@@ -1,4 +1,4 @@
-"""What the end of a run means: for hooks, for status, and for `rooda resume --all`. Pure."""
+"""The meaning of a run's end for hooks, for status and for `rooda resume --all`. Pure."""
 
 from collections.abc import Mapping
 

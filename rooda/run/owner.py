@@ -1,4 +1,4 @@
-"""The loop that a session belongs to, and what its kind of loop tells the platform. Pure."""
+"""The loop that a session belongs to, and its kind. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -27,7 +27,7 @@ class LoopKind(NamedTuple):
     name_variable: str = ""  # environment variable that holds the loop's name as well
     is_family: bool = True  # the snapshots of all its loops are pruned together, not by name
     moments: Mapping[str, str] = {}  # the moment of hooks that a `reason` of `run.ended` means
-    turn_events: tuple[str, ...] = ()  # that begin or end a turn, besides those of every kind
+    turn_events: tuple[str, ...] = ()  # events that begin or end a turn, in addition to those of every kind
     turn_of: TurnOf = turn_of
 
     def family(self, loop: str) -> str:

@@ -43,7 +43,7 @@ CLOCK_INTERVAL = 60.0  # seconds between looks at the clock, which may be set du
 
 
 class Session:
-    """Everything that one start or resume opens, and closes again."""
+    """The resources of one start or resume, and the effects that use them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What settings give a loop of any kind: its agent, its limits, its hooks."""
+"""The settings of a loop of any kind: agent, limits, hooks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

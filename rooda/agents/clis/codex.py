@@ -44,7 +44,7 @@ def _item(item: Json, into: Gathered) -> None:
 
 
 def _completed(usage: Json, into: Gathered) -> None:
-    """The input tokens include the cached ones."""
+    """Record the end of a turn. codex's input tokens include cached ones, which are subtracted."""
     into.ended = True
     into.turns += 1
     into.error = into.message = ""

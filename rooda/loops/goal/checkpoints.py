@@ -97,7 +97,7 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
 
 
 def diff(workspace: str, base: str) -> str:
-    """Diff since that tree; "" if git fails."""
+    """The diff from the tree `base` to the work tree; "" if git fails."""
     if not base:
         return ""
     repo = _users_repository(workspace) or _private_repository(workspace)

@@ -1,4 +1,4 @@
-"""The verbs of `rooda goal` besides run and continue."""
+"""The subcommands of `rooda goal`, except run and continue."""
 
 import json
 import os

@@ -115,7 +115,7 @@ class World(Protocol):
         """Save the work tree as a git tree and return its hash. `everywhere`: also outside of a git repository."""
 
     def diff(self, base: str) -> str:
-        """Changes since that tree."""
+        """The diff from the tree `base` to the work tree."""
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
         """Hashes of the files that verify the work, those behind these commands included."""

@@ -1,4 +1,4 @@
-"""What a procedure's loop does to the world; the text of its prompt is read from the files for each iteration."""
+"""The effects of a procedure's loop. The prompt's text is read from its files for each iteration."""
 
 import errno
 import os

@@ -70,7 +70,7 @@ def call_of(procedure: Procedure, state: OodaState, prompt: Prompt) -> Call:
 
 
 def why_stop(state: OodaState, signal: int) -> Ending | None:
-    """The rule that ends the loop now, if any. Failures count before the limit, the limit before a late signal."""
+    """The rule that ends the loop now, if any. Failures come before the limit, the limit before a late signal."""
     if state.status == INTERRUPTED:
         return Ending("signal", code_of_signal(signal), signal)
     if state.status == COMPLETED:

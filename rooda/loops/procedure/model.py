@@ -26,7 +26,7 @@ class Phase(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What the user adds with --context: a file, read again for every prompt, or a text."""
+    """One --context of the user: a file, read again for every prompt, or a text."""
 
     text: str | None = None
     path: str | None = None
@@ -34,7 +34,7 @@ class Context(NamedTuple):
 
 
 class Procedure(NamedTuple):
-    """Everything that one run needs, resolved from all settings."""
+    """All settings of one procedure, resolved."""
 
     name: str
     phases: tuple[Phase, ...]

@@ -15,7 +15,7 @@ NO_SIGNALS = "Success Signaling: none. The loop goes by your exit status and its
 
 
 def preamble(procedure: Procedure, iteration: int) -> str:
-    """What the agent should know of the loop. `iteration` counts from 1."""
+    """Facts about the loop for the agent. `iteration` counts from 1."""
     limit = f"{iteration} of {procedure.max_iterations}" if procedure.max_iterations else f"{iteration} (unlimited)"
     return "\n".join(
         (

@@ -1,4 +1,4 @@
-"""From settings to a procedure: its phases and context as texts or files, its gates, its signals."""
+"""Turns settings into a procedure: phases and context as texts or files, gates, signals."""
 
 import os
 import stat

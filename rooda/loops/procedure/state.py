@@ -1,4 +1,4 @@
-"""The state of a procedure, and what a start or a resume does with the state that it finds."""
+"""The state of a procedure, and the rules by which a start or a resume continues from it."""
 
 from collections.abc import Iterable
 from math import sqrt
@@ -47,7 +47,7 @@ def reopened(state: OodaState, max_iterations: int | None, failure_threshold: in
 
 
 def start_mode(status: str | None, asked: str, on_interrupted: str) -> str:
-    """What `rooda P` does: fresh, resume, ask or refuse. `asked`: resume or fresh if typed as an option, else ""."""
+    """Decide what `rooda P` does: fresh, resume, ask or refuse. `asked`: the option, resume or fresh, or ""."""
     if status in (None, COMPLETED):
         return "fresh"
     if asked:

@@ -100,7 +100,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_no_co
 
 
 def plan(answer: Json) -> list[str]:
-    """{"plan": [3 to 5 texts]}"""
+    """Validate `{"plan": [3 to 5 texts]}`."""
     steps = _list(answer, "plan")
     if not all(isinstance(step, str) and step.strip() for step in steps):
         raise Breach("every step of 'plan' must be a text that is not empty")
@@ -181,7 +181,7 @@ def verdicts(answer: Json, wanted: Collection[str]) -> dict[str, tuple[bool, str
 
 
 def issues(answer: Json, failing: Collection[str]) -> list[Json]:
-    """{"issues": [1 to 5, each for one rule that failed]}"""
+    """Validate `{"issues": [...]}`: 1 to 5 entries, each for a rule that failed."""
     found = _list(answer, "issues")
     least, most = ISSUES
     if not least <= len(found) <= most:

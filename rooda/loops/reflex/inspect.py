@@ -83,7 +83,7 @@ def artifact_text(place: Place, iteration: int | None) -> str:
 
 
 def diff(place: Place, start: int | None, end: int | None) -> list[str]:
-    """Lines that compare two evaluated iterations; without numbers the latest two."""
+    """Compare two evaluated iterations; without numbers, the latest two."""
     known = versions(place)
     if len(known) < 2 and None in (start, end):
         return [f"'{place.alias}' has {len(known)} evaluated iterations; there is nothing to compare."]

@@ -81,7 +81,7 @@ def close(workspace: str, name: str, reason: str) -> bool:
 
 
 def work_paths(workspace: str, name: str) -> list[str]:
-    """Its folder, and the pointer to the active loop unless that names another one."""
+    """The loop's folder, and the pointer file unless it names another loop."""
     pointer = [f"{files.HOME}/current.json"] if files.active(workspace) in (None, name) else []
     return [f"{files.HOME}/{name}", *pointer]
 

@@ -20,7 +20,7 @@ PHASES = ("plan", "produce", "prepare", "evaluate", "critique", "refine")
 
 
 class Prepared(NamedTuple):
-    """Everything that a loop needs to run."""
+    """Settings, agent and screen of a reflex loop."""
 
     setup: Setup
     look: Lookup

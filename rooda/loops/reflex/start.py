@@ -107,7 +107,7 @@ def require_open(place: Place, found: Found) -> State:
 
 
 def last_error(found: Found) -> str:
-    """The latest phase_error of a loop that failed."""
+    """Text about the latest phase_error of a failed loop; "" if there is none."""
     errors = [event for event in found.history if event["event"] == "phase_error"]
     if not errors or found.state is None or found.state.status != "failed":
         return ""
@@ -195,7 +195,7 @@ def go(
 
 
 def _bounds(setup: Setup) -> Bounds:
-    """The bounds of check commands, which need less output than agents."""
+    """Bounds for check commands: less output than for agents."""
     return setup.bounds._replace(max_output_buffer=min(setup.bounds.max_output_buffer, CAP))
 
 
@@ -205,7 +205,7 @@ def _loop_options(place: Place, look: Lookup) -> LoopOptions:
 
 
 def _names_of(folder: str) -> list[str]:
-    """The folder's path as given, without links, and as the parent shell names it."""
+    """The folder's path as given, with links resolved, and as $PWD has it."""
     real, shell = os.path.realpath(folder), os.environ.get("PWD", "")
     known = [folder, real, *([shell] if os.path.isabs(shell) and os.path.realpath(shell) == real else [])]
     return list(dict.fromkeys(known))

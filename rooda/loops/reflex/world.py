@@ -59,7 +59,7 @@ class PhaseRequest(NamedTuple):
 
 
 class World(Protocol):
-    """Everything that the loop can do to the world."""
+    """The effects that the loop can have."""
 
     def emit(self, event: Event) -> None: ...
 
@@ -67,19 +67,19 @@ class World(Protocol):
         """The first signal received, 0 for none."""
 
     def compose(self, phase: str, values: Mapping[str, str]) -> str:
-        """A phase's prompt: its template with these values."""
+        """Build a phase's prompt by filling in its template."""
 
     def ask(self, queries: Sequence[Query], concurrent: Concurrent | None) -> list[Answer]:
         """Run these agent calls in parallel."""
 
     def count_breaches(self, state: State, phase: str) -> int:
-        """How often the phase has broken its contract in this iteration and level."""
+        """Number of times that the phase broke its contract in this iteration and level."""
 
     def record_breach(self, state: State, phase: str, attempt: int, error: str, excerpt: str) -> None:
         """Append a `phase_error` to the history."""
 
     def save(self, state: State) -> State:
-        """Save in the middle of a step; return what is on disk."""
+        """Save within a step; return the state on disk."""
 
     def recent_history(self, state: State) -> list[str]:
         """The last lines of the history, for a prompt."""
@@ -87,7 +87,7 @@ class World(Protocol):
     def read_artifact(self) -> str | None: ...
 
     def stage_artifact(self, text: str) -> None:
-        """Replace the artifact when the state is saved next."""
+        """Replace the artifact at the next save of the state."""
 
     def hash_artifact(self, text: str) -> str: ...
 
