@@ -1,4 +1,4 @@
-"""Checks before the first call: is the agent installed, does the prompt fit, who pays?"""
+"""Checks before the first call: that the agent is installed, that the prompt fits, and who pays."""
 
 import os
 import sys

@@ -44,7 +44,7 @@ def cost_of_call(reported: float | None, usage: Usage | None, parts: Mapping[str
 
 
 def assumed_cost(known: float | None, declared: float, lengths: tuple[int, int], model: str, table: Prices) -> Cost:
-    """For a goal's budget, which must count every call: the known cost, else the declared one, else an estimate.
+    """The cost for a goal's budget, which counts every call: as known, else as declared, else estimated.
 
     `lengths`: characters of prompt and answer; four count as a token.
     """

@@ -86,7 +86,7 @@ class Usage(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a transcript reports about a call; empty or None if it reports nothing."""
+    """Facts about a call from its transcript; empty or None if the transcript lacks them."""
 
     session: str = ""
     model: str = ""

@@ -162,7 +162,7 @@ def sync_parent(path: str) -> None:
 
 
 def _with_path(path: str, problem: OSError) -> OSError:
-    """The same error, naming the file that is meant rather than a temporary one."""
+    """The same error with this path in place of the temporary file's."""
     return OSError(problem.errno, problem.strerror, path)
 
 

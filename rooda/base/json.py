@@ -1,4 +1,4 @@
-"""Frozen records to plain JSON values and back. A wrong type is an error with a sentence, never a guess."""
+"""Converts frozen records to plain JSON values and back. A wrong type raises an error; nothing is guessed."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

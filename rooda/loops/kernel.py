@@ -7,14 +7,14 @@ Scope = tuple[str, ...]  # () is the loop itself; ("child", …) a loop inside i
 
 
 class Saved(NamedTuple):
-    """What a loop's files say: its state, and the finished steps of the open turn."""
+    """Content of a loop's files: its state, and the finished steps of the open turn."""
 
     state: Any = None  # None: nothing saved yet
     done: Mapping[str, Any] = {}
 
 
 class Store(Protocol):
-    """Where a loop saves its state. `load` after `carry(state)` returns that state."""
+    """Saves and loads a loop's state. `load` after `carry(state)` returns that state."""
 
     def load(self, scope: Scope) -> Saved: ...
 

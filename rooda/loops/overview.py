@@ -26,7 +26,7 @@ SELDOM = 10  # refreshes between two that read loops which are not running
 
 
 class Found(NamedTuple):
-    """A loop of an overview; `facts` only if they are to be shown."""
+    """A loop of an overview. `facts` are filled only if they will be shown."""
 
     row: Row
     facts: Json

@@ -1,4 +1,4 @@
-"""Searches for patterns from others, with a timeout: some take forever and can't be stopped from within the process."""
+"""Searches for untrusted patterns, with a timeout: Python can't interrupt a pattern that backtracks endlessly."""
 
 import re
 import sys

@@ -181,7 +181,7 @@ class Signals:
 
 
 class StopRequest:
-    """Tells whether the user wants to stop what starts now: more than `spared` ending signals, one of them new."""
+    """Decides whether the user wants to stop what starts now: more than `spared` ending signals, one of them new."""
 
     def __init__(self, spared: int) -> None:
         self._spared, self._before = spared, open_blocks[-1].count if open_blocks else 0
@@ -277,4 +277,4 @@ def _send(facts: dict[str, object], *numbers: int) -> bool:
 
 
 def _wake(number: int, frame: FrameType | None) -> None:
-    """Does nothing: with a handler installed, the wake-up descriptor gets its byte."""
+    """Do nothing. Python writes to the wake-up descriptor only for signals that have a handler."""

@@ -376,7 +376,7 @@ def _posix_spawn(argv: Sequence[str], env: Mapping[str, str], streams: Sequence[
 
 
 def _close_inherited_on_exec() -> None:
-    """Keep the descriptors that our parent left open from agents."""
+    """Mark descriptors inherited from our parent as close-on-exec, so that agents don't get them."""
     global _inherited_closed  # noqa: PLW0603 - one per process, like the process itself
     if _inherited_closed:
         return

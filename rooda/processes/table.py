@@ -133,7 +133,7 @@ def is_stopped(pid: object) -> bool:
 
 
 def stopped_states(pid: object) -> set[bool]:
-    """Whether the process and its children are stopped, as a set; for a run the guardian and its loop."""
+    """The set of `is_stopped` for the process and its children: in a run, the guardian and its loop."""
     return {is_stopped(each) for each in [pid, *children(pid)]} if isinstance(pid, int) else set()
 
 

@@ -113,7 +113,7 @@ class AgentCalls:
         )
 
     def _require_lock(self) -> None:
-        """Interrupted if another run holds the lock now: the state on disk is its own."""
+        """Raise Interrupted if another run holds the lock now: the state on disk belongs to that run."""
         if not self._ledger.renew():
             raise Interrupted(TERMINATED - 128)
 

@@ -212,7 +212,7 @@ def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, k
 
 
 def origin_of(folder: str) -> Json:
-    """{} if it is unknown."""
+    """Read the origin; {} if it is missing or invalid."""
     try:
         found = json.loads(files.read_ours(os.path.join(folder, ORIGIN_FILE)))
         return {

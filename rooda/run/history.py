@@ -291,7 +291,7 @@ def _after(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _counted(now: Now, record: Json, by_node: bool) -> Now:
-    """The iteration at work and the limit. A top node closes each with a boundary, and the next one begins."""
+    """Set the current iteration and the limit. Each boundary of a flow's top node begins the next iteration."""
     number = record.get("number" if by_node else "display", now.iteration)
     if record["event"] == "node.boundary" and record.get("status") == "running":
         number += 1
@@ -300,7 +300,7 @@ def _counted(now: Now, record: Json, by_node: bool) -> Now:
 
 
 def _of_top_node(record: Json) -> Json:
-    """The iteration of the top node, since calls have that of the node inside; {} if it is unknown."""
+    """The iteration of the flow's top node, because calls have that of their own node; {} if it is unknown."""
     if record.get("level", 0) != 0 or not isinstance(record.get("number"), int):
         return {}
     return {"display": record["number"] + (record["event"] == "node.boundary")}

@@ -75,7 +75,7 @@ class Hooks:
         self._running.clear()
 
     def _facts(self, name: str, record: Json) -> Json:
-        """Everything needed to run one hook, also from a process outside the session."""
+        """The data that a process outside the session needs to run one hook."""
         hook, context = self._hooks[name], self._context
         self._counts[name] += 1
         stem = f"hook-{name}" if self._counts[name] == 1 else f"hook-{name}-{self._counts[name]}"
@@ -118,7 +118,7 @@ def supervise_hook(path: str) -> None:
 
 
 def _problem(facts: Json, signals: SignalSource) -> str:
-    """What went wrong; "" if nothing did."""
+    """The error text; "" without an error."""
     given: dict[str, Any] = {key: facts[key] for key in ("argv", "cwd", "env", "output", "stdin", "timeout")}
     spec = supervise.Spec(
         **given, grace=GRACE, cap=KEPT, keep=True

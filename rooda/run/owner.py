@@ -20,7 +20,7 @@ def turn_of(event: str, facts: Mapping[str, Any]) -> tuple[bool, int | None]:
 
 
 class LoopKind(NamedTuple):
-    """What the platform needs to know of one kind of loop. Each kind has one in its `events.py`."""
+    """Facts about one kind of loop for the platform. Each kind has one in its `events.py`."""
 
     name: str
     name_field: str = "name"  # of every event: holds the loop's name

@@ -7,7 +7,7 @@ from rooda.agents.records import Agent, Bounds, T
 
 
 class Budget(NamedTuple):
-    """What a run may use over all its sessions; 0 = no limit."""
+    """Limits of a run over all its sessions; 0 = no limit."""
 
     cost: float = 0.0  # dollars
     tokens: int = 0

@@ -12,7 +12,7 @@ from rooda.run.setup import Budget
 
 
 class Used(NamedTuple):
-    """What one agent call used."""
+    """Tokens, time and cost of one agent call."""
 
     ts: str
     run: str
@@ -116,7 +116,7 @@ def cause_of(record: Json) -> Cause | None:
 
 
 def uncounted(budget: Budget, reply: Reply) -> str:
-    """A warning about a call that a cost limit can't count; "" if it can, or if there is no such limit."""
+    """A warning about a call that a cost limit can't count; "" if it can, or without such a limit."""
     if budget.cost <= 0 or reply.cost is not None or reply.ended == "not-started":
         return ""
     what = f"The cost of this call is unknown, so it does not count for the cost limit of {dollars(budget.cost)}"

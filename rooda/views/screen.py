@@ -60,7 +60,7 @@ class Screen:
         self._draw()
 
     def hide(self, environ: Mapping[str, str]) -> None:
-        """From now on print stars for secrets in these variables, also in the agent's output."""
+        """Print stars in place of the secrets in these variables from now on, also in the agent's output."""
         found = {*self._hidden, *secrets.forms(environ, (os.getcwd(),))}
         self._hidden = tuple(sorted(found, key=len, reverse=True))
         if self._tail:

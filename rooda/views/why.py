@@ -97,7 +97,7 @@ def _of_event(record: Json, past: Past, view: View) -> Iterator[Reason]:
 
 
 def _is_sound(reason: Reason) -> bool:
-    """False if an edited log has put other types into it."""
+    """True if all fields have the right types, which an edited log may violate."""
     texts = (reason.ts, reason.decision, reason.rule, reason.evidence, reason.words)
     return all(isinstance(text, str) for text in texts) and isinstance(reason.iteration, int)
 

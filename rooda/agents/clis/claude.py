@@ -60,7 +60,7 @@ def _limit(info: Json, into: Gathered) -> None:
 
 
 def _result(record: Json, into: Gathered) -> None:
-    """Of several results the last one counts; cost and usage per model are sums over the whole process."""
+    """Record a result. The last one counts; cost and usage per model are sums over the whole process."""
     into.ended = True
     into.final = _answer(record, into.final)
     into.cost = money(record.get("total_cost_usd"))

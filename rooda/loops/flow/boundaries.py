@@ -102,7 +102,7 @@ _ITSELF = {CONTROLLER: ("CONTROL",), ACTUATOR: ("ACT", "LOOP"), SENSORS: ("SENSO
 
 
 class NodeRecord(NamedTuple):
-    """What the files and commits of a run say of one node."""
+    """Facts about one node from the files and commits of a run."""
 
     parent_label: str = ""
     boundaries: Sequence[Boundary] = ()  # this node's commits in this run, oldest first

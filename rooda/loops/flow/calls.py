@@ -47,7 +47,7 @@ class Request(NamedTuple, Generic[Value]):
 
     @property
     def name(self) -> str:
-        """For people: `controller FILE`; a sensor call is named by its node alone."""
+        """The call's name in messages: `controller FILE`; a sensor call has the name of its node."""
         return self.who if self.kind == "sensor" else f"{self.kind} {self.who}"
 
 

@@ -93,7 +93,7 @@ KNOWN = (
 
 
 class Answers(NamedTuple):
-    """What the options of the command line answer, so that it is not asked."""
+    """Answers from command-line options, whose questions are not asked."""
 
     levels: int | None
     sensors: tuple[str, ...]

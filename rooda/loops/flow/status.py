@@ -1,4 +1,4 @@
-"""What `rooda flow status`, `log` and `check` show: facts of runs, commits and nodes, and their lines."""
+"""Output of `rooda flow status`, `log` and `check`: facts about runs, commits and nodes as lines."""
 
 import os
 

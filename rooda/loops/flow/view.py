@@ -1,4 +1,4 @@
-"""What a flow shows: its reasons for `rooda why`, its lines, and its live tree of nodes."""
+"""Lines of a flow's events, reasons for `rooda why`, and the live tree of nodes."""
 
 import re
 import shlex

@@ -160,7 +160,7 @@ def lenient(text: str) -> Mapping[str, Any]:
 
 
 def quoted(text: str) -> str:
-    """Any text as one double-quoted scalar on one line."""
+    """Format any text as one double-quoted scalar on one line."""
     import json
 
     plain = json.dumps(text, ensure_ascii=False)

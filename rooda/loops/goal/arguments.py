@@ -156,7 +156,7 @@ def criteria_options(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:
 
 
 def iteration_limit(prepared: Prepared, typed: Json) -> int:
-    """From the option, the environment or the settings, in this order; at most 50 without --force-limits."""
+    """The limit from the option, the environment or the settings, in this order; at most 50 without --force-limits."""
     number = int(
         typed.get("iterations") or _number_from_environment("MAX_ITERATIONS", int) or prepared.number("max_iterations")
     )
@@ -165,7 +165,7 @@ def iteration_limit(prepared: Prepared, typed: Json) -> int:
 
 
 def dollar_limit(prepared: Prepared, typed: Json) -> float:
-    """From the option, the environment or the settings, in this order; at most $100 without --force-limits."""
+    """The limit from the option, the environment or the settings; at most $100 without --force-limits."""
     dollars = typed.get("budget") or _number_from_environment("BUDGET", float) or prepared.number("budget")
     check_limit("budget", dollars, MOST_DOLLARS, typed)
     return float(dollars)

@@ -1,4 +1,4 @@
-"""When a goal stops or pauses, and why."""
+"""Rules by which a goal stops or pauses."""
 
 import re
 from collections.abc import Mapping

@@ -172,6 +172,6 @@ def _constraints(spec: str) -> Score:
 
 
 def _success(spec: str) -> Score:
-    """Score by the number of different checks that are named."""
+    """Score the dimension success: one point for each kind of check that the specification names, at most two."""
     found = [match[0].strip() for pattern in _CHECKS.values() if (match := pattern.search(spec))]
     return Score(min(len(found), 2), found[0] if found else "")

@@ -19,7 +19,7 @@ CONFIRM = "Confirm completion"  # the step after the last one, if all criteria h
 
 
 class Brief(NamedTuple):
-    """Fixed at the start; later only the user changes it."""
+    """The brief of a goal: fixed at the start; later only the user changes it."""
 
     run: str
     spec: str

@@ -257,7 +257,7 @@ _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "i
 
 
 def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
-    """Whether the specification is clear enough."""
+    """Reason to start or to ask: whether the specification is clear enough."""
     intent = record["shape"] == "Intent"
     rule = f"the specification scores {record['total']}/10: {record['shape']}"
     rule += "; below 5 rooda asks the user first" if intent else ""

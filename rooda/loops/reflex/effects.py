@@ -159,7 +159,7 @@ class Effects(World):
             replies = self._replies_and_checks(calls, concurrent, queries[0], guard)
         if guard.restore():
             self.emit(ReflexRestored(artifact=self._place.shown_artifact))
-        if not all(reply.ok for reply in replies):  # a call that a signal cut off is no breach of the contract
+        if not all(reply.ok for reply in replies):  # a call that a signal cut off doesn't count as a breach
             self._raise_if_signalled()
         return replies
 
