@@ -1,4 +1,4 @@
-"""When a usage limit ends, as the CLI's message says, and how long to wait. Pure: the current time is an argument."""
+"""Reads the end of a usage limit from a CLI's message, and computes waits. Pure: the current time is an argument."""
 
 import re
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def backoff(first: float, failures: int) -> float:
 
 
 def usable_at(until: float, noted: float, now: float, waited: float | None) -> float:
-    """When a recorded limit ends, by the current clock; 0 if it is over.
+    """Time at which a recorded limit ends, by the current clock; 0 if it is over.
 
     The clock may have been set since, so no limit lasts longer than it did when it was recorded. `waited`: seconds
     since then by a clock that can't be set; None after a reboot.

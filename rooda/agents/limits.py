@@ -30,7 +30,7 @@ class Limit(NamedTuple):
     boot: str
 
     def usable_at(self) -> float:
-        """When the account is usable again, by the current clock; 0: now."""
+        """Time at which the account is usable again, by the current clock; 0 if it is usable now."""
         waited = clock.uptime() - self.uptime if self.boot == table.boot() else None
         return usable_at(self.until, self.noted, clock.now(), waited)
 
@@ -47,7 +47,7 @@ def account(agent: Agent) -> str:
 
 
 def limited_until(who: str) -> float:
-    """When the account is usable again, as Unix time; 0 if no limit is known."""
+    """Unix time at which the account is usable again; 0 if no limit is known."""
     path = _path(who)
     try:
         found = json.loads(files.read_ours(path)) if path else {}

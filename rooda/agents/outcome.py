@@ -1,4 +1,4 @@
-"""How an agent call ended, judged by the transcript, by how the process ended, and by the exit code, in this order."""
+"""Judges how an agent call ended: by the transcript, the end of the process, and the exit code, in this order."""
 
 import errno
 import re
@@ -57,7 +57,7 @@ _STATUS = re.compile(r"(?:^\s*|\bstatus:?\s*|\berror:?\s*|\bcode\"?:\s*)\(?([45]
 
 
 def refusal(reply: Reply) -> str:
-    """Why no call can succeed before the user has acted; "" otherwise."""
+    """The reason why every call will fail until the user acts; "" if there is none."""
     if reply.ended == "not-started" and not reply.retryable and not reply.outcome:
         return reply.ended
     return reply.outcome if reply.outcome in FATAL else ""

@@ -82,7 +82,7 @@ def warnings(agent: Agent) -> list[str]:
 
 
 def likely_problems(program: str, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Why this command line will probably fail or hang, unless the CLI's own settings, which rooda does not read, help.
+    """Reasons why this command line will probably fail or hang. rooda does not read the CLI's own settings.
 
     Measured: docs/agents.md.
     """

@@ -62,7 +62,7 @@ def list_worktrees(repo: Repo) -> Iterator[Worktree]:
 
 
 def reason_to_keep(repo: Repo, own: Worktree) -> str:
-    """Why the worktree must stay: it holds work that exists nowhere else. "" if it may be removed."""
+    """The reason to keep the worktree: it has work that exists nowhere else. "" if it may be removed."""
     inside = find(own.root)
     if count_uncommitted(inside):
         return "it has changes that are not committed"

@@ -118,7 +118,7 @@ class Spec(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a process ended; `code` as a shell reports it."""
+    """The end of a process; `code` is the exit code as a shell reports it."""
 
     code: int
     seconds: float

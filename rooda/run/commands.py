@@ -81,7 +81,7 @@ def results_of(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec])
 
 
 def verdict(done: Ran, gate: Gate) -> str:
-    """Why the gate failed; "" if it passed."""
+    """The reason why the gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"
     return "" if done.code == 0 else f"exit {done.code}"

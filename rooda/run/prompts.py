@@ -9,7 +9,7 @@ from rooda.run.folder import RunFolder
 
 
 class Measure(NamedTuple):
-    """How to count a prompt's tokens, and above which number to warn."""
+    """The encoding that counts a prompt's tokens, and the budget above which to warn."""
 
     encoding: str = "o200k_base"
     budget: int = 0

@@ -15,7 +15,7 @@ SMALL = 65_536  # bytes of text up to which selecting tokens is faster than load
 
 
 class Rules(NamedTuple):
-    """How an encoding splits text, and the ids of its special tokens."""
+    """Rules of an encoding: the pattern that splits text, and the ids of special tokens."""
 
     pattern: str
     special: Mapping[str, int]

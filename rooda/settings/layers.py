@@ -157,7 +157,7 @@ class Settings(NamedTuple):
         return merged
 
     def origin(self, path: Path) -> str:
-        """Where the value at `path` comes from; "" if it is not set."""
+        """The origin of the value at `path`; "" if it is not set."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def location(self, path: Path) -> str:

@@ -200,7 +200,7 @@ class Option(NamedTuple):
         return max((word for word in self.named(key) if word.startswith("-")), key=len).partition("/")[0]
 
     def parameter(self, key: str) -> str:
-        """The name of its click parameter."""
+        """The name of the option's click parameter."""
         name = self.named(key)[-1]
         return self.flag(key).lstrip("-").replace("-", "_") if name.startswith("-") else name
 

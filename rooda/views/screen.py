@@ -19,7 +19,7 @@ _NO_LINES: LineMakers = {}
 
 
 class Look(NamedTuple):
-    """What the user wants to see of a run."""
+    """Options for the screen: what to show of a run, and in which form."""
 
     level: str = "info"
     stream: bool = False  # the agent's output too

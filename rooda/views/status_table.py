@@ -12,7 +12,7 @@ NOTHING = "-"
 
 
 class Progress(NamedTuple):
-    """How far a loop is."""
+    """Progress of a loop: its iteration, limit and failures."""
 
     iteration: int | None = None  # as the loop's files count
     max_iterations: int | None = None

@@ -1,4 +1,4 @@
-"""How each agent CLI connects to the model server: keys, base URL and settings files in a HOME of its own.
+"""Connects each agent CLI to the model server: keys, base URL and settings files in a HOME of its own.
 
 The command line comes from config/rooda.toml; everything else goes into files and variables.
 """

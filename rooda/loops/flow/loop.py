@@ -98,7 +98,7 @@ def executed(state: NodeState) -> int:
 
 
 def entry_event(entry: NodeEntry, state: NodeState) -> NodeEntered:
-    """The event of an entry; the events of a boundary and of the end have the same fields."""
+    """The event of an entry. Those of boundaries and of the end have the same fields."""
     return NodeEntered(
         iteration=state.iteration - 1,
         node=entry.node.path,

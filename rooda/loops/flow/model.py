@@ -155,7 +155,7 @@ def numbered(word: str, number: int) -> str:
 
 
 def next_run_id(day: str, known: list[str]) -> str:
-    """`run_20260225_001`: one more than the highest of the same day."""
+    """The next free run id, such as `run_20260225_001`: one more than the highest of the day."""
     found = [match for each in known if (match := RUN_ID.fullmatch(each))]
     return f"run_{day}_{max((int(match[2]) for match in found if match[1] == day), default=0) + 1:03d}"
 

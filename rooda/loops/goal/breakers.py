@@ -28,7 +28,7 @@ OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # 
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
-    """How the loop ends now; None to continue."""
+    """The rule that ends the loop now; None to continue."""
     if state.status == COMPLETED:
         return Ending("completed", OK)
     if state.status == FAILED:

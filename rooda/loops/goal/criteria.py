@@ -102,7 +102,7 @@ def is_bound(expect: str) -> bool:
 
 
 def fault(expect: str) -> str:
-    """Why the expectation is invalid; "" if it is valid."""
+    """The error in the expectation; "" if it is valid."""
     if is_bound(expect):
         return ""
     try:

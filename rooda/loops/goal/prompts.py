@@ -228,7 +228,7 @@ def shown(criteria: Sequence[Criterion]) -> list[Criterion]:
 
 
 def method(criterion: Criterion) -> str:
-    """How the criterion is verified, in words."""
+    """Text that describes how the criterion is verified."""
     if criterion.command:
         expect = f", and its output must show {criterion.expect}" if criterion.expect else ""
         return f"verified by `{criterion.command}`{expect}"

@@ -16,7 +16,7 @@ GATE_ASKS = {
     "C": "what can be deleted, or why nothing can",
 }
 SKIP_GATES = "proceed without confirmation"
-# Only an instruction counts, not a sentence that forbids it, quotes it or speaks about somebody else.
+# Only an instruction counts, not a sentence that forbids it, quotes it or describes what others do.
 _SENTENCE_ENDS = re.compile(r"[.!?;](?=\s|$)|\n\s*(?:\n|[-*+#>]|\d+[.)])|^\s*[-*+#>]+\s", re.MULTILINE)
 _INSTRUCTION = re.compile(
     r"(?:|.*[,:—–-]|.*\b(?:and|then|so|but|please|just|also|simply|feel free to|(?:you|should|can|may|must)(?: to)?))",

@@ -36,7 +36,7 @@ class CallResult(NamedTuple):
 
 
 class Violations(NamedTuple):
-    """Result of checking the `mustNot` entries: those that are violated, and those whose command can't tell."""
+    """Result of checking the `mustNot` entries: those that are violated, and those whose command was inconclusive."""
 
     true: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()

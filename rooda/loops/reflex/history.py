@@ -33,7 +33,7 @@ EVALUATION = ("score", "passed", "failed", "warnings", "rule_results", "artifact
 
 
 class Artifact(NamedTuple):
-    """What the history records of an artifact."""
+    """Hashes of an artifact, as the history records them."""
 
     before: str  # hash of the replaced artifact, "" for none
     after: str  # hash of the current artifact
@@ -120,7 +120,7 @@ def breach(state: State, phase: str, attempt: int, error: str, excerpt: str) -> 
 
 
 def count_breaches(history: Iterable[Json], state: State, phase: str) -> int:
-    """How often this phase has broken its contract in this iteration and level, since it last succeeded."""
+    """Number of times that this phase broke its contract in this iteration and level, since it last succeeded."""
     count = 0
     for event in history:
         count = 0 if _is_done(event, phase) else count + is_breach_of(event, state, phase)

@@ -20,7 +20,7 @@ SWITCH, REFINE = "switch", "refine"  # the next step if nothing stops the loop
 
 
 class Finding(NamedTuple):
-    """Whether one rule holds, and why."""
+    """Result of the check of one rule: whether it holds, and details."""
 
     id: str
     holds: bool

@@ -40,7 +40,7 @@ EXIT_CODES = {scoring.COMPLETED: OK, scoring.STOPPED: UNFINISHED, scoring.FAILED
 
 
 class Unfinished(NamedTuple):
-    """Why a session ended before its loop, which can be resumed if its files exist."""
+    """The reason why a session ended before its loop did. The loop can be resumed if its files exist."""
 
     reason: str
     note: str

@@ -41,7 +41,7 @@ class ReflexStore:
         return Saved(self._state)
 
     def begin(self, scope: Scope, name: str) -> None:
-        """Nothing to record: `run.json` names the next step already."""
+        """Record nothing: `run.json` already names the next step."""
 
     def end(self, scope: Scope, name: str, value: Any) -> Any:
         return self.save(value)

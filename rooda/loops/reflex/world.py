@@ -41,7 +41,7 @@ class Concurrent(NamedTuple):
 
 
 class LoopOptions(NamedTuple):
-    """How the user wants the loop to run."""
+    """The user's options for the loop."""
 
     artifact: str  # its path, as checks name it
     sequential: bool = False
