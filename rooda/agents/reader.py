@@ -64,7 +64,7 @@ def reader(output: str) -> Reader:
 
 
 def of_program(program: str) -> Reader:
-    """Facts about a program, whatever output format it has."""
+    """Facts about a program, independent of its output format."""
     return _loaded(program) if program in PROGRAMS else NONE
 
 

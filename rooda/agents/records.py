@@ -72,7 +72,7 @@ class Call(NamedTuple):
     promise_signals: bool = False
     label: str = ""  # distinguishes the files of calls with the same kind and number
     env: Mapping[str, str] = {}  # further variables of this call
-    # A raw command's stdout is the answer: it is kept in `Reply.said`, and stderr goes to a file of its own.
+    # A raw command's stdout is the answer: it is kept in `Reply.said`, and stderr is written to a separate file.
     wants_answer: bool = False
 
 

@@ -26,7 +26,7 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def create_output(path: str) -> int:
-    """Create a file for a process to write to; whatever had the name (a link or a pipe perhaps) is removed."""
+    """Create a file for a process to write to. Anything else with this name, such as a link or a pipe, is removed."""
     return _create_new(path, os.O_APPEND, 0o666)
 
 
@@ -185,7 +185,7 @@ def write(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def link(path: str, target: str) -> None:
-    """Make a symbolic link; whatever had the name is removed."""
+    """Make a symbolic link. Anything else with this name is removed."""
     remove(path)
     os.symlink(target, path)
 

@@ -98,7 +98,7 @@ class SessionState:
     def used(self, prices: Pricing) -> Iterator[Used]:
         """Every call of a session that has ended.
 
-        A call without an end was cut off by a crash; its transcript may still show what it used.
+        If a crash cut off a call, its usage is read from the transcript if possible.
         """
         yield from self.calls
         for started in self.at_work.values():

@@ -59,7 +59,7 @@ class Calls:
         self._offences: dict[str, int] = {}
 
     def make(self, request: Request[Value]) -> Value:
-        """The value of the call's output; NodeFailed after the last try."""
+        """Make the call and return the value of its output; NodeFailed after the last try."""
         failed = 0
         while True:
             reply = self._ask(request, failed + 1)

@@ -179,7 +179,7 @@ class Guard:
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
-        """The tree to compare with: that of a commit which the call checked out, if it lies off the run's branch."""
+        """The tree to compare with: after a checkout of a commit outside of the run's branch, that commit's tree."""
         new, old = left.commit, before.head.commit
         if new in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree

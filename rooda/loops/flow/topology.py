@@ -228,7 +228,7 @@ COMMON = ("strategy", "loop")
 
 
 def loop_faults(value: dict[str, Any]) -> list[str]:
-    """The faults of such an actuator; each continues a sentence that starts with the node."""
+    """The faults of an actuator that is a loop; each continues a sentence that starts with the node."""
     kind = value.get("loop")
     if not isinstance(kind, str) or kind not in KEYS:
         return [f"actuator.loop must be one of {', '.join(KEYS)}, got {'nothing' if kind is None else repr(kind)}"]

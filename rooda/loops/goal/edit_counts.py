@@ -24,7 +24,7 @@ MOST = 50_000  # files watched
 
 
 def ticking(watch: "Watch", other: Periodic | None) -> Periodic:
-    """Add a look at the files to the screen's periodic work."""
+    """Combine the periodic look at the files with the screen's periodic work."""
 
     def work() -> None:
         watch.look()

@@ -150,7 +150,7 @@ _VAGUE_END = re.compile(
 
 
 def score_words(spec: str) -> Scores:
-    """Score by patterns, stricter than an agent, so that rooda rather asks. Each point has its quote."""
+    """Score by patterns. They are stricter than an agent, so that rooda asks if in doubt. Each point has its quote."""
     return Scores(
         _graded(_MEASURE, _DIRECTION, spec),
         _graded(_PLACE, _AREA, spec),

@@ -46,7 +46,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
 
 
 def lines(found: Json) -> list[str]:
-    """The goal's state for people: progress, a table of criteria, mustNot entries."""
+    """The goal's state as lines of text: progress, a table of criteria, mustNot entries."""
     word = f"running (pid {found['pid']})" if found["running"] else _word(found)
     step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
     rows = [

@@ -63,7 +63,7 @@ def stricter(*classes: str) -> str:
 
 
 def reversibility(spec: str, planned: str) -> str:
-    """The plan's class, but never easier than the words of the specification."""
+    """The plan's class, or the class that the specification's words require if that is harder to undo."""
     return stricter(planned, floor(spec))
 
 

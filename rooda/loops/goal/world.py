@@ -11,7 +11,7 @@ LOST = "lost"  # a call ended like this if the workspace was gone afterwards
 
 
 class Fingerprint(NamedTuple):
-    """A file that the agent should not change, as it was at the start."""
+    """A file that the agent should not change, and its hash at the start."""
 
     path: str
     sha256: str
