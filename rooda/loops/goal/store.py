@@ -201,7 +201,7 @@ def load(place: Place) -> GoalState | None:
         if backup is None:
             gone = isinstance(problem, FileNotFoundError)
             why = "it is missing" if gone else getattr(problem, "strerror", None) or str(problem)
-            raise StateDamaged(place.run, f"{why}, and {JOURNAL} has no complete line of it") from None
+            raise StateDamaged(place.run, f"{why}, and {JOURNAL}, its backup, has no complete line") from None
         return backup
     ahead = backup if backup and backup.brief.run == state.brief.run else state  # else an earlier goal's
     found = ahead if ahead.iteration > state.iteration else state

@@ -128,7 +128,7 @@ new = click.Command(
         *options.of(OWN, "limit", max_iterations=COUNT),
         click.Option(["--threshold-a"], type=_THRESHOLD, metavar="X", help="Score that phase A needs, 0 to 1."),
         click.Option(["--threshold-b"], type=_THRESHOLD, metavar="X", help="Score that phase B needs."),
-        click.Option(["--ideal-result"], metavar="TEXT", help="What an ideal result is, for the record."),
+        click.Option(["--ideal-result"], metavar="TEXT", help="Description of the ideal result; only recorded."),
         click.Option(["--alias"], metavar="NAME", help="The loop's name; made from the task otherwise."),
         click.Option(["--confirm-criteria"], is_flag=True, help="I confirm the rules and thresholds."),
         click.Option(["--confirm-max-iterations"], type=COUNT, metavar="N", help="I confirm this limit."),

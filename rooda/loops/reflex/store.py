@@ -142,7 +142,7 @@ def close(place: Place, reason: str) -> State | None:
 
 def require_none_running(workspace: str) -> None:
     if running := reflex_files.running(workspace):
-        raise Undecided(f"The loop '{running[0]}' has just been started; no second one was.")
+        raise Undecided(f"Another loop, '{running[0]}', was started at the same time; this one was not started.")
 
 
 def opened(place: Place, found: reflex_files.Found) -> ReflexStore:
