@@ -55,3 +55,13 @@ def libc(function: str, *arguments: int) -> int | None:
         return int(getattr(ctypes.CDLL(None), function)(*arguments))
     except (ImportError, OSError, AttributeError):
         return None
+
+
+_M_MMAP_THRESHOLD = -3
+_LARGE = 1 << 20
+
+
+def return_large_blocks() -> None:
+    """Make the allocator return freed blocks of 1 MB and more, which glibc would keep after a long prompt."""
+    if sys.platform.startswith("linux"):
+        libc("mallopt", _M_MMAP_THRESHOLD, _LARGE)

@@ -56,6 +56,7 @@ class Session:
     ) -> None:
         gc.freeze()  # collections would write to memory that is shared with the guardian
         gc.enable()  # off since startup, while modules were loading
+        linux.return_large_blocks()
         self._began = clock.monotonic()
         self.folder = folder = RunFolder(workspace, new_id(workspace, owner.name))
         detach.report_started(folder.run, folder.ready, workspace)

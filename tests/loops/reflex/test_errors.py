@@ -124,7 +124,7 @@ def test_R_237_a_history_without_an_event(kit: Kit, data: bytes) -> None:
     kit.kill_in("PLAN.1", PLAN)
     kit.path("history.jsonl").write_bytes(data)
     ran = kit.reflex("resume")
-    assert ran.code == 0 and "history.jsonl holds no event of this loop" in ran.err, ran.both
+    assert ran.code == 0 and "history.jsonl has no event of this loop" in ran.err, ran.both
 
 
 PAIRS = [  # scenario, the answer while which it is killed, the events of the transition before
