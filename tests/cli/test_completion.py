@@ -15,6 +15,7 @@ from kit.snapshots import repository
 from kit.workspace import Terminal, Workspace, until
 
 SHELLS = ("bash", "zsh", "fish")
+NO_MANUALS = {"FISH_UNIT_TESTS_RUNNING": "1"}  # else fish parses all manuals in the background
 PACKAGE = "/usr/share/bash-completion/bash_completion"
 HEAVY = {"rich", "tiktoken", "yaml", "psutil", "asyncio"}
 
@@ -245,7 +246,7 @@ def test_bash_offers_it(ws: Workspace) -> None:
 
 def typed(ws: Workspace, argv: list[str], env: dict[str, str]) -> Terminal:
     """A shell on a terminal."""
-    terminal = Terminal(argv, ws.env | {"TERM": "xterm", "PS1": "ready> "} | env, ws.path, 24, 100)
+    terminal = Terminal(argv, ws.env | {"TERM": "xterm", "PS1": "ready> "} | NO_MANUALS | env, ws.path, 24, 100)
     ws.running.append(terminal)
     return terminal
 
@@ -269,7 +270,6 @@ def test_what_is_offered_is_quoted(ws: Workspace, shell: str, begun: str) -> Non
     complete = f'[ -z "$_ROODA_COMPLETE" ] || exec {rooda}'
     ws.write("bin/rooda", f'#!/bin/sh\n{complete}\nprintf "%s\\n" "$@" > said.new; mv said.new said\n')
     os.chmod(ws.file("bin/rooda"), 0o755)
-    Path(ws.home, ".local/share/fish/generated_completions").mkdir(parents=True)  # else fish makes them of all manuals
     start_up = Path(ws.home, ".config/fish/config.fish" if shell == "fish" else f".{shell}rc")
     with open(start_up, "a") as file:
         file.write("function fish_prompt; echo 'ready> '; end\n" if shell == "fish" else "PS1='ready> '\n")

@@ -222,7 +222,9 @@ def test_a_missing_run_file_is_said_to_be_missing(g: Goals) -> None:
     for name in ("run.json", "iterations.jsonl"):
         os.remove(g.file(f".loop/{name}"))
     ran = g.go_on()
-    assert ran.code == 2 and "run.json is damaged: it is missing, and .loop/iterations.jsonl has no complete" in ran.err
+    assert (
+        ran.code == 2 and "run.json is damaged: it is missing, and .loop/iterations.jsonl, its backup, has" in ran.err
+    )
 
 
 @pytest.mark.parametrize(
