@@ -54,29 +54,30 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     """Start the procedure. `known`: the settings of `where`. A dry run doesn't load what only a run needs."""
-    from rooda.loops.procedure.start import prepared, start
     from rooda.settings.where import relocated
 
     there, asked = relocated(where, typed), options.run_options(typed)
     if asked.opening == "resume" and not asked.dry_run:
         return _resume_or_start(name, there, typed)
-    found, procedure = prepared(name, there, asked, known if there == where else None)
+    found, procedure = settings.prepared(name, there, asked, known if there == where else None)
     if asked.dry_run:
         return dry_run(found, procedure, there, asked)
+    from rooda.loops.procedure.start import start
+
     return start(found, procedure, there, typed)
 
 
 def _resume_or_start(name: str, where: Where, typed: Json) -> int:
     """Run `rooda P --resume`: with the options of the interrupted run, if there is one."""
     from rooda.loops.procedure.kind import can_resume
-    from rooda.loops.procedure.start import prepared, start
+    from rooda.loops.procedure.start import start
     from rooda.loops.procedure.store import Place
     from rooda.loops.registry import OODA
     from rooda.loops.remembered import taken_over
 
     if can_resume(Place(where.workspace, name)):
         where, typed = taken_over(where, typed, OODA, name)
-    return start(*prepared(name, where, options.run_options(typed)), where, typed)
+    return start(*settings.prepared(name, where, options.run_options(typed)), where, typed)
 
 
 class _Run(click.Group):

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.base import clock, files
@@ -11,11 +12,12 @@ from rooda.errors import Cause, PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble
 from rooda.loops.procedure.world import World
-from rooda.run.event_records import Event
 from rooda.run.placeholders import substitute
-from rooda.run.prompts import Measure
 from rooda.run.records import Gate, Gates
-from rooda.run.session import Session
+
+if TYPE_CHECKING:
+    from rooda.run.event_records import Event
+    from rooda.run.session import Session
 
 TICK = 0.1  # seconds; file systems' clocks are finer
 
@@ -23,7 +25,7 @@ TICK = 0.1  # seconds; file systems' clocks are finer
 class Effects(World):
     """The effects of one session. Prompt files are checked before each iteration, and read again if they changed."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: "Session") -> None:
         self._session = session
         self._marks: tuple[tuple[int, ...], ...] = ()
 
@@ -39,12 +41,14 @@ class Effects(World):
     def enough(self) -> Cause | None:
         return self._session.enough()
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: "Event") -> None:
         self._session.emit(event)
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         marks = () if procedure.preamble else prompt_marks(procedure)  # a preamble names the iteration
         same, self._marks = bool(marks) and marks == self._marks, marks
+        from rooda.run.prompts import Measure
+
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
         text = partial(prompt_text, procedure, iteration + 1)
         try:

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem, PromptProblem, RoodaError, UsageProblem
@@ -14,6 +14,10 @@ from rooda.settings.lookup import Found, Lookup, lookup
 from rooda.settings.procedures import own, require, summary
 from rooda.settings.schema import LOOP, flag_of
 from rooda.settings.setup import filled, setup_of
+
+if TYPE_CHECKING:
+    from rooda.loops.options import RunOptions
+    from rooda.settings.where import Where
 
 PREFIX = "builtin:"
 _TEXT_FILES = (".md", ".txt", ".markdown", ".prompt")
@@ -174,6 +178,17 @@ def _looks_like_path(text: str) -> bool:
     if len(text.split()) > 1 or "\n" in text:
         return False
     return text.endswith(_TEXT_FILES) or "/" in text
+
+
+def prepared(
+    name: str, where: "Where", asked: "RunOptions", found: Settings | None = None
+) -> tuple[Settings, Procedure]:
+    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded."""
+    from rooda.loops import configuration
+    from rooda.views.say import warned
+
+    found = warned(found or configuration.load(where.workspace, where.config))
+    return found, procedure(found, name, asked.flags)
 
 
 def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Procedure:

@@ -6,7 +6,7 @@ from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
-from rooda.loops import configuration, launch, options
+from rooda.loops import launch, options
 from rooda.loops.kernel import Turns
 from rooda.loops.options import RunOptions
 from rooda.loops.procedure import effects, loop, settings
@@ -40,7 +40,6 @@ from rooda.settings import agents, layers
 from rooda.settings.agents import with_prices
 from rooda.settings.where import Where
 from rooda.views.lines import Line
-from rooda.views.say import warned
 from rooda.views.screen import Screen
 
 
@@ -63,7 +62,7 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
     if mode == "resume" and not made:
         where, typed = taken_over(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
-        found, procedure = prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
+        found, procedure = settings.prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
     procedure, screen = made or prepare(found, procedure, where, asked)
     _warn_of_crash(state if mode == "resume" else None, screen)
     return go(procedure, where, screen, held, state if mode == "resume" else None, asked)
@@ -94,7 +93,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
     require_saved(place)
     where, typed = taken_over(where, typed, OODA, name)
     asked = options.run_options(typed)
-    found, procedure = prepared(name, where, asked)
+    found, procedure = settings.prepared(name, where, asked)
     procedure, screen = prepare(found, procedure, where, asked)
     held = locked(place, screen)
     state = require_saved(place)
@@ -252,11 +251,3 @@ def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> 
         return fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
     return reopened(state._replace(procedure_name=procedure.name), *limits)
-
-
-def prepared(
-    name: str, where: Where, asked: RunOptions, found: "layers.Settings | None" = None
-) -> tuple["layers.Settings", Procedure]:
-    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded."""
-    found = warned(found or configuration.load(where.workspace, where.config))
-    return found, settings.procedure(found, name, asked.flags)

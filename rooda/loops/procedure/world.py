@@ -1,12 +1,14 @@
 """The effects of a procedure's loop. The loop gets an object with these methods and never touches the world itself."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rooda.agents.records import Call, Prompt, Reply
 from rooda.errors import Cause
 from rooda.loops.procedure.model import Procedure
-from rooda.run.event_records import Event
 from rooda.run.records import Gate, Gates
+
+if TYPE_CHECKING:
+    from rooda.run.event_records import Event
 
 
 class World(Protocol):
@@ -22,7 +24,7 @@ class World(Protocol):
     def enough(self) -> Cause | None:
         """The limit of cost, tokens or time that is reached, if any."""
 
-    def emit(self, event: Event) -> None: ...
+    def emit(self, event: "Event") -> None: ...
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
         """Write the prompt of an iteration, counted from 0."""
