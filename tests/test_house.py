@@ -29,11 +29,6 @@ PURE = {"errors", "base/json", "base/text", "base/secrets", "agents/records", "a
         "run/ended", "run/placeholders", "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.
-CLICK_LEFT = {
-    "loops/flow/inspect",
-    "loops/flow/setup",
-    "loops/flow/start",
-}  # commands that still have to move to cli.py
 DOORS = {
     "subprocess": {"processes/"},
     "signal": {"processes/", "agents/call", "agentkit/"},
@@ -45,7 +40,7 @@ DOORS = {
     "ctypes": {"processes/linux"},
     "shutil": {"settings/detect"},
     "socket": {"processes/systemd"},
-    "click": {"cli/", "loops/options", *(f"loops/{kind}/cli" for kind in KINDS), *CLICK_LEFT},
+    "click": {"cli/", "loops/options", *(f"loops/{kind}/cli" for kind in KINDS)},
     "asyncio": set(),
     "threading": set(),
     "logging": set(),

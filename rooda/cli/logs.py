@@ -207,10 +207,10 @@ def show(record: Json, least: int) -> None:
             click.echo(f"[{record['ts']}] {escape_text(line.text)}")
 
 
-def records(folder: str, alive: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> Iterator[Json]:
+def records(folder: str, alive: Callable[[], bool], between_looks: Callable[[], None] | None = None) -> Iterator[Json]:
     """Yield present and future events of a run; finally say that it was cut off if its log has no end."""
     last: Json = {}
-    for last in following(os.path.join(folder, NAME), alive, meanwhile):
+    for last in following(os.path.join(folder, NAME), alive, between_looks):
         yield last
     if last.get("event") != "run.ended":
         say_cut_off(folder)
