@@ -49,7 +49,7 @@ def _run(arguments: list[str] | None) -> int:
         from rooda.cli.words import help_text
 
         return _print(help_text())
-    guarded_loop = arguments is None and _starts_a_loop(words)
+    guarded_loop = arguments is None and starts_a_loop(words)
     if guarded_loop:
         from rooda.processes import guardian
 
@@ -88,10 +88,12 @@ def _exit(code: int) -> None:
     os._exit(code)
 
 
-def _starts_a_loop(words: list[str]) -> bool:
+def starts_a_loop(words: list[str]) -> bool:
     """True if the command runs a loop: a procedure, `run`, `resume`, or such a subcommand of another kind of loop."""
     from rooda.cli.words import WORDS
 
+    if _is_dry_run(words):
+        return False
     verbs, skip = [], False
     for word in words:
         if not skip and word[:1] != "-":
@@ -103,6 +105,12 @@ def _starts_a_loop(words: list[str]) -> bool:
     if verb in WORDS:
         return verb in ("run", "resume") or mode in WORDS[verb].starting
     return verb != ""
+
+
+def _is_dry_run(words: list[str]) -> bool:
+    """True if `--dry-run` is an option for certain: after another option it could be that option's value."""
+    pairs = zip(["", *words], words, strict=False)
+    return "--" not in words and any(word in ("--dry-run", "-d") and before[:1] != "-" for before, word in pairs)
 
 
 def _restart_in_utf8() -> None:

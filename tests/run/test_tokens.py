@@ -1,10 +1,10 @@
 """Counting through the door: memo, cache, child, estimate."""
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import zlib
 from itertools import count as numbers
 from pathlib import Path
 
@@ -32,7 +32,8 @@ def forget() -> None:
 
 
 def key(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    data = text.encode()
+    return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 
 def slot(cache: Path, text: str, encoding: str = O200K) -> Path:
@@ -79,7 +80,7 @@ def test_a_damaged_or_foreign_entry_is_recounted(cache: Path, damage: str) -> No
     """A truncated, overwritten or impossible entry is counted again and replaced."""
     place = slot(cache, TEXT)
     place.parent.mkdir(parents=True)
-    place.write_bytes(damage.format(key=key(TEXT), other="0" * 64).encode("latin-1"))
+    place.write_bytes(damage.format(key=key(TEXT), other="0" * 16).encode("latin-1"))
     assert tokens.count(TEXT, O200K) == (10, True)
     assert place.read_text() == f"{key(TEXT)} 10\n"
 
