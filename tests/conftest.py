@@ -18,8 +18,9 @@ isolate()
 settings.register_profile("rooda", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("rooda")
 
-# Started in the background of a script, everything that a test starts would ignore Ctrl+C.
-for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+# Started in the background of a script or by nohup, everything that a test starts would ignore these signals.
+USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+for number, usual in USUAL.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
