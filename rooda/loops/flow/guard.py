@@ -8,9 +8,8 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.git import command, work_tree
 from rooda.git.repository import Head, Repo, read_head
-from rooda.loops.flow import guard_git, guard_nested, repository, restore
-from rooda.loops.flow.guard_git import GitFiles, Refs
-from rooda.loops.flow.guard_nested import NestedRepos
+from rooda.loops.flow import guard_git, repository, restore
+from rooda.loops.flow.guard_git import GitFiles, NestedRepos, Refs
 from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
 from rooda.loops.flow.restore import FileState, differing, file_state, put
 
@@ -26,7 +25,7 @@ class GuardState(NamedTuple):
     kept: dict[str, FileState]
     git: GitFiles
     refs: guard_git.RefState
-    nested: dict[str, guard_nested.NestedState]
+    nested: dict[str, guard_git.NestedState]
 
 
 class Guard:
@@ -71,7 +70,7 @@ class Guard:
 
     def after(self, before: GuardState, own: Iterable[str], may_edit: bool, may_commit: bool = False) -> list[Breach]:
         """Undo what the call was not allowed to do. `own` are the files that it was asked to write."""
-        git_files = guard_git.restore(self._repo, before.git)
+        git_files = guard_git.restore_files(self._repo, before.git)
         repository.unlock(self._repo)
         links = self._remove_folder_links()
         moved, left = self._restore_head(before.head)

@@ -1,4 +1,4 @@
-"""Guard branches, tags and git's own files: undo what an agent did to them."""
+"""Guard branches, tags, git's own files and nested repositories: undo what an agent did to them."""
 
 import os
 import re
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.git import command
-from rooda.git.repository import Head, Repo
+from rooda.git import command, work_tree
+from rooda.git.repository import Head, Repo, find, read_head
+from rooda.loops.flow import restore
 from rooda.loops.flow.model import Breach, listed
 from rooda.loops.flow.restore import FileState, file_state, put
 from rooda.processes.capture import Captured
@@ -93,6 +94,109 @@ class Refs:
         return self._last[1]
 
 
+# git's own files, which no agent may change: read before each call, restored after it.
+Facts = tuple[int, ...]
+HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # the beginning of a valid HEAD
+
+
+class GitFiles(NamedTuple):
+    """git's own files before a call."""
+
+    own: dict[str, FileState]  # settings and hooks
+    head: FileState | None
+    listed: bytes | None  # the index
+    staged: os.stat_result | None
+
+
+def files_before(repo: Repo) -> GitFiles:
+    index, own, head = _index(repo), _own(repo), file_state(_head(repo))
+    try:
+        return GitFiles(own, head, files.read(index), os.stat(index))
+    except OSError:
+        return GitFiles(own, head, None, None)
+
+
+def restore_files(repo: Repo, before: GitFiles) -> str:
+    """Restore settings and hooks before any git command runs; return a sentence about the changes, or ""."""
+    now = _own(repo)
+    changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
+    for path in changed:
+        put(path, before.own.get(path))
+    if not _is_head(file_state(_head(repo))):
+        put(_head(repo), before.head)
+        changed.append(_head(repo))
+    listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
+    return f"has changed git's own files; put back: {listed}" if changed else ""
+
+
+def restore_index(repo: Repo, before: GitFiles) -> None:
+    """Restore the index with its times, which git relies on; what an agent staged is discarded."""
+    if before.listed is None or before.staged is None or _facts(_index(repo)) == _facts_of(before.staged):
+        return
+    if os.path.isdir(_index(repo)):
+        files.remove_tree(_index(repo))
+    files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
+    files.copy_times(_index(repo), before.staged)
+
+
+GITLINK = b"160000 "
+
+
+class NestedState(NamedTuple):
+    head: Head
+    tree: str
+
+
+class NestedRepos:
+    """The nested repositories of a work tree, searched once at the start of a session."""
+
+    def __init__(self, repo: Repo) -> None:
+        self._repo = repo
+        self._all = dict(_nested_repos(repo, ""))
+        self._now: dict[str, NestedState] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        return sorted(self._all)
+
+    def before(self) -> dict[str, NestedState]:
+        self._now = self._now or {path: _nested_state(repo) for path, repo in self._all.items()}
+        return self._now
+
+    def restore(self, before: dict[str, NestedState], may_edit: bool) -> list[Breach]:
+        """Undo changes to files in nested repositories; with `may_edit` commits there are allowed."""
+        self._now, changed = {}, []
+        for path, old in before.items():
+            repo, now = self._all[path], _nested_state(self._all[path])
+            bad, source = restore.differing(repo, old.tree, now.tree), old.tree
+            if now.head == old.head and (rules := restore.git_rules(bad)):
+                restore.restore(repo, old.tree, rules)
+                bad = sorted({*rules, *restore.differing(repo, old.tree, _nested_state(repo).tree)})
+            if now.head != old.head and may_edit:
+                source = repo.text("rev-parse", "HEAD^{tree}")
+                bad = sorted({*bad} & {*restore.differing(repo, source, now.tree)})
+            elif now.head != old.head:
+                _restore_head(repo, old.head)
+                bad = bad or ["HEAD"]
+            restore.restore(repo, source, [each for each in bad if each != "HEAD"])
+            if bad:
+                repo.ask("reset", "-q")  # unstage it as well
+            self._now[path] = _nested_state(repo) if bad else now
+            changed += [f"{path}/{each}" for each in bad]
+        if not changed:
+            return []
+        return [Breach(f"changed files of a repository inside; put back: {listed(changed)}")]
+
+    def report_new(self, paths: list[str]) -> list[Breach]:
+        """Report new repositories among the changed paths, and guard them from now on."""
+        new = [path for path in paths if path not in self._all and _is_repository(self._repo, path)]
+        if not new:
+            return []
+        self._all, self._now = {**self._all, **{path: _repo_at(self._repo, path) for path in new}}, {}
+        text = f"made repositories inside: {listed(new)}; the run's commits hold their commits, not their files"
+        return [Breach(text, False)]
+
+
 def _marks(repo: Repo, own: str) -> Iterator[object]:
     """File facts that change whenever a ref changes: loose, packed or in a reftable."""
     for name in ("packed-refs", "reftable/tables.list"):
@@ -147,51 +251,6 @@ def _short_name(name: str) -> str:
     return name.removeprefix(f"{_HEADS}/").replace("refs/tags/", "the tag ")
 
 
-# git's own files, which no agent may change: read before each call, restored after it.
-Facts = tuple[int, ...]
-HEAD = re.compile(rb"ref: refs/\S|[0-9a-f]{40}")  # the beginning of a valid HEAD
-
-
-class GitFiles(NamedTuple):
-    """git's own files before a call."""
-
-    own: dict[str, FileState]  # settings and hooks
-    head: FileState | None
-    listed: bytes | None  # the index
-    staged: os.stat_result | None
-
-
-def files_before(repo: Repo) -> GitFiles:
-    index, own, head = _index(repo), _own(repo), file_state(_head(repo))
-    try:
-        return GitFiles(own, head, files.read(index), os.stat(index))
-    except OSError:
-        return GitFiles(own, head, None, None)
-
-
-def restore(repo: Repo, before: GitFiles) -> str:
-    """Restore settings and hooks before any git command runs; return a sentence about the changes, or ""."""
-    now = _own(repo)
-    changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
-    for path in changed:
-        put(path, before.own.get(path))
-    if not _is_head(file_state(_head(repo))):
-        put(_head(repo), before.head)
-        changed.append(_head(repo))
-    listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
-    return f"has changed git's own files; put back: {listed}" if changed else ""
-
-
-def restore_index(repo: Repo, before: GitFiles) -> None:
-    """Restore the index with its times, which git relies on; what an agent staged is discarded."""
-    if before.listed is None or before.staged is None or _facts(_index(repo)) == _facts_of(before.staged):
-        return
-    if os.path.isdir(_index(repo)):
-        files.remove_tree(_index(repo))
-    files.replace(_index(repo), before.listed, before.staged.st_mode & 0o777)
-    files.copy_times(_index(repo), before.staged)
-
-
 def _head(repo: Repo) -> str:
     return os.path.join(repo.folder, "HEAD")
 
@@ -232,3 +291,39 @@ def _names(repo: Repo) -> Iterator[str]:
         except OSError:
             continue
         yield from (os.path.join(folder, name) for name in names if not name.endswith(".sample"))
+
+
+def _nested_repos(repo: Repo, above: str) -> Iterator[tuple[str, Repo]]:
+    """All nested repositories that are checked out, at any depth, by path."""
+    rows = repo.must("ls-files", "-s", "-z").split(b"\0")
+    for path in [files.to_text(row.partition(b"\t")[2]) for row in rows if row.startswith(GITLINK)]:
+        if _is_repository(repo, path):
+            found = _repo_at(repo, path)
+            yield above + path, found
+            yield from _nested_repos(found, f"{above}{path}/")
+
+
+def _is_repository(repo: Repo, path: str) -> bool:
+    return os.path.lexists(os.path.join(repo.top, path, ".git"))
+
+
+def _repo_at(repo: Repo, path: str) -> Repo:
+    return find(os.path.join(repo.top, path))._replace(env=repo.env)
+
+
+def _nested_state(repo: Repo) -> NestedState:
+    return NestedState(read_head(repo), work_tree.read(repo, _scratch_index(repo), wary=False).tree)
+
+
+def _scratch_index(repo: Repo) -> str:
+    path = os.path.join(repo.folder, "rooda", "index")
+    files.make_folder(os.path.dirname(path))
+    return path
+
+
+def _restore_head(repo: Repo, old: Head) -> None:
+    if old.branch:
+        repo.must("symbolic-ref", "HEAD", f"refs/heads/{old.branch}")
+    else:
+        repo.must("update-ref", "--no-deref", "HEAD", old.commit)
+    repo.must("reset", "-q", old.commit)
