@@ -1,15 +1,20 @@
-"""The agent of a flow's calls: its model and its tools."""
+"""The agents of a flow's calls, with model and tools, and the loops that are actuators."""
 
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
 from rooda.base import files
+from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.loops import configuration
-from rooda.loops.flow.model import Node, chain
+from rooda.loops.flow.model import Action, Node, NodeFailed, chain
 from rooda.loops.flow.yaml import lenient
+from rooda.processes import detach
+from rooda.run.records import Command
+from rooda.run.session import Session
 from rooda.settings.agents import option_words, translate_model
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
@@ -31,6 +36,53 @@ class FlowAgents(NamedTuple):
         model = self.agent.model if own else translate_model(self.look.settings, word)
         fallback = tuple(_with_tools(self.look, each, kind, keys) for each in self.agent.fallback)
         return _with_tools(self.look, self.agent, kind, keys)._replace(model=model, fallback=fallback)
+
+
+def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
+    """Warn of what a flow needs and this agent, or a fallback, does not support."""
+    tables = look.settings.table("agents")
+    found = []
+    for each in agent.choices:
+        if "deny" not in tables.get(each.name, {}) and _runs_commands(each):
+            who, lack = each.name or "the AI command", "has no option to deny tools"
+            found.append(f"{who} {lack}: only the prompt stops the actuator from running commands")
+    known = look.settings.table("models")
+    foreign = agent.name and agent.output != "text" and not _speaks_claude(agent)
+    if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):
+        found.append(f"the model words {', '.join(unknown)} are passed to {agent.name} unchanged; map them in [models]")
+    return found
+
+
+def check(where: Where, root: Node) -> list[str]:
+    """Warn of what the configured agent does not support; nothing else is checked."""
+    found = configuration.load(where.workspace, where.config)
+    made, look = setup(found, "flow", {})
+    if made.agent is None:
+        return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
+    words = {"haiku": 1, "sonnet": 1}
+    for node in chain(root):
+        words[str(lenient(files.text(f"{where.workspace}/{node.controller}")).get("model") or "opus")] = 1
+    return warnings(look, made.agent, list(words))
+
+
+Keys: TypeAlias = dict[str, object]
+
+
+def run_loop(session: Session, agent: Agent, node: Node, number: int, plan: str) -> Action:
+    """Run the loop that is the node's actuator as a child process, with the plan as its task."""
+    keys = dict(node.loop)
+    kind = str(keys.get("loop", "ooda"))
+    name = str(keys.get("procedure", "build")) if kind == "ooda" else kind
+    path = session.folder.write(f"{number:04d}-plan.md", files.to_bytes(plan))
+    text = "; ".join(shlex.join([*detach.rooda_command(), *words]) for words in _WORDS[kind](keys, path))
+    env = {"ROODA_LOOP_AGENT": agent.name} if agent.name else {"ROODA_LOOP_AI_CMD": agent.command}
+    ran = session.run((Command(text, f"loop-{name}", number=number, env=env),))[0]
+    if ran.ended == "interrupted":
+        raise Interrupted(session.signalled())
+    if ran.code in (FAILED, USAGE, UNDECIDED):
+        rows = files.tail(ran.output, 400).decode("utf-8", "replace").strip().splitlines() or [f"exit {ran.code}"]
+        raise NodeFailed(f"the {'procedure' if kind == 'ooda' else 'loop'} {name} failed", rows[-1])
+    return Action(f"{name}: {'completed' if ran.code == 0 else f'ended with exit {ran.code}'}")
 
 
 def _with_tools(look: Lookup, agent: Agent, kind: str, keys: Mapping[str, Any]) -> Agent:
@@ -64,28 +116,28 @@ def _names(value: object) -> list[str]:
     return [str(part).strip() for part in parts if str(part).strip()]
 
 
-def warnings(look: Lookup, agent: Agent, words: list[str]) -> list[str]:
-    """Warn of what a flow needs and this agent, or a fallback, does not support."""
-    tables = look.settings.table("agents")
-    found = []
-    for each in agent.choices:
-        if "deny" not in tables.get(each.name, {}) and _runs_commands(each):
-            who, lack = each.name or "the AI command", "has no option to deny tools"
-            found.append(f"{who} {lack}: only the prompt stops the actuator from running commands")
-    known = look.settings.table("models")
-    foreign = agent.name and agent.output != "text" and not _speaks_claude(agent)
-    if foreign and "{model}" in agent.command and (unknown := [word for word in words if word not in known]):
-        found.append(f"the model words {', '.join(unknown)} are passed to {agent.name} unchanged; map them in [models]")
-    return found
+def _procedure(keys: Keys, plan: str) -> list[list[str]]:
+    """The procedure's own settings override the flow's agent."""
+    name = str(keys.get("procedure", "build"))
+    return [["run", name, "--fresh", "--context", plan, *_limit(keys, "--max-iterations")]]
 
 
-def check(where: Where, root: Node) -> list[str]:
-    """Warn of what the configured agent does not support; nothing else is checked."""
-    found = configuration.load(where.workspace, where.config)
-    made, look = setup(found, "flow", {})
-    if made.agent is None:
-        return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
-    words = {"haiku": 1, "sonnet": 1}
-    for node in chain(root):
-        words[str(lenient(files.text(f"{where.workspace}/{node.controller}")).get("model") or "opus")] = 1
-    return warnings(look, made.agent, list(words))
+def _reflex(keys: Keys, plan: str) -> list[list[str]]:
+    """The plan is the task. flow.yaml confirms rules and limit; a loop left by a crash is stopped first."""
+    rules = ["--rules", str(keys["rules"])] if "rules" in keys else ["--template", str(keys["template"])]
+    limit = [str(keys.get("max_iterations", 4))]
+    confirmed = ["--confirm-criteria", "--max-iterations", *limit, "--confirm-max-iterations", *limit]
+    task = files.text(plan).strip()
+    return [["reflex", "stop", "superseded"], ["reflex", "new", *rules, *confirmed, "--", task]]
+
+
+def _goal(keys: Keys, plan: str) -> list[list[str]]:
+    """The plan is the specification, and no question is asked."""
+    return [["goal", "run", "--fresh", "--yes", "--headless", "--file", plan, *_limit(keys, "--iterations")]]
+
+
+def _limit(keys: Keys, option: str) -> list[str]:
+    return [option, str(keys["max_iterations"])] if "max_iterations" in keys else []
+
+
+_WORDS: dict[str, Callable[[Keys, str], list[list[str]]]] = {"ooda": _procedure, "reflex": _reflex, "goal": _goal}

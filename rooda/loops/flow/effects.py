@@ -8,10 +8,9 @@ from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import Interrupted
 from rooda.loops.flow import artifacts, contract, prompts
-from rooda.loops.flow.agents import FlowAgents
+from rooda.loops.flow.agents import FlowAgents, run_loop
 from rooda.loops.flow.artifacts import ACTUATOR, RESULT, ActuatorFile, ControllerFile, RunFiles, SensorFiles
 from rooda.loops.flow.calls import Calls, Request
-from rooda.loops.flow.child_loops import run_loop
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.model import (
     ERROR,
