@@ -9,7 +9,7 @@ from rooda.loops.flow import boundaries, effects, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
-from rooda.loops.goal import answers, breakers, criteria, fingerprints, scoring, shape, wording
+from rooda.loops.goal import answers, breakers, criteria, fingerprints, scoring, shape
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
@@ -127,8 +127,8 @@ def specification(data: bytes) -> None:
     said = text(data)
     scores = scoring.score_words(said)
     assert all(score.quote in said and 0 <= score.score <= 2 for score in scores)
-    assert wording.workflow(said) in "ABC"
-    wording.floor(said), wording.skips_gates(said), scoring.read_option(said), wording.gate_weakness("A", said)
+    assert scoring.workflow(said) in "ABC"
+    scoring.floor(said), scoring.skips_gates(said), scoring.read_option(said), scoring.gate_weakness("A", said)
 
 
 def precheck(data: bytes) -> None:

@@ -4,7 +4,7 @@ from functools import reduce
 
 from rooda.base.json import Json
 from rooda.errors import Interrupted
-from rooda.loops.goal import answers, events, prompts, scoring, wording
+from rooda.loops.goal import answers, events, prompts, scoring
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal.criteria import ASSUMPTION, REVIEW, Mark
 from rooda.loops.goal.planning import Draft, NotReady, Request, call_agent, draft_plan
@@ -90,12 +90,12 @@ def assemble(world: World, request: Request, draft: Draft, run_id: str, shape: s
         total=draft.scores.total,
         shape=shape,
         workflow=draft.workflow,
-        reversibility=wording.reversibility(request.spec, plan.reversibility),
+        reversibility=scoring.reversibility(request.spec, plan.reversibility),
         scored_by=draft.scored_by,
         shape_by=by,
         headless=request.headless,
         clarified=draft.clarified,
-        gate=plan.gate or wording.GATE_OF[draft.workflow],
+        gate=plan.gate or scoring.GATE_OF[draft.workflow],
         evidence=plan.evidence,
         mustNot=goal_plan.unique(plan.must_not, draft.shape_file.must_not),
         points=plan.points,
@@ -124,7 +124,7 @@ def opening_state(world: World, request: Request, brief: Brief) -> GoalState:
         limit=request.iterations,
         budget=request.budget,
         blind=request.blind,
-        gates_off=request.gates_off or wording.skips_gates(request.spec),
+        gates_off=request.gates_off or scoring.skips_gates(request.spec),
         keep=request.keep,
         shape_sha256=world.shape_file()[1],
     )

@@ -1,6 +1,6 @@
 """Conditions for the end of a goal: final check, judges, observations, unchanged tests, confirmation by the user."""
 
-from rooda.loops.goal import answers, prompts, scoring, wording
+from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.breakers import Pause
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
@@ -49,7 +49,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
     answer = world.ask_user(closing_question(state))
     if answer is None:
         return paused(state, Pause.G3 if state.gated else doubt(state))
-    if wording.skips_gates(answer):
+    if scoring.skips_gates(answer):
         state = state._replace(gates_off=True)
         if doubtful:  # skipping gates doesn't accept changed tests
             return paused(state, doubt(state))

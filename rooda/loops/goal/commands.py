@@ -14,7 +14,7 @@ from rooda.base.text import escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
 from rooda.loops import configuration
-from rooda.loops.goal import answers, checkpoints, criteria, kind, scoring, table, wording
+from rooda.loops.goal import answers, checkpoints, criteria, kind, scoring, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
@@ -199,7 +199,7 @@ def score(where: Where, typed: Json) -> int:
 
 def planned(world: World, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, CallResult]:
     """The agent's plan, in at most two attempts, and the result of its last call."""
-    prompt = plan_prompt(world, Request(spec), wording.workflow(spec), "", [])
+    prompt = plan_prompt(world, Request(spec), scoring.workflow(spec), "", [])
     for attempt in range(1, TRIES + 1):
         result = call_agent(world, "plan", attempt, prompt)
         plan = goal_plan.read_plan(answers.find_json(result.text))
@@ -213,7 +213,7 @@ def _print_score(spec: str, scores: Scores, by: str, as_json: bool) -> int:
         "scores": {name: score._asdict() for name, score in scores._asdict().items()},
         "total": scores.total,
         "shape": scoring.shape_of(scores.total),
-        "workflow": wording.workflow(spec),
+        "workflow": scoring.workflow(spec),
         "by": by,
     }
     if as_json:

@@ -10,7 +10,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files
 from rooda.base.dirs import shipped
-from rooda.loops.goal import answers, breakers, checkpoints, criteria, fingerprints, wording
+from rooda.loops.goal import answers, breakers, checkpoints, criteria, fingerprints, scoring
 from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.edit_counts import Watch, below, counted
 from rooda.loops.goal.events import CriterionVerified
@@ -138,7 +138,7 @@ class Effects(World):
         if answered:
             self._yes = "" if self._yes == "one" else self._yes
             return "y"
-        accepts = wording.skips_gates if question.gate in ("G1", "G2", "G3") else _accepts_nothing
+        accepts = scoring.skips_gates if question.gate in ("G1", "G2", "G3") else _accepts_nothing
         answer = self._asker.answer(question.text, question.hint, accepts)
         self.emit(QuestionAnswered(gate=question.gate, answer=answer))
         return answer

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
-from rooda.loops.goal import answers, wording
+from rooda.loops.goal import answers, scoring
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.breakers import OFFERED, Pause, open_breaker, raise_limits, reset_breaker, why_stop, with_signal
 from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, open_to_user
@@ -194,7 +194,7 @@ def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
     if world.signalled():
         return state
     opened = turns.carry(state._replace(gate=""))
-    if answer is not None and wording.skips_gates(answer):
+    if answer is not None and scoring.skips_gates(answer):
         return opened._replace(gates_off=True)
     if answer is not None and answer.strip().lower() in YES:
         return opened

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from rooda.loops.goal import criteria, scoring, wording
+from rooda.loops.goal import criteria, scoring
 from rooda.loops.goal.criteria import ASSUMPTION, EXECUTION, MEASUREMENT, Criterion
 from rooda.loops.goal.scoring import Scores
 
@@ -54,7 +54,7 @@ def read_plan(value: Any) -> Plan:
     plan = Plan(
         scores=graded if isinstance(graded, Scores) else None,
         scores_fault=graded if isinstance(graded, str) else "",
-        reversibility=wording.class_of(planned) or ("2B" if planned else ""),
+        reversibility=scoring.class_of(planned) or ("2B" if planned else ""),
         gate=text_of(gate.get("kind")),
         evidence=_evidence(gate.get("evidence")),
         criteria=_criteria(given.get("criteria"), faults),
@@ -106,7 +106,7 @@ def _steps(value: Any, faults: list[str]) -> tuple[Step, ...]:
         given = item if isinstance(item, Mapping) else {"name": item}
         tied = given.get("criteria")
         names = tuple(filter(None, map(text_of, tied))) if isinstance(tied, list) else ()
-        kind = wording.class_of(given.get("reversibility"))
+        kind = scoring.class_of(given.get("reversibility"))
         found.append(Step(text_of(given.get("name")), names, kind))
     check_names("steps", [each.name for each in found], faults)
     if not found:
@@ -186,7 +186,7 @@ def read_tasks(text: str) -> Plan:
     criteria = _boxes(tasks, faults)
     return Plan(
         scores_fault="a list of tasks has no scores",
-        reversibility=wording.stricter(wording.floor(text)),
+        reversibility=scoring.stricter(scoring.floor(text)),
         criteria=criteria,
         steps=tuple(Step(f"{task.name}: {task.title}", tuple(each.name for each in task.criteria)) for task in tasks),
         unclear=tuple(faults),

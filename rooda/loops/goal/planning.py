@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rooda.agents.backoff import until_reset
 from rooda.errors import Interrupted, RoodaError, Undecided
-from rooda.loops.goal import answers, prompts, scoring, wording
+from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.criteria import Criterion
@@ -64,7 +64,7 @@ class NotReady(Undecided):
 
 def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
     """Make the plan. Raises NotReady with the list of what is unclear."""
-    workflow = request.workflow or wording.workflow(request.spec)
+    workflow = request.workflow or scoring.workflow(request.spec)
     shape = goal_shape.read_shape(world.shape_file()[0])
     complete = partial(complete_draft, request, workflow, shape)
     if request.plan is not None:
@@ -115,8 +115,8 @@ def plan_prompt(world: World, request: Request, workflow: str, clarified: str, p
         "spec": prompts.quoted(request.spec),
         "clarified": prompts.section("What the person added", prompts.quoted(clarified) if clarified else ""),
         "problems": prompts.section("Once more", again),
-        "gate": wording.GATE_OF[workflow],
-        "asks": wording.GATE_ASKS[workflow],
+        "gate": scoring.GATE_OF[workflow],
+        "asks": scoring.GATE_ASKS[workflow],
     }
     return prompts.filled(world.template, "plan", values)
 
@@ -126,7 +126,7 @@ def _offline(request: Request, shape: Shape) -> Plan:
     criteria = goal_plan.merged(shape.criteria, *request.criteria)
     steps = tuple(Step(f"Satisfy: {each.name}", (each.name,)) for each in criteria)
     faults = ("criteria", "steps") if not steps else ()
-    planned = wording.stricter(wording.floor(request.spec))
+    planned = scoring.stricter(scoring.floor(request.spec))
     return Plan(scores=Scores(), reversibility=planned, steps=steps, evidence=request.evidence, unclear=faults)
 
 
@@ -138,7 +138,7 @@ def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[s
     if not (plan.criteria or shape.criteria or request.criteria):
         found.append("criteria")
     if _lacks_evidence(request, plan, workflow):
-        found.append(f"workflow gate ({wording.GATE_ASKS[workflow]})")
+        found.append(f"workflow gate ({scoring.GATE_ASKS[workflow]})")
     return list(dict.fromkeys(found))
 
 
@@ -183,7 +183,7 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
     bare = [each.name for each in criteria if each.kind == "assumption"]
     if bare:
         found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word; the goal can't complete on that)")
-    if weak := wording.gate_weakness(workflow, plan.evidence) if plan.evidence else "":
+    if weak := scoring.gate_weakness(workflow, plan.evidence) if plan.evidence else "":
         found.append(weak)
     unchecked = [each for each in (*plan.must_not, *shape.must_not) if not each.violated_if]
     if unchecked and not request.must_not_judge:

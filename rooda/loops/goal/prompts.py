@@ -7,8 +7,8 @@ from rooda.loops.goal import criteria
 from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.goal.rules import needs_cause
+from rooda.loops.goal.scoring import WORKFLOW_NAMES
 from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
-from rooda.loops.goal.wording import WORKFLOW_NAMES
 from rooda.loops.goal.world import CallResult, World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Ending
