@@ -9,8 +9,9 @@ from rooda.loops.flow import boundaries, effects, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
-from rooda.loops.goal import answers, breakers, criteria, fingerprints, scoring, shape
+from rooda.loops.goal import answers, criteria, fingerprints, scoring, shape
 from rooda.loops.goal import plan as goal_plan
+from rooda.loops.goal import rules as goal_rules
 from rooda.loops.reflex import contract, drafting, rules
 from rooda.loops.reflex.contract import Breach
 from rooda.loops.reflex.state import decoded, encoded
@@ -86,7 +87,7 @@ def status_block(data: bytes) -> None:
     found = answers.read_block(seen(data))
     assert not (found.exit and found.fault)
     assert answers.read_block(answers.without_blocks(seen(data))).exit is False
-    breakers.first_error(seen(data)), breakers.normalized(breakers.last_error(seen(data)))
+    goal_rules.first_error(seen(data)), goal_rules.normalized(goal_rules.last_error(seen(data)))
 
 
 def plan_reply(data: bytes) -> None:

@@ -12,10 +12,10 @@ from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops import configuration, launch, options
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import scoring
-from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.criteria import EXECUTION, Criterion
 from rooda.loops.goal.plan import Plan
 from rooda.loops.goal.planning import Request
+from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS
 from rooda.loops.goal.scoring import COLLEAGUE, TOOL, Scores
 from rooda.loops.goal.view import GoalScreen
 from rooda.loops.options import RunOptions

@@ -2,9 +2,8 @@
 
 from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.breakers import Pause
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, REVIEW, Criterion
-from rooda.loops.goal.rules import add_cost, claims, mark_verified, runnable, updated_mark
+from rooda.loops.goal.rules import Pause, add_cost, claims, mark_verified, runnable, updated_mark
 from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.world import Question, Violations, World
 from rooda.run.event_records import Problem

@@ -19,13 +19,13 @@ from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import plan_option, prepare, specification
-from rooda.loops.goal.breakers import INVALID, decide
 from rooda.loops.goal.criteria import EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, RUN, Criterion, Mark, evidence_name
 from rooda.loops.goal.effects import OUTPUT
 from rooda.loops.goal.files import Place
 from rooda.loops.goal.plan import Plan
 from rooda.loops.goal.planning import TRIES, NotReady, Request, call_agent, plan_failed, plan_prompt
 from rooda.loops.goal.prompts import run_ended
+from rooda.loops.goal.rules import INVALID, decide
 from rooda.loops.goal.scoring import INTENT, Scores
 from rooda.loops.goal.start import open_session, write_summary
 from rooda.loops.goal.state import CANCELLED, GoalState

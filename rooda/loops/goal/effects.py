@@ -10,7 +10,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files
 from rooda.base.dirs import shipped
-from rooda.loops.goal import answers, breakers, checkpoints, criteria, fingerprints, scoring
+from rooda.loops.goal import answers, checkpoints, criteria, fingerprints, rules, scoring
 from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.edit_counts import Watch, below, counted
 from rooda.loops.goal.events import CriterionVerified
@@ -164,7 +164,7 @@ class Effects(World):
         head += [f"expected: {criterion.expect}"] if criterion.expect else []
         text = "\n".join([*head, f"met: {'yes' if met else 'no'} ({criterion.kind})", "", output])
         path = self.write_note(f"{iteration}-{criterion.name}", text)
-        line = "" if met else "timeout" if code == "timeout" else breakers.first_error(output)
+        line = "" if met else "timeout" if code == "timeout" else rules.first_error(output)
         error = f"{criterion.command} {code} {line}" if line else ""
         verdict = "met" if met else "not met"
         self.emit(CriterionVerified(criterion=criterion.name, verdict=verdict, evidence=path, elapsed=ran.seconds))
@@ -301,9 +301,9 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
 def _error(reply: Reply, text: str) -> str:
     """The CLI's own message, else the last error line of stderr, else of stdout."""
     if reply.note or reply.message:
-        return breakers.last_error(reply.note or reply.message)
+        return rules.last_error(reply.note or reply.message)
     errors = _stderr_end(reply)
-    return breakers.last_error(errors) or breakers.last_error(answers.without_blocks(text))
+    return rules.last_error(errors) or rules.last_error(answers.without_blocks(text))
 
 
 def _stderr_end(reply: Reply) -> str:

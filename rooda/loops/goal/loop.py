@@ -6,11 +6,12 @@ from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
 from rooda.loops.goal import answers, scoring
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.breakers import OFFERED, Pause, open_breaker, raise_limits, reset_breaker, why_stop, with_signal
 from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, open_to_user
 from rooda.loops.goal.criteria import REVIEW, Criterion
 from rooda.loops.goal.prompts import feedback, g2_question, iteration_ended, iteration_started, run_ended, step_prompt
 from rooda.loops.goal.rules import (
+    OFFERED,
+    Pause,
     accepted,
     add_cost,
     affected,
@@ -19,9 +20,14 @@ from rooda.loops.goal.rules import (
     mark_claimed,
     mark_verified,
     needs_cause,
+    open_breaker,
+    raise_limits,
+    reset_breaker,
     runnable,
     signature,
     stuck_count,
+    why_stop,
+    with_signal,
     with_step,
 )
 from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, PAUSED, GoalState, money, step_class

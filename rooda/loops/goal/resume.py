@@ -11,13 +11,12 @@ from rooda.loops import launch
 from rooda.loops.goal import effects, plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import Prepared, check_limit, prepare
-from rooda.loops.goal.breakers import MOST_DOLLARS, MOST_ITERATIONS, Pause
 from rooda.loops.goal.criteria import Mark
 from rooda.loops.goal.edit_counts import written_after
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import reopened
-from rooda.loops.goal.rules import add_cost, with_step
+from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cost, with_step
 from rooda.loops.goal.start import OpenSession, finish, run_session
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished

@@ -1,13 +1,32 @@
-"""Rules of one iteration: what to verify, which step is done, when errors repeat."""
+"""Rules of a goal: what to verify, which step is done, and when the goal stops or pauses."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rooda.loops.goal import breakers
+from rooda.errors import FAILED as EXIT_FAILED
+from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, RUN, Criterion, Mark
-from rooda.loops.goal.state import SATISFY, GoalState, tied
+from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, RUN, SHOWING, Criterion, Mark, plain
+from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, SATISFY, GoalState, cost_text, money, tied
 from rooda.loops.goal.world import CallResult, Finding
+from rooda.run.records import Ending
 from rooda.run.spending import add
+
+STUCK, ERRORS, EDITS = 5, 3, 5  # iterations, errors, edits of one file
+MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # more needs --force-limits
+ENOUGH = 1e-9  # dollars; rounding of float sums
+
+
+class Pause:
+    """Reasons to pause, as in the state file."""
+
+    STUCK, ERROR, EDITS, BUDGET, LIMIT = "stuck", "error", "edits", "budget", "limit"
+    MUST_NOT, SHAPE, OBSERVE, TESTS, SIGNAL, ASKED = "mustNot", "shape", "observation", "tests", "interrupted", "asked"
+    G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
+
+
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # can be continued at once
 
 
 def with_step(state: GoalState) -> GoalState:
@@ -94,11 +113,11 @@ def signature(state: GoalState, result: CallResult, findings: Sequence[Finding])
     """The normalized error of this iteration, to compare with the last one, and its line as printed."""
     if not result.ok:
         said = f"{result.how}: {result.error}" if result.error else result.how
-        return breakers.normalized(said), said
+        return normalized(said), said
     own = set(tied(state, state.step))
     failing = [each for each in findings if each.name in own and not each.met and each.error]
     lines = [each.line for each in failing]
-    return "; ".join(breakers.normalized(each.error) for each in failing), "; ".join(lines)
+    return "; ".join(normalized(each.error) for each in failing), "; ".join(lines)
 
 
 def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
@@ -114,3 +133,155 @@ def stuck_count(before: GoalState, after: GoalState) -> int:
     if not after.unmet or before.iteration == 0 or before.unmet != after.unmet:
         return 0
     return before.stuck + 1
+
+
+def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
+    """The rule that ends the loop now; None to continue."""
+    if state.status == COMPLETED:
+        return Ending("completed", OK)
+    if state.status == FAILED:
+        return Ending("failed", EXIT_FAILED, note=state.reason)
+    if signal:
+        return Ending(Pause.SIGNAL, code_of_signal(signal), signal, "interrupted")
+    if state.pause:
+        return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
+    if requested:
+        return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
+    found = None if state.gate == "close" else limit_reached(state)  # closing needs no iteration
+    return Ending(found[0], UNFINISHED, note=found[1]) if found else None
+
+
+def limit_reached(state: GoalState) -> tuple[str, str] | None:
+    """The limit that is reached, if any: the budget is checked before the iterations."""
+    if over_budget(state):
+        return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
+    if state.iteration >= state.limit:
+        return Pause.LIMIT, f"iteration limit: {state.limit}"
+    return None
+
+
+def over_budget(state: GoalState) -> bool:
+    return state.spent.cost + ENOUGH >= state.budget
+
+
+def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
+    """The breaker that the last iteration opened, if any, and why."""
+    if state.stuck >= STUCK:
+        return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
+    if state.repeats >= ERRORS:
+        return Pause.ERROR, f"same error {ERRORS}x: {state.error}"
+    least = "at least " if result.edits_seen else ""
+    thrashed = [f"{path} ({least}{count}x)" for path, count in sorted(result.edits.items()) if count >= EDITS]
+    if thrashed:
+        return Pause.EDITS, f"same file edits {EDITS}x: {', '.join(thrashed)}"
+    return limit_reached(state)
+
+
+def with_signal(ending: Ending, signal: int) -> Ending:
+    """The ending with the exit code of a signal that arrived at the question whether to continue."""
+    asks = signal and not ending.signal and ending.kind in OFFERED
+    return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
+
+
+def raise_limits(state: GoalState, kind: str) -> GoalState | None:
+    """Raise the limit by what one continue adds. None if that needs --force-limits."""
+    budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
+    if kind == Pause.BUDGET:
+        return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
+    if kind == Pause.LIMIT:
+        return state._replace(limit=limit) if limit <= MOST_ITERATIONS else None
+    return state
+
+
+def not_completed(state: GoalState, why: str) -> GoalState:
+    """The state if it can't be saved: a goal isn't completed before it is on disk. The next session closes it again."""
+    if state.status != COMPLETED:
+        return state
+    words = f"the state can't be written: {why}"
+    return state._replace(exit_signal=False, status=IN_PROGRESS, pause=Pause.FILES, reason=words, gate="close")
+
+
+def reset_breaker(state: GoalState, kind: str) -> GoalState:
+    """Reset the count that caused this pause."""
+    if kind == Pause.STUCK:
+        return state._replace(stuck=0)
+    if kind == Pause.ERROR:
+        return state._replace(repeats=0, signature="", error="")
+    return state
+
+
+# Error lines, normalized to compare them from run to run.
+_ERROR = re.compile(
+    r"^\s*(?:(?:ERROR|Error|error|FAILED|FAIL|fatal|FATAL|panic|Traceback)\b|E   )|\b\w*(?:Error|Exception):|: error:"
+)
+_FIELD = re.compile(r"^\s*[\"']?\w+[\"']?\s*:\s*[\[{\"'\d]|^\s*[{\[]")
+_CHANGING = (
+    (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|us|ns|s|sec|seconds|minutes)\b"), "<duration>"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
+    (re.compile(r"\bpid[ =:]*\d+", re.IGNORECASE), "<pid>"),
+    (re.compile(r"(?:/var/folders|/private/tmp|/tmp|/dev/shm)/[^\s:'\")]+"), "<temporary>"),
+)
+LONGEST = 300
+
+
+def looks_like_error(line: str) -> bool:
+    return bool(_ERROR.search(line)) and not _FIELD.match(line)
+
+
+def first_error(text: str) -> str:
+    """The first line that looks like an error, or ""."""
+    return next((line.strip() for line in text.splitlines() if looks_like_error(line)), "")[:LONGEST]
+
+
+def last_error(text: str) -> str:
+    """The last line that looks like an error, else the last line that isn't blank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [line for line in lines if looks_like_error(line)]
+    return (found or lines or [""])[-1][:LONGEST]
+
+
+def normalized(line: str) -> str:
+    """The line without time stamps, durations, addresses, PIDs and temporary paths."""
+    for pattern, word in _CHANGING:
+        line = pattern.sub(word, line)
+    return " ".join(line.split())
+
+
+# The answer of a stop hook: whether the agent may stop, by the goal's state file.
+INVALID = {"ok": True, "reason": "invalid state file"}
+
+
+def decide(state: Any) -> dict[str, Any]:
+    """True in `ok` if the agent may stop. The order of the tests is that of the hook."""
+    if not isinstance(state, Mapping):
+        return INVALID
+    if state.get("status") in ("completed", "cancelled"):
+        return {"ok": True}
+    breaker = state.get("circuitBreaker")
+    stuck = breaker.get("stuckCount") if isinstance(breaker, Mapping) else 0
+    if isinstance(stuck, int | float) and stuck >= STUCK:
+        return {"ok": True, "reason": f"circuit breaker triggered after {STUCK} stuck iterations"}
+    status = state.get("criteriaStatus")
+    entries: Mapping[str, Any] = status if isinstance(status, Mapping) else {}
+    unmet = [name for name, entry in entries.items() if not is_met(entry)]
+    if unmet or not entries:
+        return {"ok": False, "reason": f"unmet criteria: {', '.join(unmet)}"}
+    if any(isinstance(entry, Mapping) and not is_shown(entry) for entry in entries.values()):
+        return {"ok": False, "reason": "criterion verified by assumption only - requires actual verification"}
+    if state.get("exit_signal") is True:
+        return {"ok": True}
+    return {"ok": False, "reason": "criteria met but exit_signal not set - verify completion"}
+
+
+def is_shown(entry: Mapping[str, Any]) -> bool:
+    """True if the criterion's type is a way to verify. Anything else is an assumption."""
+    word = entry.get("verification")
+    return isinstance(word, str) and plain(word) in SHOWING
+
+
+def is_met(entry: Any) -> bool:
+    """True if met; the entry is a boolean, or an object with `met`."""
+    return entry.get("met") is True if isinstance(entry, Mapping) else entry is True

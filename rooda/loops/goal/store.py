@@ -9,8 +9,8 @@ from rooda.base import files
 from rooda.base import json as base_json
 from rooda.base.json import Json
 from rooda.errors import StateDamaged
-from rooda.loops.goal.breakers import not_completed
 from rooda.loops.goal.files import Place, Seal, make_ready, tidy
+from rooda.loops.goal.rules import not_completed
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
 from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
