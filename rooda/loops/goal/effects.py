@@ -1,8 +1,8 @@
-"""The effects of a goal's loop, bound to one session."""
+"""The effects of a goal's loop, bound to one session, with the questions that it asks the user."""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rooda.agents import prices
@@ -15,9 +15,10 @@ from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.edit_counts import Watch, below, counted
 from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.plan import MustNot
-from rooda.loops.goal.questions import Asker
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
 from rooda.processes.regex import matches
+from rooda.processes.signals import Signals
+from rooda.run import questions
 from rooda.run.event_records import Event, Problem, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
 from rooda.run.records import Command, Ran
@@ -41,6 +42,42 @@ class Context(NamedTuple):
     verify_timeout: float
     cost_per_call: float
     yes: str = ""  # --yes: "all" answers every question of this process, "one" only the one that waits
+
+
+ANSWERS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
+ASK_AGAIN = "Please answer y or n. "
+
+
+class Asker:
+    """Reads answers: y, n and what else a question accepts."""
+
+    def __init__(self, signals: Signals, headless: bool = False) -> None:
+        self._signals, self._headless = signals, headless
+
+    def attended(self) -> bool:
+        """True if the user can be asked at a terminal."""
+        return questions.at_terminal() and not self._headless
+
+    def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
+        """Return y, n or a text that `accepts` allows; any line if there is no hint. None without an answer."""
+        if self._headless:
+            return None
+        terminal = questions.at_terminal()
+        prompt = f"{question} {hint} " if hint else f"{question} "
+        while True:
+            asked = (
+                questions.typed_answer(prompt, self._signals) if terminal else questions.waiting_answer(self._signals)
+            )
+            if asked is None:
+                return None
+            word = asked.strip()
+            if not hint or accepts(word):
+                return word
+            if not word or word.lower() in ANSWERS:
+                return ANSWERS[word.lower()] if word else ("y" if hint == "[Y/n]" else "n")
+            if not terminal:
+                return None
+            prompt = f"{ASK_AGAIN}{hint} "
 
 
 class Effects(World):
@@ -233,17 +270,6 @@ class Effects(World):
         return fingerprints.changed(self._workspace, before)
 
 
-def _accepts_nothing(_word: str) -> bool:
-    return False
-
-
-def _read_end(path: str) -> str:
-    try:
-        return files.to_text(files.tail(path, OUTPUT))
-    except OSError:
-        return ""
-
-
 def hold_folder(path: str) -> int:
     """Open a folder. As long as it is open, the kernel doesn't reuse its inode for a folder made in its place."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -289,6 +315,17 @@ def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edi
         edits=edits,
         edits_seen=reply.said.edits is None,
     )
+
+
+def _accepts_nothing(_word: str) -> bool:
+    return False
+
+
+def _read_end(path: str) -> str:
+    try:
+        return files.to_text(files.tail(path, OUTPUT))
+    except OSError:
+        return ""
 
 
 def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_call: float) -> prices.Cost:

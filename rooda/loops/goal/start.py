@@ -15,13 +15,12 @@ from rooda.loops.goal import checklist, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.arguments import Prepared, prepare, request_of
 from rooda.loops.goal.edit_counts import Watch, ticking
-from rooda.loops.goal.effects import Context, Effects
+from rooda.loops.goal.effects import Asker, Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.planning import Request
 from rooda.loops.goal.prompts import run_ended
-from rooda.loops.goal.questions import Asker
 from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.store import GoalStore, ended, finish_files, unfinished
 from rooda.loops.goal.view import box
