@@ -25,7 +25,7 @@ PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring",
               "answers", "boundaries", "statistics", "shape",
               "checklist", "closing", "phases", "prompts", "history", "events", "yaml"}  # fmt: skip
 PURE = {"errors", "base/json", "base/text", "base/secrets", "agents/records", "agents/outcome", "agents/backoff",
-        "agents/promise", "agents/prices", "git/retention", "run/owner", "run/records", "run/setup", "run/spending",
+        "agents/prices", "git/retention", "run/owner", "run/records", "run/setup", "run/spending",
         "run/ended", "run/placeholders", "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.

@@ -1,8 +1,8 @@
-"""Judges how an agent call ended: by the transcript, the end of the process, and the exit code, in this order."""
+"""Judge how an agent call ended, by transcript, end of the process and exit code; and read the agent's own verdict."""
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rooda.agents.records import Facts, Reply
@@ -117,6 +117,33 @@ def judge(facts: Facts, ended: str, exit_code: int, status_of_exit: int | None =
     if not facts.ended:
         return _no_final_record(facts, exit_code, status_of_exit)
     return Outcome(OK) if exit_code == 0 else Outcome(AGENT_ERROR, f"exit {exit_code} after its final message")
+
+
+# The agent's own verdict: a tag alone on a line. A claim, not yet a fact.
+SUCCESS = b"<promise>SUCCESS</promise>"
+FAILURE = b"<promise>FAILURE</promise>"
+_MARKS = b"`~-=*#> "
+_WORDS = {SUCCESS: "SUCCESS", FAILURE: "FAILURE"}
+
+
+def claims(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
+    """Return each tag that is alone on a line, with the last line before it that is not empty."""
+    found = []
+    before = b""
+    for line in lines:
+        stripped = line.strip()
+        if stripped in _WORDS:
+            found.append((_WORDS[stripped], before))
+        if stripped.translate(None, _MARKS):  # a code fence around the tag can't identify an echo
+            before = stripped
+    return found
+
+
+def verdict(said: list[tuple[str, bytes]], prompt: bytes) -> str:
+    """SUCCESS, FAILURE or "". A tag after the same line as in the prompt is an echo of the prompt."""
+    echoes = set(claims(prompt.split(b"\n")))  # split as a transcript is: a lone \r ends no line
+    own = {word for word, before in said if (word, before) not in echoes}
+    return "FAILURE" if "FAILURE" in own else "SUCCESS" if own else ""
 
 
 def _timed_out(facts: Facts) -> Outcome:

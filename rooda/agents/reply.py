@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rooda.agents import promise
+from rooda.agents import outcome
 from rooda.agents.command import base_environment
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
@@ -139,8 +139,8 @@ def _promise_of_text(call: Call, transcript: str) -> str:
 def _promise(call: Call, lines: Iterable[bytes]) -> str:
     if not call.promise_signals:
         return ""
-    said = promise.claims(lines)
+    said = outcome.claims(lines)
     try:
-        return promise.verdict(said, files.read(call.prompt.path)) if said else ""
+        return outcome.verdict(said, files.read(call.prompt.path)) if said else ""
     except OSError:
         return ""

@@ -2,7 +2,7 @@
 
 import json
 
-from rooda.agents import outcome, prices, promise
+from rooda.agents import outcome, prices
 from rooda.base import files
 from rooda.errors import ConfigProblem, UsageProblem
 from rooda.loops.flow import boundaries, effects, topology, yaml
@@ -202,8 +202,8 @@ def sections(data: bytes) -> None:
 def promises(data: bytes) -> None:
     """A signal, or none; a prompt's own words are an echo."""
     lines = data.split(b"\n")
-    assert promise.verdict(promise.claims(lines), data) == ""
-    assert promise.verdict(promise.claims(lines), b"") in ("", "SUCCESS", "FAILURE")
+    assert outcome.verdict(outcome.claims(lines), data) == ""
+    assert outcome.verdict(outcome.claims(lines), b"") in ("", "SUCCESS", "FAILURE")
 
 
 def failure_words(data: bytes) -> None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from datetime import datetime
 
-from rooda.agents import command, hang_detection, limits, promise, reply, sessions
+from rooda.agents import command, hang_detection, limits, outcome, reply, sessions
 from rooda.agents import transcript as agents_transcript
 from rooda.agents.reader import reader
 from rooda.agents.records import Agent
@@ -44,8 +44,8 @@ def transcript(output: str) -> Callable[[bytes], None]:
         ended = hang_detection.final_record_check(output, path)
         assert ended is None or ended() in (True, False)
         hang_detection.repeats_overflow(output, path)
-        claims = promise.claims(facts.final.encode("utf-8", "replace").split(b"\n"))
-        assert promise.verdict(claims, b"") in ("", "SUCCESS", "FAILURE")
+        claims = outcome.claims(facts.final.encode("utf-8", "replace").split(b"\n"))
+        assert outcome.verdict(claims, b"") in ("", "SUCCESS", "FAILURE")
         if len(data) < 2048:
             said = [tailed(output, path, data, size) for size in CHUNKS]
             assert said[0] == said[1] == said[2]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rooda.agents import promise, reader, transcript
+from rooda.agents import outcome, reader, transcript
 from rooda.base import files
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -63,7 +63,7 @@ def final_lines(output: str, path: str, limit: int) -> Iterator[bytes]:
 def verdict(folder: str, output: str, data: bytes, limit: int = 1 << 20, prompt: bytes = b"") -> str:
     path = Path(folder, "transcript.out")
     path.write_bytes(data)
-    return promise.verdict(promise.claims(final_lines(output, str(path), limit)), prompt)
+    return outcome.verdict(outcome.claims(final_lines(output, str(path), limit)), prompt)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -88,7 +88,7 @@ def test_an_echo_of_the_prompt_is_no_word_of_the_agent(folder: str, output: str,
     """A transcript that only repeats the prompt says nothing, in every form of output."""
     assert verdict(folder, "text", data, prompt=data) == ""
     lines = list(final_lines(output, str(Path(folder, "transcript.out")), 1 << 20))
-    assert promise.verdict(promise.claims(lines), b"\n".join(lines)) == ""
+    assert outcome.verdict(outcome.claims(lines), b"\n".join(lines)) == ""
 
 
 @QUICK

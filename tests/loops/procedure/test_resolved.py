@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.shipped_prompts import procedures, prompt, user_page
-from rooda.agents import promise
+from rooda.agents import outcome
 from rooda.base import files
 from rooda.loops.configuration import load
 from rooda.loops.procedure import settings as procedure_settings
@@ -55,4 +55,4 @@ def test_user_page_examples_work_as_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", procedures())
 def test_OU_001_the_reader_of_signals_finds_none_in_a_prompt(name: str) -> None:
     """An agent that echoes its whole prompt has claimed nothing."""
-    assert promise.claims(prompt(name).encode().splitlines()) == []
+    assert outcome.claims(prompt(name).encode().splitlines()) == []
