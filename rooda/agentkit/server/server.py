@@ -19,11 +19,11 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 from rooda.agentkit.server import anthropic, chat, gemini, responses
-from rooda.agentkit.server.log import Log, shown
 from rooda.agentkit.server.scenario import CALLING, Event, Json, Reply, Script, Taken, kind, new_id
 from rooda.agentkit.server.tools import Tool, choose, least
 
@@ -245,3 +245,35 @@ def route(path: str) -> tuple[str, str, str]:
         return "anthropic", "count", ""
     ends = {"/messages": "anthropic", "/chat/completions": "chat", "/responses": "responses"}
     return next((api for end, api in ends.items() if path.endswith(end)), ""), "answer", ""
+
+
+SECRET = ("authorization", "x-api-key", "x-goog-api-key")
+
+
+class Log:
+    """The requests, in the order of arrival in memory and in the order of completion in the file."""
+
+    def __init__(self, path: str = "", bodies: bool = True) -> None:
+        self.requests: list[Json] = []
+        self._path, self._bodies, self._lock = path, bodies, threading.Lock()
+
+    def arrived(self, record: Json) -> Json:
+        """Add a record and return it, to be completed later."""
+        with self._lock:
+            self.requests.append(record)
+        return record
+
+    def answered(self, record: Json) -> None:
+        """Complete a record and write it to the file."""
+        record["seconds"] = round(time.time() - record["at"], 3)
+        if not self._path:
+            return
+        kept = {key: value for key, value in record.items() if self._bodies or key != "body"}
+        with self._lock, open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(kept) + "\n")
+
+
+def shown(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The headers with shortened keys: enough to recognize which one was sent."""
+    lowered = ((key.lower(), value) for key, value in headers)
+    return {key: value[:14] + "..." if key in SECRET and len(value) > 14 else value for key, value in lowered}
