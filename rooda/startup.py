@@ -69,7 +69,7 @@ def _detach() -> None:
     from rooda.processes import detach
 
     try:
-        detach.detach(lambda text, aside: _print(f"{text}\n", sys.stderr if aside else sys.stdout))
+        detach.detach(lambda text, to_stderr: _print(f"{text}\n", sys.stderr if to_stderr else sys.stdout))
     except OSError as problem:
         _print(f"Error: rooda can't go into the background: {problem.strerror or problem}\n", sys.stderr)
         sys.exit(1)

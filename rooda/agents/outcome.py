@@ -69,7 +69,7 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
     `words` has a sentence for each way to fail: timeout, idle, interrupted, not-started, exit (the exit code is not 0),
     outcome (the output reports a failure), and "" for all others. A sentence may use {limit} in seconds, {code},
     {ended}, {outcome}, {message}, {note}, and what is derived from them: {named} ("auth, "), {detail} (": auth: first
-    line of the message"), {said} and {reason} (the best explanation known).
+    line of the message"), {summary} and {reason} (the best explanation known).
     """
     facts = call._asdict() if isinstance(call, Reply) else {**call, "outcome": call.get("agent_outcome", "")}
     ended, code, outcome = facts.get("ended", "exit"), facts.get("exit_code", 0), facts["outcome"]
@@ -87,7 +87,7 @@ def in_words(call: Reply | Json, words: Mapping[str, str]) -> str:
         note=note,
         named=f"{failed}, " if failed else "",
         detail=f": {outcome}: {message.splitlines()[0][:300]}" if outcome and message else "",
-        said=f"{outcome}: {message}".strip(": ") if outcome or message else note or f"exit {code}",
+        summary=f"{outcome}: {message}".strip(": ") if outcome or message else note or f"exit {code}",
         reason=message or note or f"exit code {code}",
     )
 

@@ -72,7 +72,7 @@ class Call(NamedTuple):
     promise_signals: bool = False
     label: str = ""  # distinguishes the files of calls with the same kind and number
     env: Mapping[str, str] = {}  # further variables of this call
-    # A raw command's stdout is the answer: it is kept in `Reply.said`, and stderr is written to a separate file.
+    # A raw command's stdout is the answer: it is kept in `Reply.answer`, and stderr is written to a separate file.
     wants_answer: bool = False
 
 
@@ -108,10 +108,10 @@ class Facts(NamedTuple):
     unparsed: str = ""  # last lines that are not records
 
 
-class Said(NamedTuple):
-    """The agent's words in a transcript. Of a raw command: all output, if the call asked for an answer."""
+class Answer(NamedTuple):
+    """The final message in a transcript. Of a raw command: all output, if the call asked for an answer."""
 
-    text: str = ""  # the final message
+    text: str = ""
     cut: bool = False  # part of it is missing
     exact: str = ""  # the text, with invalid UTF-8 kept as surrogates
     edits: Mapping[str, int] | None = None  # writes per file; None if this form of output reports none
@@ -148,7 +148,7 @@ class Reply(NamedTuple):
     tools: int = 0
     edited: int = 0  # files
     denied: int = 0  # tool calls
-    said: Said = Said()
+    answer: Answer = Answer()
 
     @property
     def ok(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rooda.agents import outcome
 from rooda.agents.command import base_environment
 from rooda.agents.reader import reader
-from rooda.agents.records import Agent, Call, Facts, Prompt, Reply, Said, Usage
+from rooda.agents.records import Agent, Answer, Call, Facts, Prompt, Reply, Usage
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.processes.supervise import Done
@@ -39,8 +39,8 @@ def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) ->
 
         return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
-        said = read_output(transcript) if call.wants_answer else Said()
-        return reply._replace(promise=_promise_of_text(call, transcript), said=said)
+        answer = read_output(transcript) if call.wants_answer else Answer()
+        return reply._replace(promise=_promise_of_text(call, transcript), answer=answer)
     return _read(call, reply, env)
 
 
@@ -49,18 +49,18 @@ def _has_output_limit(call: Call) -> bool:
     return call.kind == "iteration" and call.agent.output == "text"
 
 
-def read_output(transcript: str) -> Said:
+def read_output(transcript: str) -> Answer:
     """The output of a raw command; empty if the file can't be read."""
     try:
         data = files.tail(transcript, LONGEST + 1)
     except OSError:
-        return Said()
+        return Answer()
     cut, data = len(data) > LONGEST, data[-LONGEST:]
     try:
         text = exact = data.decode()
     except UnicodeDecodeError:
         text, exact = data.decode("utf-8", "replace"), files.to_text(data)
-    return Said(text, cut, exact)
+    return Answer(text, cut, exact)
 
 
 def interrupted_reply(started: Json, agent: Agent, answer: bool = False) -> Reply:
@@ -102,7 +102,7 @@ def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
         tools=facts.tools,
         edited=len(facts.edited),
         denied=len(facts.denied),
-        said=Said(facts.final, gathered.cut, facts.final, _edits(call, gathered)),
+        answer=Answer(facts.final, gathered.cut, facts.final, _edits(call, gathered)),
         promise=_promise(call, facts.final.encode("utf-8", "replace").split(b"\n")),
     )
 
@@ -139,8 +139,8 @@ def _promise_of_text(call: Call, transcript: str) -> str:
 def _promise(call: Call, lines: Iterable[bytes]) -> str:
     if not call.promise_signals:
         return ""
-    said = outcome.claims(lines)
+    found = outcome.claims(lines)
     try:
-        return outcome.verdict(said, files.read(call.prompt.path)) if said else ""
+        return outcome.verdict(found, files.read(call.prompt.path)) if found else ""
     except OSError:
         return ""

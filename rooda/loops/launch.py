@@ -89,7 +89,7 @@ def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Set
 
 
 def warn(screen: Screen, text: str) -> None:
-    screen.line(warning(text, aside=True))
+    screen.line(warning(text, to_stderr=True))
 
 
 def _shown(word: str) -> str:
@@ -158,4 +158,4 @@ def _say_next(where: Where, kind: str, screen: Screen) -> None:
 
 
 def _say(screen: Screen, text: str) -> None:
-    screen.line(Line("info", text, aside=True))
+    screen.line(Line("info", text, to_stderr=True))

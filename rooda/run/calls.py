@@ -140,7 +140,7 @@ class AgentCalls:
 def ended_event(call: Call, reply: Reply, run_time: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
     """The event of a call's end. For a raw command it lacks the fields that come from a transcript."""
     facts = reply._asdict()
-    kind, _ = facts.pop("outcome"), facts.pop("said")
+    kind, _ = facts.pop("outcome"), facts.pop("answer")
     if kind:
         facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
     else:

@@ -13,29 +13,29 @@ class Line(NamedTuple):
     """A line on the screen, without its timestamp."""
 
     level: str
-    said: str
-    aside: bool = False  # goes to stderr
+    message: str
+    to_stderr: bool = False
     label: str = ""  # goes before the text on the screen, but not in `rooda why`
     ascii: str = ""  # the text for an ASCII terminal, if replacing single characters isn't enough
 
     @property
     def text(self) -> str:
-        return self.label + self.said
+        return self.label + self.message
 
 
 LineMakers: TypeAlias = Mapping[str, Callable[[Json], list[Line]]]  # by name of the event
 
 
-def info(text: str, aside: bool = False) -> Line:
-    return Line("info", text, aside)
+def info(text: str, to_stderr: bool = False) -> Line:
+    return Line("info", text, to_stderr)
 
 
-def warning(said: str, aside: bool = False) -> Line:
-    return Line("warn", str(said), aside, "WARNING: ")  # str(): a log that was edited can hold any type
+def warning(message: str, to_stderr: bool = False) -> Line:
+    return Line("warn", str(message), to_stderr, "WARNING: ")  # str(): a log that was edited can hold any type
 
 
-def error(said: str, aside: bool = False) -> Line:
-    return Line("error", str(said), aside, "ERROR: ")
+def error(message: str, to_stderr: bool = False) -> Line:
+    return Line("error", str(message), to_stderr, "ERROR: ")
 
 
 def lines(record: Json, own: LineMakers) -> list[Line]:
@@ -48,7 +48,7 @@ def lines(record: Json, own: LineMakers) -> list[Line]:
 def _stop_reason(record: Json) -> list[Line]:
     """The reason that the user gave to `rooda stop`."""
     why = " ".join(str(record["stopped_because"] or "").split())
-    return [Line("warn", f"Stopped by the user: {why}", aside=True)] if why else []
+    return [Line("warn", f"Stopped by the user: {why}", to_stderr=True)] if why else []
 
 
 def _over_budget(record: Json) -> list[Line]:
@@ -58,22 +58,22 @@ def _over_budget(record: Json) -> list[Line]:
 
 def _truncated(record: Json) -> list[Line]:
     text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']})"
-    return [warning(f"{text}; only the end is read", aside=True)]
+    return [warning(f"{text}; only the end is read", to_stderr=True)]
 
 
 def _resting(record: Json) -> list[Line]:
     who = f"Usage limit of {record['account']}: waiting" if record.get("account") else "Waiting"
     text = f"{who} {format_seconds(record['seconds'])} before the next call (until {record['until']})"
-    return [warning(text, aside=True)]
+    return [warning(text, to_stderr=True)]
 
 
 def _unsaved(record: Json) -> list[Line]:
     text = f"State could not be saved to {record['path']} ({record['why']}); the loop goes on without it"
-    return [error(text, aside=True)]
+    return [error(text, to_stderr=True)]
 
 
 def _problem(record: Json) -> list[Line]:
-    return [warning(record["text"], aside=True)]
+    return [warning(record["text"], to_stderr=True)]
 
 
 def _gate_ended(record: Json) -> list[Line]:

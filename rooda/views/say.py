@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from rooda.settings.layers import Settings
 
 
-def say(text: str = "", aside: bool = False, end: str = "\n") -> None:
-    """Print a text on stdout, or on stderr if it is `aside`, at once."""
-    stream = sys.stderr if aside else sys.stdout
+def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
+    """Print a text on stdout, or with `to_stderr` on stderr, at once."""
+    stream = sys.stderr if to_stderr else sys.stdout
     stream.write(f"{text}{end}")
     stream.flush()
 
@@ -17,7 +17,7 @@ def say(text: str = "", aside: bool = False, end: str = "\n") -> None:
 def warned(settings: "Settings") -> "Settings":
     """Print the warnings of the settings and return them."""
     for text in settings.warnings:
-        say(f"WARNING: {text}", aside=True)
+        say(f"WARNING: {text}", to_stderr=True)
     return settings
 
 

@@ -30,16 +30,16 @@ class Look(NamedTuple):
 class Screen:
     """Prints the events of a run. Output that can't be written is dropped: a closed pipe never ends a loop.
 
-    `own` makes the lines of the events that only the loop's kind emits.
+    `own` makes the lines of the events that only the loop's kind emits; `live` draws the status on a terminal.
     """
 
-    def __init__(self, look: Look, own: LineMakers = _NO_LINES) -> None:
+    def __init__(self, look: Look, own: LineMakers = _NO_LINES, live: type[Live] = Live) -> None:
         self._look, self._own = look, own
         self._stamp = Stamp(look.stamps)
         self._saved = True
         terminal = is_terminal(sys.stdout) and not look.json
         self._colour = terminal and not os.environ.get("NO_COLOR")
-        self._live = Live(sys.stdout) if terminal and look.level in ("debug", "info") else None
+        self._live = live(sys.stdout) if terminal and look.level in ("debug", "info") else None
         self._tail = Tail(self._write) if look.stream and not look.json else None
         self._hidden: tuple[str, ...] = ()
         self.hide(os.environ)
@@ -75,7 +75,7 @@ class Screen:
     def hint(self, text: str) -> None:
         """Print advice on stderr, unless the output goes to a pipe."""
         if self.watched:
-            self.line(Line("info", text, aside=True))
+            self.line(Line("info", text, to_stderr=True))
 
     def line(self, line: Line) -> None:
         if LEVELS[line.level] < LEVELS[self._look.level]:
@@ -85,7 +85,7 @@ class Screen:
         text = f"{colour}{text}\x1b[0m" if colour else text
         if self._live:
             self._live.clear()
-        self._out(sys.stderr if line.aside else sys.stdout, text + "\n")
+        self._out(sys.stderr if line.to_stderr else sys.stdout, text + "\n")
 
     def tick(self) -> Periodic | None:
         """Return what to refresh while an agent runs; None if nothing is shown live."""

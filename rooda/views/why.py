@@ -135,7 +135,7 @@ def _warnings(record: Json, own: LineMakers) -> Iterator[Reason]:
         return
     for line in lines(record, own):
         if LEVELS[line.level] >= LEVELS["warn"]:
-            text = line.said if line.level == "warn" else line.text
+            text = line.message if line.level == "warn" else line.text
             yield Reason(record["ts"], record.get("display", 0), "told", text)
 
 

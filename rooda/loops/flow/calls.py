@@ -26,7 +26,7 @@ OFFENCES = 2  # of one agent file in a run; the second one ends the node
 WORDS = {
     "timeout": "ended after {limit} s",
     "idle": "ended after {limit} s without output",
-    "": "{said}",
+    "": "{summary}",
 }
 
 Value = TypeVar("Value")
@@ -121,7 +121,7 @@ class Calls:
         """Read the output. If its one file is missing, what the agent printed may replace it."""
         paths = request.output.paths
         if len(paths) == 1 and text(paths[0]) is None:
-            printed = unfenced(reply.said.whole or "")
+            printed = unfenced(reply.answer.whole or "")
             try:
                 request.output.check_printed(printed)
             except Broken:

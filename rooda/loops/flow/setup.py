@@ -113,7 +113,7 @@ def set_up(project: str, answers: Answers) -> int:
         say(f"Wrote {name}")
     say("\n".join(tree(flow_topology.load(project).root)))
     if not plan.inner and not plan.outer:
-        say("WARNING: the flow has no sensors, so its controllers have no measurements", aside=True)
+        say("WARNING: the flow has no sensors, so its controllers have no measurements", to_stderr=True)
     say('Review the files, commit them, then: rooda flow run "your task"')
     return OK
 
@@ -181,10 +181,10 @@ def _more(answers: Answers, known: list[NewSensor]) -> list[NewSensor]:
         try:
             sensor = _parse(answer)
         except UsageProblem as problem:
-            say(problem.what, aside=True)
+            say(problem.what, to_stderr=True)
             continue
         if sensor.name in [each.name for each in (*known, *found)]:
-            say(f"There is a sensor {sensor.name} already.", aside=True)
+            say(f"There is a sensor {sensor.name} already.", to_stderr=True)
             continue
         found.append(sensor)
     return found
@@ -197,7 +197,7 @@ def _levels(answers: Answers, proposed: int) -> int:
 
 def _named(answers: Answers, question: str, proposed: str) -> str:
     while (answer := _answer(answers, f"{question}? [{proposed}]")) and not flow_topology.ID.fullmatch(answer):
-        say("A name is made of letters, digits, '.', '_', '-'.", aside=True)
+        say("A name is made of letters, digits, '.', '_', '-'.", to_stderr=True)
     return answer or proposed
 
 

@@ -115,12 +115,12 @@ def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | 
     return run_session(prepared, state, [], held, task)
 
 
-def _ask_for_task(aside: bool) -> str:
-    """Ask for the task. `aside`: stdout is for programs, so print to stderr."""
+def _ask_for_task(to_stderr: bool) -> str:
+    """Ask for the task, with `to_stderr` if stdout is for programs."""
     if questions.at_terminal():
         answer = questions.typed_answer("What is the task? ")
     else:
-        say("What is the task?", aside)
+        say("What is the task?", to_stderr)
         answer = questions.waiting_answer()
     if not (answer or "").strip():
         hint = 'Give it one: rooda flow run "make the tests pass"'
@@ -128,22 +128,22 @@ def _ask_for_task(aside: bool) -> str:
     return str(answer).strip()
 
 
-def _run_to_resume(known: list[FlowRun], name: str, aside: bool) -> FlowRun:
+def _run_to_resume(known: list[FlowRun], name: str, to_stderr: bool) -> FlowRun:
     """The run that --resume names, or the open one that the user chooses."""
     if name:
         return find_resumable(known, name)
     open_ = runs.open_runs(known)
     if not open_:
         raise UsageProblem("Nothing to resume here.", 'Start a new run: rooda flow run "TASK"')
-    return open_[0] if len(open_) == 1 else _ask_for_run(open_, False, aside) or open_[0]
+    return open_[0] if len(open_) == 1 else _ask_for_run(open_, False, to_stderr) or open_[0]
 
 
-def _ask_for_run(open_: list[FlowRun], may_begin: bool, aside: bool) -> FlowRun | None:
+def _ask_for_run(open_: list[FlowRun], may_begin: bool, to_stderr: bool) -> FlowRun | None:
     """The open run that the user chooses; None for a new run, or if none is open."""
     if not open_:
         return None
     for run in open_:
-        say(_about(run), aside)
+        say(_about(run), to_stderr)
     which = "r" if len(open_) == 1 else "its number of the list, or its id"
     rows = [f"  {number}: {run.id}" for number, run in enumerate(open_, 1)] if len(open_) > 1 else []
     question = "\n".join([*rows, f"Resume it ({which}), or start a new run (n)?"])
@@ -152,20 +152,20 @@ def _ask_for_run(open_: list[FlowRun], may_begin: bool, aside: bool) -> FlowRun 
     answers |= {str(number): run for number, run in enumerate(open_, 1)}
     if len(open_) == 1:
         answers |= dict.fromkeys(("r", "resume", "y", "yes"), open_[0])
-    answer = _answer(question, aside)
+    answer = _answer(question, to_stderr)
     while answer is not None:
         if (word := answer.strip().lower()) in answers:
             return answers[word]
         if not questions.at_terminal():
             break
-        answer = _answer("Please answer with one of them.", aside)
+        answer = _answer("Please answer with one of them.", to_stderr)
     rows = [f"Resume it: rooda flow run --resume {run.id}" for run in open_]
     rows.append("Or start a new run: rooda flow run --new …")
     raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
 
 
-def _answer(question: str, aside: bool) -> str | None:
-    say(question, aside)
+def _answer(question: str, to_stderr: bool) -> str | None:
+    say(question, to_stderr)
     return questions.typed_answer("> ") if questions.at_terminal() else questions.waiting_answer()
 
 

@@ -58,7 +58,7 @@ def show_topology(where: Where, as_json: bool) -> int:
     for row in tree(flow.root):
         say(row)
     for text in warnings:
-        say(f"WARNING: {text}", aside=True)
+        say(f"WARNING: {text}", to_stderr=True)
     return OK
 
 

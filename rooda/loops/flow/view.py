@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -75,7 +74,7 @@ def _problem(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
-    said = LINES["run.ended"](record)[0].said
+    said = LINES["run.ended"](record)[0].message
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
     text = "; ".join(filter(None, (said, stopped(record), rule)))
     last = past.turn.get("node.ended", {})
@@ -243,6 +242,4 @@ class FlowScreen(Screen):
     """A screen with the live tree."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__(look, LINES)
-        if self._live:
-            self._live = FlowLive(sys.stdout)
+        super().__init__(look, LINES, FlowLive)

@@ -353,7 +353,7 @@ def _print_results(where: Where, state: GoalState, name: str | None, as_json: bo
                 spec = _command_spec(where, look, criterion.command, os.path.join(folder, "output"))
                 done = supervise.run(spec, signals)
                 if signals.count:
-                    say("Interrupted.", aside=True)
+                    say("Interrupted.", to_stderr=True)
                     return code_of_signal(signals.first)
                 output = files.to_text(files.tail(spec.output, OUTPUT))
                 met = done.ended == "exit" and done.code == 0

@@ -131,7 +131,7 @@ class Effects(World):
             reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, wants_answer=True))
         finally:
             lost = folder_replaced(descriptor, self._workspace)
-        edits = self._edits(reply.said.edits) if kind == "step" else {}
+        edits = self._edits(reply.answer.edits) if kind == "step" else {}
         result = result_of(agent, reply, prompt.size, self._context.cost_per_call, edits)
         if lost:
             result = result._replace(ok=False, ended=LOST, fatal=f"the workspace is gone: {self._workspace}")
@@ -296,7 +296,7 @@ WORDS = {
 
 
 def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edits: Mapping[str, int]) -> CallResult:
-    said = reply.said.text
+    said = reply.answer.text
     answer = answers.unwrap(said) if reply.output == "text" else answers.Answer(said)
     cost = _cost(agent, reply, answer, prompt_size, per_call)
     ok = reply.ok and not answer.failed
@@ -313,7 +313,7 @@ def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edi
         reset_at=reply.reset_at,
         fatal=_fatal(reply),
         edits=edits,
-        edits_seen=reply.said.edits is None,
+        edits_seen=reply.answer.edits is None,
     )
 
 

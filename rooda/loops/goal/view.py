@@ -22,7 +22,7 @@ _ASCII = str.maketrans(
 def plain(line: Line) -> Line:
     """The line in ASCII."""
     text = line.ascii or line.text.translate(_ASCII).encode("ascii", "replace").decode()
-    return line._replace(said=text, label="")
+    return line._replace(message=text, label="")
 
 
 def _scored(record: Json) -> list[Line]:
@@ -44,7 +44,7 @@ def _planned(record: Json) -> list[Line]:
         *_info(f"Reversibility: type {record['reversibility']}", f"Criteria: {len(criteria)}", *criteria),
         *_info(*(["Must not:", *rules] if rules else [])),
         *_info(f"Steps: {len(record['steps'])}", *evidence),
-        *(warning(note, aside=True) for note in record["notes"]),
+        *(warning(note, to_stderr=True) for note in record["notes"]),
     ]
 
 
@@ -67,7 +67,7 @@ def _started(record: Json) -> list[Line]:
         why = "The cost of calls is not known, so the budget can't be enforced"
         notes.append(f"{why}: the iteration limit is the only bound.")
     lost = record["type"] != "2A" and not record["git"]
-    bare = warning("No git repository here: steps are not checkpointed.", aside=True)
+    bare = warning("No git repository here: steps are not checkpointed.", to_stderr=True)
     return [*_info(start, *notes), *([bare] if lost else [])]
 
 

@@ -125,11 +125,11 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
     )
     say_bytes(head.encode("utf-8", "replace") + files.to_bytes(text))
     if 0 < setup.token_budget < count:
-        say(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", aside=True)
+        say(f"WARNING: Prompt exceeds token budget: {about}{count} > {setup.token_budget}", to_stderr=True)
     preflight.check_size(setup.agent, text)
     if asked.verbose:
         for key, value, origin in lookup.decided(found, procedure.name, asked.flags):
-            say(f"{key}: {value} (from: {origin})", aside=True)
+            say(f"{key}: {value} (from: {origin})", to_stderr=True)
     return OK
 
 

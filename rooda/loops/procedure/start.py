@@ -223,7 +223,7 @@ def go(
     if state is not None and 0 < began.max_iterations <= state.iteration:
         hint = f"The limit was reached already, so the run is over. With a higher one: rooda {procedure.name}"
         hint += " --max-iterations N"
-        screen.line(Line("warn", hint, aside=True))
+        screen.line(Line("warn", hint, to_stderr=True))
     _hint_at_resume(procedure.name, ending.kind, screen)
     return ending.code
 

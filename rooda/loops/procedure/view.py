@@ -62,7 +62,7 @@ def _reason(record: Json) -> list[Line]:
     if not record.get("agent_outcome") or not record["message"]:
         return []
     said = record["message"].strip().splitlines()
-    return [warning(f"{record['agent_outcome']}: {said[0][:300]}", aside=True)] if said else []
+    return [warning(f"{record['agent_outcome']}: {said[0][:300]}", to_stderr=True)] if said else []
 
 
 def _count(record: Json) -> str:
@@ -111,7 +111,7 @@ def _cure(record: Json) -> list[Line]:
     """What the user can do about a fault that would repeat."""
     cure = _CURES.get(record.get("refused", ""))
     go_on = f"then: rooda resume {record['procedure']}"
-    return [Line("warn", f"{cure}; {go_on}", aside=True)] if cure else []
+    return [Line("warn", f"{cure}; {go_on}", to_stderr=True)] if cure else []
 
 
 def _interrupted(record: Json) -> str:

@@ -51,7 +51,7 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     try:
         proposal = _proposed(text, here, asked, made, typed)
     except Interrupted as cut:  # while an agent drafted
-        say("Interrupted. Nothing was started.", aside=True)
+        say("Interrupted. Nothing was started.", to_stderr=True)
         return code_of_signal(cut.number)
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json, _edit)
@@ -268,7 +268,7 @@ def clean(ctx: click.Context, alias: str | None, every: bool, yes: bool) -> int:
     for place in kept:
         if not every:
             raise Undecided(f"The loop '{place.alias}' is running; its files stay.", "End it first: rooda reflex stop")
-        say(f"The loop '{place.alias}' is running; its files stay.", aside=True)
+        say(f"The loop '{place.alias}' is running; its files stay.", to_stderr=True)
     if not gone:
         say("Nothing to remove.")
         return OK

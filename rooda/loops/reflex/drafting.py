@@ -71,7 +71,7 @@ def accepted(data: Any, where: str) -> Drafted:
         raise UsageProblem(f"{where}: ideal_result must be a text, got {ideal!r}")
     if draft.unknown:
         words = ", ".join(draft.unknown)
-        say(f"WARNING: {where}: unknown keys of rules are ignored: {words}", aside=True)
+        say(f"WARNING: {where}: unknown keys of rules are ignored: {words}", to_stderr=True)
     return Drafted(draft.criteria, where, ideal.strip())
 
 
@@ -144,7 +144,7 @@ def draft(task: str, here: Where, made: Prepared) -> Drafted:
     if not reply.ok:
         why = in_words(reply, {"": "The agent could not draft the rules: {reason}"})
         raise RoodaError(why, "Use --template or --rules instead.")
-    return from_agent(reply.said.text)
+    return from_agent(reply.answer.text)
 
 
 # The user confirms the criteria and the number of iterations before the first iteration.
@@ -173,24 +173,24 @@ class Given(NamedTuple):
     max_iterations: int | None = None
 
 
-def confirmed(proposal: Proposal, given: Given, aside: bool, edit: Editor) -> Proposal:
+def confirmed(proposal: Proposal, given: Given, to_stderr: bool, edit: Editor) -> Proposal:
     """Ask the user to confirm criteria and limit; Undecided unless both answers are yes."""
     while True:
-        show(proposal, aside)
+        show(proposal, to_stderr)
         if not given.criteria:
-            answer = _asked("Use these success criteria, rules and thresholds? [y/N, e = edit] ", aside)
+            answer = _asked("Use these success criteria, rules and thresholds? [y/N, e = edit] ", to_stderr)
             if answer in EDIT:
                 proposal = edited(proposal, edit)
                 continue
             if answer not in YES:
                 raise _unconfirmed("success criteria were")
-        wanted = _iterations(proposal, given, aside)
+        wanted = _iterations(proposal, given, to_stderr)
         if wanted == proposal.max_iterations:
             return proposal
         proposal = proposal._replace(max_iterations=wanted)
 
 
-def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
+def _iterations(proposal: Proposal, given: Given, to_stderr: bool) -> int:
     """The limit that the user confirms or types."""
     number = proposal.max_iterations
     if given.max_iterations is not None:
@@ -200,21 +200,21 @@ def _iterations(proposal: Proposal, given: Given, aside: bool) -> int:
             f"--confirm-max-iterations {given.max_iterations} does not confirm the number in force, {number}.",
             f"Nothing was started. Set the number with --max-iterations {given.max_iterations}.",
         )
-    answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", aside)
+    answer = _asked(f"Maximum iterations: {number}. Use this limit? [y/N, or another number] ", to_stderr)
     if answer in YES:
         return number
     if answer in EDIT:
-        answer = _asked("Another number: ", aside)
+        answer = _asked("Another number: ", to_stderr)
     if answer and answer.isascii() and answer.isdecimal() and len(answer) <= LONGEST and int(answer):
         return int(answer)
     raise _unconfirmed("maximum number of iterations was")
 
 
-def _asked(question: str, aside: bool) -> str | None:
-    say(question, aside=aside, end="")
+def _asked(question: str, to_stderr: bool) -> str | None:
+    say(question, to_stderr=to_stderr, end="")
     answer = questions.typed_answer("")
     if not questions.at_terminal():
-        say(answer or "", aside=aside)
+        say(answer or "", to_stderr=to_stderr)
     return None if answer is None else answer.strip().lower()
 
 
@@ -225,7 +225,7 @@ def _unconfirmed(what: str) -> Undecided:
     )
 
 
-def show(proposal: Proposal, aside: bool) -> None:
+def show(proposal: Proposal, to_stderr: bool) -> None:
     rules = proposal.criteria.rules
     width = max(len(rule.id) for rule in rules)
     rows = [
@@ -242,7 +242,7 @@ def show(proposal: Proposal, aside: bool) -> None:
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")
-    say("\n".join(map(escape_line, rows)), aside=aside)
+    say("\n".join(map(escape_line, rows)), to_stderr=to_stderr)
 
 
 def edited(proposal: Proposal, edit: Editor) -> Proposal:
@@ -266,7 +266,7 @@ def edited(proposal: Proposal, edit: Editor) -> Proposal:
         try:
             found: Drafted = parsed(text, "the edited draft", toml=True)
         except UsageProblem as problem:
-            say(f"WARNING: {problem}", aside=True)
+            say(f"WARNING: {problem}", to_stderr=True)
             if not questions.at_terminal() or questions.typed_answer("Edit it again? [y/N]: ") not in YES:
                 raise
             text = edit(text)

@@ -226,9 +226,9 @@ def _answer(reply: Reply, exact: bool) -> Answer:
     if reply is NOT_ASKED:
         return Answer(unasked=True)
     if reply.ok:
-        if reply.said.cut:
+        if reply.answer.cut:
             return Answer(problem="the answer is too long to be read as a whole")
-        return Answer(reply.said.exact if exact else reply.said.text)
+        return Answer(reply.answer.exact if exact else reply.answer.text)
     return Answer(problem=in_words(reply, WORDS))
 
 
@@ -265,7 +265,7 @@ class Permission:
 
     def _confirmed(self, commands: Sequence[str]) -> bool:
         rows = "\n".join(f"  $ {escape_line(line)}" for command in commands for line in command.split("\n"))
-        say(f"The agent wrote these commands as checks; they run as you:\n{rows}", aside=True)
+        say(f"The agent wrote these commands as checks; they run as you:\n{rows}", to_stderr=True)
         answer = questions.typed_answer("Run them? [y/N] ", self._signals)
         return answer is not None and answer.strip().lower() in ("y", "yes")
 

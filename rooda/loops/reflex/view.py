@@ -1,7 +1,7 @@
 """The lines on the screen for events of a reflex loop, and its reasons for `rooda why`."""
 
-import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
@@ -84,13 +84,13 @@ def _resumed(record: Json) -> list[Line]:
 
 def _phase(record: Json) -> list[Line]:
     again = f", attempt {record['attempt']}" if record["attempt"] > 1 else ""
-    return [Line("debug", f"{' ‖ '.join(record['steps'])} (iteration {record['display']}{again})", aside=True)]
+    return [Line("debug", f"{' ‖ '.join(record['steps'])} (iteration {record['display']}{again})", to_stderr=True)]
 
 
 def _breach(record: Json) -> list[Line]:
     what = "the loop ends" if record["last"] else "it is asked once more"
     text = f"{record['step']} broke its contract: {one_line(record['error'])}; {what}"
-    return [warning(text, aside=True)]
+    return [warning(text, to_stderr=True)]
 
 
 def _checks(record: Json) -> list[Line]:
@@ -99,12 +99,12 @@ def _checks(record: Json) -> list[Line]:
         "skip": "Checks that the agent wrote are not run (exec_checks); an agent judges their rules:",
     }
     rows = [told[record["way"]], *(f"  $ {one_line(command)}" for command in record["commands"])]
-    return [Line("info", row, aside=True) for row in rows]
+    return [Line("info", row, to_stderr=True) for row in rows]
 
 
 def _restored(record: Json) -> list[Line]:
     text = f"{record['artifact']} was changed during an agent's call; it was put back"
-    return [warning(text, aside=True)]
+    return [warning(text, to_stderr=True)]
 
 
 def _boundary(record: Json) -> list[Line]:
@@ -118,7 +118,7 @@ def _ended(record: Json) -> list[Line]:
         lost = "It can't be resumed. Start a new loop with: rooda reflex new TASK"
         return [Line("warn", f"{record['note']}. {lost if record['reason'] == 'gone' else saved}")]
     if record["elsewhere"]:
-        lines = [warning("this loop was ended by another command.", aside=True)]
+        lines = [warning("this loop was ended by another command.", to_stderr=True)]
         return lines + _info(summary(record))
     return _info(summary(record))
 
@@ -146,8 +146,8 @@ LINES: LineMakers = {
 class ReflexLive(Live):
     """Shows the running phases, their time, and the tokens and cost of this session."""
 
-    def __init__(self) -> None:
-        super().__init__(sys.stdout)
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
         self._tokens, self._cost, self._unknown = 0, 0.0, False
 
     def note(self, record: Json) -> None:
@@ -183,9 +183,7 @@ class ReflexScreen(Screen):
     """A screen with this live status."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__(look, LINES)
-        if self._live:
-            self._live = ReflexLive()
+        super().__init__(look, LINES, ReflexLive)
 
 
 # Reasons for `rooda why`.
