@@ -39,6 +39,19 @@ Emit: TypeAlias = Callable[[Event], None]
 Outcome = Annotated[str, "success", "failure", "interrupted"]
 Ended = Annotated[str, "exit", "timeout", "idle", "interrupted", "not-started"]
 Promise = Annotated[str, "SUCCESS", "FAILURE", ""]
+AgentOutcome = Annotated[  # the outcomes of agents/outcome.py
+    str,
+    "ok",
+    "agent_error",
+    "auth",
+    "rate_limit",
+    "usage_limit",
+    "context_overflow",
+    "permission_denied",
+    "config",
+    "timeout",
+    "killed",
+]
 QuestionGate = Annotated[str, "G1", "G2", "G3", "tests", "observed", "missing", "keep", "intent", "more", "checks"]
 
 
@@ -133,19 +146,7 @@ class AgentEnded(Event, name="agent.ended"):
     note: str  # why it could not be started or ended
     swept: int  # processes that it left running and rooda ended
     # only of an agent whose transcript is read: what its CLI reported about the call
-    agent_outcome: Annotated[
-        str,
-        "ok",
-        "agent_error",
-        "auth",
-        "rate_limit",
-        "usage_limit",
-        "context_overflow",
-        "permission_denied",
-        "config",
-        "timeout",
-        "killed",
-    ] = ABSENT
+    agent_outcome: AgentOutcome = ABSENT
     message: str = ABSENT  # only of an agent whose transcript is read: its CLI's own error message
     retryable: bool = ABSENT  # only of an agent whose transcript is read: the same call may succeed a little later
     # only of an agent whose transcript is read: when the usage limit ends, in seconds since 1970, or null

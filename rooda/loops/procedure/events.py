@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from rooda.run.event_records import ABSENT, EndCause, Ended, Event, Limits, Outcome, Promise
+from rooda.run.event_records import ABSENT, AgentOutcome, EndCause, Ended, Event, Limits, Outcome, Promise
 from rooda.run.owner import LoopKind
 
 KIND = LoopKind(
@@ -53,20 +53,7 @@ class IterationEnded(Event, name="iteration.ended", durable=True):
     note: str  # as in `agent.ended`
     promise: Promise  # as in `agent.ended`
     # as in `agent.ended`, empty for a raw command
-    agent_outcome: Annotated[
-        str,
-        "",
-        "ok",
-        "agent_error",
-        "auth",
-        "rate_limit",
-        "usage_limit",
-        "context_overflow",
-        "permission_denied",
-        "config",
-        "timeout",
-        "killed",
-    ]
+    agent_outcome: Annotated[AgentOutcome, ""]
     message: str  # as in `agent.ended`, empty for a raw command
     gates_failed: str  # as `summary` in `gates.ended`
     consecutive_failures: int  # after this iteration
