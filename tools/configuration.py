@@ -179,7 +179,7 @@ def _with_rule(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[t
 
 
 def _kind(row: Key) -> str:
-    return " ".join(f"`{word}`" for word in row.kind.choices) or row.kind.expected.removeprefix("must be ")
+    return " ".join(f"`{word}`" for word in row.type.choices) or row.type.expected.removeprefix("must be ")
 
 
 def _what(row: Key) -> str:

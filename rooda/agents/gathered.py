@@ -14,7 +14,7 @@ class Gathered:
 
     def __init__(self) -> None:
         self.session = self.model = ""
-        self._said: list[str] = []  # the final message in pieces: some CLIs print it word by word
+        self._message_parts: list[str] = []  # the final message in pieces: some CLIs print it word by word
         self.cut = False  # part of the output was too long to read, perhaps of the final message
         self.ended = False  # the CLI has printed its final record
         self.status: int | None = None  # HTTP status of the error, if the CLI reports it
@@ -35,26 +35,26 @@ class Gathered:
     @property
     def final(self) -> str:
         """The final message so far."""
-        if len(self._said) > 1:
-            self._said = ["".join(self._said)]
-        return self._said[0] if self._said else ""
+        if len(self._message_parts) > 1:
+            self._message_parts = ["".join(self._message_parts)]
+        return self._message_parts[0] if self._message_parts else ""
 
     @final.setter
     def final(self, text: str) -> None:
-        self._said, self.cut = [text], False
+        self._message_parts, self.cut = [text], False
 
     def continue_message(self, text: str) -> None:
         """Append to the current message."""
-        self._said.append(text)
+        self._message_parts.append(text)
 
-    def say(self, text: Any) -> None:
+    def add_message(self, text: Any) -> None:
         """Record a message of the agent; the last one is its final message."""
         self.retry_succeeded()
         if isinstance(text, str) and text.strip():
             self.final = text
             self.shown.append(text)
 
-    def tool(self, name: Any, about: Any = "", edits: Any = None) -> None:
+    def add_tool_call(self, name: Any, about: Any = "", edits: Any = None) -> None:
         """Record a tool call; `about` its subject, `edits` the file that it writes."""
         self.retry_succeeded()
         self.tools += 1

@@ -10,7 +10,7 @@ from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.run import folder
-from rooda.settings.where import Where, above, valid_name, where
+from rooda.settings.where import Where, parent_hint, valid_name, where
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -52,11 +52,11 @@ def say_none_noted(here: Where, name: str | None) -> None:
     if name:
         require_known(here, name)
     click.echo(f"No runs of '{name}' recorded here." if name else "No runs recorded here.", err=True)
-    say_above(here.workspace)
+    say_parent_hint(here.workspace)
 
 
-def say_above(workspace: str) -> None:
-    if there := above(workspace):
+def say_parent_hint(workspace: str) -> None:
+    if there := parent_hint(workspace):
         click.echo(there, err=True)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooda.base import clock
-from rooda.cli.common import kind_of, loop_of, require_known, say_above
+from rooda.cli.common import kind_of, loop_of, require_known, say_parent_hint
 from rooda.cli.logs import follow
 from rooda.errors import FAILED, OK, Undecided
 from rooda.loops import registry
@@ -34,7 +34,7 @@ def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | Non
     if not running:
         who = f"{registry.noun(kind_of(here, name)).capitalize()} '{name}'" if name else ""
         click.echo(f"{who} is not running." if name else "Nothing is running here.")
-        say_above(here.workspace)
+        say_parent_hint(here.workspace)
         return None
     if len(running) > 1:
         rows = "\n".join(f"  rooda {verb} {each.name}" for each in running)

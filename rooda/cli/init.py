@@ -168,4 +168,4 @@ def _others(defaults: dict[str, Any]) -> str:
 
 
 def _choices(row: Key) -> str:
-    return f": {', '.join(row.kind.choices)}" if row.kind.choices else ""
+    return f": {', '.join(row.type.choices)}" if row.type.choices else ""

@@ -18,12 +18,12 @@ from rooda.processes.guardian import MANAGER_VARIABLES
 from rooda.processes.signals import StopRequest
 from rooda.run import folder, history, workspaces
 from rooda.run.ended import cut_off
-from rooda.settings.where import Where, above, relocated, where
+from rooda.settings.where import Where, parent_hint, where, with_typed
 
 
 @click.pass_context
 def _resume(ctx: click.Context, /, name: str | None, everything: bool, wait: bool, **typed: object) -> int:
-    here = relocated(where(ctx), typed)
+    here = with_typed(where(ctx), typed)
     if everything or wait:
         return _everything(ctx, here, name, everything, wait)
     loop = _named(here, common.loop_of(here, name)) if name is not None else _only_candidate(here)
@@ -79,7 +79,7 @@ def _only_candidate(here: Where) -> Loop:
     found = [*registry.resumable(here.workspace)] or _damaged(here)
     if not found:
         otherwise = "Start with `rooda build`, or see `rooda list`."
-        raise UsageProblem("Nothing to resume here.", above(here.workspace) or otherwise)
+        raise UsageProblem("Nothing to resume here.", parent_hint(here.workspace) or otherwise)
     idle = [loop for loop in found if not _runs(here, loop)]
     return _one(idle or found)
 

@@ -30,11 +30,11 @@ def supervised(here: Where) -> int:
     with Signals() as heard:
         code, going = resume_all(here)
         owners = [(each.loop.name, _owner(each)) for each in going]
-        manager.say(READY=1, STATUS=f"loops: {_names(owners)}" if owners else "nothing was cut off")
+        manager.send(READY=1, STATUS=f"loops: {_names(owners)}" if owners else "nothing was cut off")
         while owners := [each for each in owners if table.is_alive(each[1])]:
             if heard.count > passed_on:
                 passed_on = heard.count
-                manager.say(STOPPING=1, STATUS=f"ending {_names(owners)}")
+                manager.send(STOPPING=1, STATUS=f"ending {_names(owners)}")
                 for _, owner in owners:
                     signals.terminate(owner)
             heard.wait(POLL_OFTEN if passed_on else pause)

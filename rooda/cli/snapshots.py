@@ -215,7 +215,7 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
     colour = "always" if is_terminal(sys.stdout) else "never"
     end, what = _end(repo, found, turn)
     click.echo(f"Iteration {turn.before.iteration} of {turn.before.loop}, run {turn.before.run}{what}", err=True)
-    done = repo.ask("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
+    done = repo.run("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
     click.echo(done.out, nl=False)
     return OK
 

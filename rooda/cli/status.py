@@ -11,7 +11,7 @@ import click
 from rooda.base import clock
 from rooda.base.json import Json
 from rooda.base.text import escape_line, format_seconds
-from rooda.cli.common import loop_of, require_known, say_above, tab_loops
+from rooda.cli.common import loop_of, require_known, say_parent_hint, tab_loops
 from rooda.errors import INTERRUPTED, OK, UsageProblem, code_of_signal
 from rooda.loops import registry
 from rooda.loops.overview import Found, Overview
@@ -53,7 +53,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool, watch: bool, eve
     lines = [json.dumps(_rows(query, found), indent=2)] if as_json else _lines(query, found)
     click.echo("\n".join(lines))
     if lines == [NOTHING]:
-        say_above(here.workspace)
+        say_parent_hint(here.workspace)
     return OK
 
 

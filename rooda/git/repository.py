@@ -38,22 +38,22 @@ class Repo(NamedTuple):
     env: Mapping[str, str] | None = None
     separate: bool = False  # the git folder lies elsewhere, so git needs both paths
 
-    def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
+    def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
         """Run a git command at the top. With an `index` of rooda, nothing is shared with the user's index."""
         where = [f"--git-dir={self.folder}", f"--work-tree={self.top}"] if self.separate else []
         words = [*(_PLAIN if index else ()), *where, *args]
         return command.run(words, self.top, stdin=stdin, index=index, env=self.env, timeout=GIT_TIMEOUT)
 
-    def must(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
-        """Like `ask`, but return git's output; GitProblem if git fails."""
-        done = self.ask(*args, stdin=stdin, index=index)
+    def run_checked(self, *args: str, stdin: bytes = b"", index: str = "") -> bytes:
+        """Like `run`, but return git's output; GitProblem if git fails."""
+        done = self.run(*args, stdin=stdin, index=index)
         if done.code:
             raise GitProblem(f"git {args[0]} failed in {self.top}: {command.error_text(done)}")
         return done.out
 
     def text(self, *args: str, stdin: bytes = b"", index: str = "") -> str:
-        """Like `must`, as text without the final line end."""
-        return files.to_text(self.must(*args, stdin=stdin, index=index)).rstrip("\n")
+        """Like `run_checked`, as text without the final line end."""
+        return files.to_text(self.run_checked(*args, stdin=stdin, index=index)).rstrip("\n")
 
     def lines(self, *args: str) -> list[str]:
         """Like `text`, split at line feeds only: file names may contain characters that `splitlines` splits at."""
@@ -66,19 +66,19 @@ class Repo(NamedTuple):
 
 def find(workspace: str) -> Repo:
     """Return the work tree that contains the folder; GitProblem with the reason if there is none."""
-    questions = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
-    done = command.run(["rev-parse", *questions], workspace)
+    wanted = ("--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
+    done = command.run(["rev-parse", *wanted], workspace)
     if done.code == 127:
-        raise GitProblem("git is not on this machine", "Install git.")
-    said = files.to_text(done.out).removesuffix("\n").split("\n")
-    if done.code or len(said) < len(questions):
+        raise GitProblem("git is not installed", "Install git.")
+    found = files.to_text(done.out).removesuffix("\n").split("\n")
+    if done.code or len(found) < len(wanted):
         why = command.error_text(done)
         if done.code and "not a git repository" not in why and "must be run in a work tree" not in why:
             raise GitProblem(why)
         raise GitProblem(f"{workspace} is in no git work tree", "Make it one: git init")
-    if len(said) > len(questions):  # a folder name contains a line end
-        said = [_rev_parse(question, workspace) for question in questions]
-    top, prefix, own, common = said
+    if len(found) > len(wanted):  # a folder name contains a line end
+        found = [_rev_parse(each, workspace) for each in wanted]
+    top, prefix, own, common = found
     return Repo(workspace, top, prefix, own, os.path.join(workspace, common))
 
 
@@ -93,15 +93,15 @@ def read_head(repo: Repo) -> Head:
         commit = files.text(os.path.join(repo.common, _HEADS, branch)).strip()
     except (OSError, ValueError):
         commit = branch = ""
-    return Head(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else _ask_head(repo)
+    return Head(commit, branch) if re.fullmatch("[0-9a-f]{40,64}", commit) else _head_by_git(repo)
 
 
-def _ask_head(repo: Repo) -> Head:
-    done = repo.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-    said = files.to_text(done.out).split("\n")
+def _head_by_git(repo: Repo) -> Head:
+    done = repo.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
     if done.code:
         return Head("", "")
-    return Head(said[0], said[1].removeprefix(_HEADS) if said[1].startswith(_HEADS) else "")
+    commit, ref, *_ = files.to_text(done.out).split("\n")
+    return Head(commit, ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else "")
 
 
 def nul_terminated(texts: Iterable[str]) -> bytes:

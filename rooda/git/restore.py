@@ -53,7 +53,7 @@ def _except(rows: list[Change], some: list[Change]) -> list[Change]:
 
 def apply(repo: Repo, index: str, plan: Plan) -> None:
     """Restore. GitProblem if a file has changed since the plan was made; nothing is changed then."""
-    done = repo.ask("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
+    done = repo.run("read-tree", "-m", "-u", plan.present, plan.wanted, index=index)
     if done.code:
         said = files.to_text(done.err).strip().replace("\n", "; ")
         raise GitProblem(f"git refuses: {said}", "Does something change files right now? End that, and try again.")

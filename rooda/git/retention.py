@@ -16,7 +16,7 @@ _KEYS = (
 
 
 class Snapshot(NamedTuple):
-    """A commit outside all branches group tree is the whole work tree at one moment."""
+    """A commit outside all branches whose tree is the whole work tree at one moment."""
 
     run: str
     kind: str  # of loop

@@ -53,7 +53,7 @@ def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
     parents = [each for each in (before, made.head) if each]
     for some in (parents, parents[1:]):
         words = [word for each in some for word in ("-p", each)]
-        done = repo.ask("commit-tree", made.tree, *words, "-F", "-", stdin=text)
+        done = repo.run("commit-tree", made.tree, *words, "-F", "-", stdin=text)
         if done.code == 0:
             return files.to_text(done.out).strip()
     return repo.text("commit-tree", made.tree, "-F", "-", stdin=text)
@@ -61,7 +61,9 @@ def commit_snapshot(repo: Repo, made: Snapshot, before: str = "") -> str:
 
 def set_refs(repo: Repo, commit: str, *refs: str) -> None:
     """Point all these refs to the commit, or none."""
-    repo.must("update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs)))
+    repo.run_checked(
+        "update-ref", "--stdin", stdin=files.to_bytes("".join(f"update {each} {commit}\n" for each in refs))
+    )
 
 
 class SnapshotTaker:
@@ -129,7 +131,7 @@ def refs_of_runs(repo: Repo, runs: Iterable[str], root: str = ROOT) -> list[str]
 def forget(repo: Repo, refs: Iterable[str]) -> bool:
     """Delete these refs; git's garbage collection removes what only they reached."""
     orders = "".join(f"delete {each}\n" for each in refs)
-    return not orders or repo.ask("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
+    return not orders or repo.run("update-ref", "--stdin", stdin=files.to_bytes(orders)).code == 0
 
 
 def prune(repo: Repo, keep: int, selected: Callable[[Snapshot], bool], dry: bool = False) -> list[Snapshot]:

@@ -36,9 +36,9 @@ def _add_all(repo: Repo, index: str) -> tuple[str, str, bytes]:
             files.remove(index)
         elif attempt or not os.path.exists(index):
             copy_index(os.path.join(repo.folder, "index"), index)  # so that committed files need not be read
-        added = repo.ask(*add_command(repo), "-v", "--ignore-errors", index=index)
+        added = repo.run(*add_command(repo), "-v", "--ignore-errors", index=index)
         partly = added.code == 1
-        made = repo.ask("write-tree", index=index) if partly or not added.code else added
+        made = repo.run("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
             return files.to_text(made.out).strip(), command.error_text(added) if partly else "", added.out
     raise GitProblem(f"the work tree can't be read: {command.error_text(made)}")
@@ -57,7 +57,7 @@ def drop_ignored(repo: Repo, index: str) -> bool:
     if not (ignored := repo.text(*question, index=index)):
         return False
     extra = set(ignored.split("\0")) - set(repo.text(*question).split("\0"))
-    repo.must("update-index", "-z", "--force-remove", "--stdin", index=index, stdin=nul_terminated(extra))
+    repo.run_checked("update-index", "-z", "--force-remove", "--stdin", index=index, stdin=nul_terminated(extra))
     return bool(extra)
 
 

@@ -29,15 +29,15 @@ def folder_of(workspace: str) -> str:
 
 def create(repo: Repo, procedure: str) -> Worktree:
     """Make a worktree at HEAD. UsageProblem if git fails."""
-    if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
+    if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
     make_home(os.path.join(repo.workspace, ".rooda"))
     files.make_folder(folder_of(repo.workspace))
     for number in range(1, TRIES):
         own = _worktree(repo, f"{procedure}-{number}")
-        if os.path.lexists(own.root) or repo.ask("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
+        if os.path.lexists(own.root) or repo.run("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:
             continue
-        done = repo.ask("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
+        done = repo.run("worktree", "add", "-q", "-b", own.branch, own.root, "HEAD")
         if done.code and not os.path.lexists(own.root):
             raise UsageProblem(f"The worktree can't be made: {command.error_text(done)}", "Run it without --worktree.")
         if done.code == 0:
@@ -66,7 +66,7 @@ def reason_to_keep(repo: Repo, own: Worktree) -> str:
     inside = find(own.root)
     if count_uncommitted(inside):
         return "it has changes that are not committed"
-    tip = repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch)
+    tip = repo.run("rev-parse", "--verify", "-q", HEADS + own.branch)
     for commit in {inside.text("rev-parse", "HEAD"), *files.to_text(tip.out).split()}:
         question = ("for-each-ref", f"--contains={commit}", "--format=%(refname)")
         holders = repo.lines(*question, HEADS, "refs/remotes", "refs/tags")
@@ -77,13 +77,13 @@ def reason_to_keep(repo: Repo, own: Worktree) -> str:
 
 def remove(repo: Repo, own: Worktree) -> str:
     """Remove the worktree, its branch and its snapshots. Returns git's error if it refuses, else ""."""
-    tip = files.to_text(repo.ask("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
+    tip = files.to_text(repo.run("rev-parse", "--verify", "-q", HEADS + own.branch).out).strip()
     place = place_of(find(own.root)).partition(":")[0]
-    done = repo.ask("worktree", "remove", own.root)
+    done = repo.run("worktree", "remove", own.root)
     if done.code:
         return command.error_text(done)
     if tip:
-        repo.ask("update-ref", "-d", HEADS + own.branch, tip)
+        repo.run("update-ref", "-d", HEADS + own.branch, tip)
     forget(
         repo, refs_of_runs(repo, [tip.run for tip in tips(repo, everywhere=True) if tip.place.startswith(f"{place}:")])
     )
@@ -97,7 +97,7 @@ def _worktree(repo: Repo, name: str) -> Worktree:
 
 def _registered(repo: Repo) -> list[str]:
     """Paths of the worktrees; git before 2.36 can't list paths that contain line ends."""
-    done = repo.ask("worktree", "list", "--porcelain", "-z")
+    done = repo.run("worktree", "list", "--porcelain", "-z")
     rows = repo.lines("worktree", "list", "--porcelain") if done.code else files.to_text(done.out).split("\0")
     return [row.removeprefix("worktree ") for row in rows if row.startswith("worktree ")]
 

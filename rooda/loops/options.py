@@ -9,8 +9,8 @@ import click
 from rooda.base.json import Json
 from rooda.errors import UsageProblem
 from rooda.settings.schema import PROCEDURE, SHARED
-from rooda.settings.types import FLAG, PARAMETERS, Key, Kind, Option, shown
-from rooda.settings.where import Where, relocated, where
+from rooda.settings.types import FLAG, PARAMETERS, Key, Option, ValueType, shown
+from rooda.settings.where import Where, where, with_typed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -39,15 +39,15 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
     name = "value"
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
+    def __init__(self, value_type: ValueType) -> None:
+        self._type = value_type
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            read = self._kind.read(value)
+            read = self._type.read(value)
         except ValueError:
-            self.fail(f"{self._kind.expected}, got {shown(value)}.", param, ctx)
-        for fault in self._kind.faults(read):
+            self.fail(f"{self._type.expected}, got {shown(value)}.", param, ctx)
+        for fault in self._type.faults(read):
             self.fail(f"{fault.text}.", param, ctx)
         return read
 
@@ -59,13 +59,13 @@ def of(keys: Mapping[str, Key], group: str, **types: click.ParamType) -> list[cl
 
 def _option(key: str, flag: Option, row: Key, own: click.ParamType | None) -> click.Option:  # type: ignore[type-arg]
     option = partial(click.Option, flag.named(key), help=flag.help, hidden=flag.hidden)
-    if flag.switch or row.kind is FLAG:
+    if flag.switch or row.type is FLAG:
         return option(is_flag=True, default=None if flag.both else False)
-    if row.kind.choices:
-        return option(type=click.Choice(row.kind.choices))
-    if flag.many or row.kind.read is str:
+    if row.type.choices:
+        return option(type=click.Choice(row.type.choices))
+    if flag.many or row.type.read is str:
         return option(multiple=flag.many, metavar=flag.metavar or None, shell_complete=_TAB.get(key))
-    return option(type=own or Value(row.kind), metavar=flag.metavar or "N")
+    return option(type=own or Value(row.type), metavar=flag.metavar or "N")
 
 
 def tab_procedures(ctx: click.Context, _: click.Parameter, incomplete: str) -> list["CompletionItem"]:
@@ -201,7 +201,7 @@ def is_untyped(value: Any, both: bool) -> bool:
 
 
 def _read(row: Key, value: Any) -> Any:
-    if row.kind is PARAMETERS:
+    if row.type is PARAMETERS:
         return _parameters(value)
     return list(value) if row.flag and row.flag.many else value
 
@@ -229,7 +229,7 @@ class InOrder(click.Group):
 
 def place_of_tab(ctx: click.Context) -> Where:
     """Return the workspace of a command line that is being completed."""
-    return relocated(where(ctx), ctx.params)
+    return with_typed(where(ctx), ctx.params)
 
 
 def items(offered: Iterable[tuple[str, str]], incomplete: str) -> "list[CompletionItem]":

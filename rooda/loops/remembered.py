@@ -38,7 +38,7 @@ def _kept() -> tuple[str, ...]:
 def _files() -> tuple[str, ...]:
     """Return the options whose values can be paths of files."""
     rows = PROCEDURE.items()
-    return tuple(row.flag.parameter(key) for key, row in rows if row.flag and row.kind in (PHASE, TEXTS))
+    return tuple(row.flag.parameter(key) for key, row in rows if row.flag and row.type in (PHASE, TEXTS))
 
 
 KEPT, FILES = _kept(), _files()

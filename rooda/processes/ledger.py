@@ -8,26 +8,26 @@ from rooda.base.json import Json
 from rooda.processes import ending, table
 from rooda.processes.lock import Lock
 
-Complain = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Ledger:
     """Records the agents of a run. A write that fails is reported; the loop continues."""
 
-    def __init__(self, held: Lock | None, run: str, complain: Complain) -> None:
-        self._lock, self._run, self._last_complaint, self._say = held, run, "", complain
+    def __init__(self, held: Lock | None, run: str, report: Report) -> None:
+        self._lock, self._run, self._last_reported, self._report_text = held, run, "", report
         self._calls: list[Json] = []
-        self._note()
+        self._write()
         self.sync()
 
-    def turn(self) -> None:
-        """Forget the agents that have ended; the file follows with the next `enter`."""
-        self._calls, self._last_complaint = [], ""
+    def forget_ended(self) -> None:
+        """Forget the agents that have ended; the file follows with the next `record`."""
+        self._calls, self._last_reported = [], ""
 
-    def enter(self, pid: int, command: str) -> None:
+    def record(self, pid: int, command: str) -> None:
         """Record a process that is about to become an agent."""
         self._calls.append({"pid": pid, "start": table.start_of(pid), "command": command})
-        self._note()
+        self._write()
 
     def sync(self) -> None:
         """Flush to disk: the run before its first agent, a PID while its process works.
@@ -44,11 +44,11 @@ class Ledger:
         """Take the lock again if an agent deleted its file. False: another run has the lock now."""
         try:
             if self._lock and not self._lock.renew():
-                self._complain("the lock file was deleted and another run has started here; stopping this one")
+                self._report("the lock file was deleted and another run has started here; stopping this one")
                 self.abandon()
                 return False
         except OSError as problem:
-            self._complain(f"the lock file was deleted and can't be created again: {problem.strerror}")
+            self._report(f"the lock file was deleted and can't be created again: {problem.strerror}")
         return True
 
     def abandon(self) -> None:
@@ -65,19 +65,19 @@ class Ledger:
         except OSError:
             pass  # the next start looks for orphans and finds none
 
-    def _complain(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         """Report a problem once per turn."""
-        if text != self._last_complaint:
-            self._last_complaint = text
-            self._say(text)
+        if text != self._last_reported:
+            self._last_reported = text
+            self._report_text(text)
 
-    def _note(self) -> None:
+    def _write(self) -> None:
         try:
             if self._lock:
                 self._lock.note(self._run, self._calls)
         except OSError as problem:
             why = problem.strerror or str(problem)
-            self._complain(f"can't record the running agents ({why}); an agent may survive a crash")
+            self._report(f"can't record the running agents ({why}); an agent may survive a crash")
 
 
 # Finding and ending agents that survived an earlier run.
@@ -101,7 +101,7 @@ def end_survivors(ledger: dict[str, Any], is_run: Callable[[str], bool]) -> Surv
         return None
     if not is_run(run):
         return None
-    processes = _RunProcesses(run, _entered(calls))
+    processes = _RunProcesses(run, _recorded(calls))
     found, ended = processes.living(), True
     if found:
         ended = ending.end_all(processes.living, GRACE, lambda seconds: clock.sleep(min(seconds, 0.01)), lambda: False)
@@ -127,7 +127,7 @@ def _kill_newcomers(processes: "_RunProcesses") -> list[int]:
     return killed
 
 
-def _entered(calls: list[Any]) -> dict[int, object]:
+def _recorded(calls: list[Any]) -> dict[int, object]:
     """Map the valid PIDs of the ledger to their start times."""
     calls = [call for call in calls if isinstance(call, dict) and type(call.get("pid")) is int]
     return {call["pid"]: call["start"] for call in calls if call["pid"] > 1 and type(call.get("start")) in (int, float)}
@@ -140,11 +140,11 @@ class _RunProcesses:
     once, and each process found is identified by its own start time from then on.
     """
 
-    def __init__(self, run: str, noted: dict[int, object]) -> None:
+    def __init__(self, run: str, recorded: dict[int, object]) -> None:
         self._run, self._spared = run, table.own_ancestry()
         self._unmarked = set(self._spared)
         self._known: dict[int, object] = {}
-        leaders = {pid for pid, start in noted.items() if table.start_of(pid) == start}
+        leaders = {pid for pid, start in recorded.items() if table.start_of(pid) == start}
         self._learn(leaders)
         self._learn(
             processes.pid for processes in table.all_processes() if {processes.group, processes.session} & leaders

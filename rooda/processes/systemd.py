@@ -31,36 +31,36 @@ def send(text: bytes) -> None:
 class ManagerNotifier:
     """Sends a loop's state to the service manager; silent if there is none."""
 
-    HEARD = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
+    EVENTS = ("run.started", "run.resumed", "iteration.started", "resting", "run.ended")
 
     def __init__(self, every: float = 0.0) -> None:
         self.every, self._next = every, 0.0
 
-    def say(self, **facts: str | int) -> None:
+    def send(self, **facts: str | int) -> None:
         """Send READY=1, STATUS=… as one message."""
         text = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in facts.items())
         data = text.encode("utf-8", "replace")
         if not guardian.send_to_manager(data):
             send(data)
 
-    def tell(self, record: Json) -> None:
+    def report(self, record: Json) -> None:
         """Report an event of the loop, if the protocol has a message for it."""
         event, name = record["event"], record.get("procedure") or record.get("name", "")
         if event in ("run.started", "run.resumed"):
-            self.say(READY=1, STATUS=f"{name}: started")
+            self.send(READY=1, STATUS=f"{name}: started")
         elif event == "iteration.started":
             most = record.get("max_iterations")
-            self.say(STATUS=f"{name}: iteration {record['display']}{f'/{most}' if most else ''}")
+            self.send(STATUS=f"{name}: iteration {record['display']}{f'/{most}' if most else ''}")
         elif event == "resting":
-            self.say(STATUS=f"{name}: waiting until {record['until']}")
+            self.send(STATUS=f"{name}: waiting until {record['until']}")
         elif event == "run.ended":
-            self.say(STOPPING=1, STATUS=f"{name}: ended ({record.get('reason', '')})")
+            self.send(STOPPING=1, STATUS=f"{name}: ended ({record.get('reason', '')})")
 
     def ping_watchdog(self) -> None:
         """Send WATCHDOG=1 if it is due."""
         if self.every and clock.monotonic() >= self._next:
             self._next = clock.monotonic() + self.every
-            self.say(WATCHDOG=1)
+            self.send(WATCHDOG=1)
 
     def with_watchdog(self, other: Periodic | None) -> Periodic | None:
         """Add the watchdog to the periodic work of a wait; None if there is neither."""

@@ -84,7 +84,7 @@ class AgentCalls:
         for call in calls:
             self._report_start(call)
         self._require_lock()
-        self._ledger.turn()
+        self._ledger.forget_ended()
         agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
         ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
@@ -118,10 +118,10 @@ class AgentCalls:
             raise Interrupted(TERMINATED - 128)
 
     def _on_start(self, pid: int, command: str) -> None:
-        """Enter a new agent into the ledger: at once if it carries no mark, else while it loads."""
+        """Record a new agent in the ledger: at once if it carries no mark, else while it loads."""
         if self._context.marked:
             self._work_ahead()
-        self._ledger.enter(pid, command)
+        self._ledger.record(pid, command)
         if not self._context.marked:
             self._work_ahead()
 

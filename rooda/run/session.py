@@ -101,7 +101,7 @@ class Session:
         """The screen comes first: it shows an event before a hook gets it."""
         self._events.subscribe(show)
         if self._notifier:
-            self._events.subscribe(self._notifier.tell, self._notifier.HEARD)
+            self._events.subscribe(self._notifier.report, self._notifier.EVENTS)
         if self._hooks:
             self._events.subscribe(self._run_hooks)
         if owner.setup.safety == "snapshot":

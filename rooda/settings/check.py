@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED
 from rooda.settings.toml import Lines, Path, Tree
-from rooda.settings.types import COMMANDS, WORDS, Fault, Key, Kind, did_you_mean, named, shown, table_faults
+from rooda.settings.types import COMMANDS, WORDS, Fault, Key, ValueType, did_you_mean, shown, table_faults, table_of
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind of loop has alone, by its table
@@ -49,11 +49,11 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
     if name == "loop":
         return table_faults(value, LOOP)
     if name == "procedures":
-        return _procedure_names(value) + named(_PROCEDURE, "procedures").faults(value)
+        return _procedure_names(value) + table_of(_PROCEDURE, "procedures").faults(value)
     if name == "agents":
-        return named(_AGENT, "agents").faults(value)
+        return table_of(_AGENT, "agents").faults(value)
     if name == "prices":
-        return named(_PRICE, "prices").faults(value)
+        return table_of(_PRICE, "prices").faults(value)
     if name == "hooks":
         from rooda.settings.setup import HOOKS
 
@@ -63,9 +63,9 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
     return (WORDS if name == "models" else COMMANDS).faults(value)
 
 
-_PROCEDURE = Kind("must be a table", lambda value: table_faults(value, PROCEDURE))
-_AGENT = Kind("must be a table", lambda value: table_faults(value, AGENT))
-_PRICE = Kind("must be a table", lambda value: table_faults(value, PRICE))
+_PROCEDURE = ValueType("must be a table", lambda value: table_faults(value, PROCEDURE))
+_AGENT = ValueType("must be a table", lambda value: table_faults(value, AGENT))
+_PRICE = ValueType("must be a table", lambda value: table_faults(value, PRICE))
 
 
 def _procedure_names(procedures: Tree) -> list[Fault]:

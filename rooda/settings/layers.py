@@ -10,7 +10,7 @@ from rooda.errors import ConfigProblem
 from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
-from rooda.settings.types import Fault, Kind, did_you_mean, key_with_alias, shown
+from rooda.settings.types import Fault, ValueType, did_you_mean, key_with_alias, shown
 
 # ROODA_LOOP_<KEY>: the settings of [loop] from the environment.
 
@@ -28,7 +28,7 @@ def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]
         if key not in LOOP:
             warnings.append(f"{variable}: unknown variable{_known(variable, key)}")
             continue
-        value, faults = _value(LOOP[key].kind, environ[variable])
+        value, faults = _value(LOOP[key].type, environ[variable])
         problems += [f"{variable} {fault}" for fault in faults]
         loop.setdefault(key, value)
     return ({"loop": loop} if loop else {}), problems, warnings
@@ -40,12 +40,12 @@ def _known(variable: str, key: str) -> str:
     return did_you_mean(variable, [variable_of(name) for name in LOOP])
 
 
-def _value(kind: Kind, text: str) -> tuple[Any, list[str]]:
+def _value(value_type: ValueType, text: str) -> tuple[Any, list[str]]:
     try:
-        value = kind.read(text)
+        value = value_type.read(text)
     except (ValueError, OverflowError):
-        return None, [f"{kind.expected}, got {shown(text)}"]
-    return value, [fault.text for fault in kind.faults(value)]
+        return None, [f"{value_type.expected}, got {shown(text)}"]
+    return value, [fault.text for fault in value_type.faults(value)]
 
 
 # Which settings files there are, strongest first.

@@ -15,7 +15,7 @@ from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP, PRICE
-from rooda.settings.types import COMMAND, SECONDS, Fault, Key, Kind, shown, simple, table_faults
+from rooda.settings.types import COMMAND, SECONDS, Fault, Key, ValueType, shown, simple, table_faults
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -70,16 +70,16 @@ def _faults(value: Any) -> list[Fault]:
     return faults
 
 
-_KIND = Kind("must be a command, or a table with command or url", _faults)
+_HOOK = ValueType("must be a command, or a table with command or url", _faults)
 HOOKS = {
-    "done": Key(_KIND, "the run ended as asked"),
-    "failed": Key(_KIND, "the run ended with a failure: too many in a row, or one that a retry would repeat"),
-    "paused": Key(_KIND, "the run ended before its goal and can be resumed (exit 4)"),
-    "stopped": Key(_KIND, "a signal ended the run"),
-    "stuck": Key(_KIND, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
-    "limit": Key(_KIND, "the run waits for the usage limit of an account, or ended at one"),
-    "budget": Key(_KIND, "the run ended at a limit of money, tokens or time"),
-    "needs_person": Key(_KIND, "a question waits at the terminal, or the run ended and needs the user to continue"),
+    "done": Key(_HOOK, "the run ended as asked"),
+    "failed": Key(_HOOK, "the run ended with a failure: too many in a row, or one that a retry would repeat"),
+    "paused": Key(_HOOK, "the run ended before its goal and can be resumed (exit 4)"),
+    "stopped": Key(_HOOK, "a signal ended the run"),
+    "stuck": Key(_HOOK, "the run ended without progress: failures in a row, a breaker, stagnation, an error of a node"),
+    "limit": Key(_HOOK, "the run waits for the usage limit of an account, or ended at one"),
+    "budget": Key(_HOOK, "the run ended at a limit of money, tokens or time"),
+    "needs_person": Key(_HOOK, "a question waits at the terminal, or the run ended and needs the user to continue"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have, and the rows `Key` and `Option` that describe a setting."""
+"""The types of values that settings have, and the rows `Key` and `Option` that describe a setting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ class Fault(NamedTuple):
         return self._replace(path=(*path, *self.path))
 
 
-class Kind(NamedTuple):
-    """A kind of value: what it expects, how to validate a value, and how to read one from a text.
+class ValueType(NamedTuple):
+    """The type of a setting's value: what it expects, how to validate a value, and how to read one from a text.
 
     `read` raises ValueError for a text that it can't read.
     """
@@ -60,14 +60,14 @@ def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
     return (exact or difflib.get_close_matches(word, list(known), 1) or [""])[0]
 
 
-def simple(expected: str, accepts: Callable[[Any], bool], read: Callable[[str], Any] = str) -> Kind:
+def simple(expected: str, accepts: Callable[[Any], bool], read: Callable[[str], Any] = str) -> ValueType:
     def faults(value: Any) -> list[Fault]:
         return [] if accepts(value) else [Fault((), f"{expected}, got {shown(value)}")]
 
-    return Kind(expected, faults, read)
+    return ValueType(expected, faults, read)
 
 
-def whole(least: int) -> Kind:
+def whole(least: int) -> ValueType:
     expected = f"must be a whole number >= {least}"
 
     def faults(value: Any) -> list[Fault]:
@@ -76,7 +76,7 @@ def whole(least: int) -> Kind:
         bound = f"must be a whole number <= {LARGEST}" if type(value) is int and value > LARGEST else expected
         return [Fault((), f"{bound}, got {shown(value)}")]
 
-    return Kind(expected, faults, _read_whole)
+    return ValueType(expected, faults, _read_whole)
 
 
 def _read_whole(text: str) -> int:
@@ -86,7 +86,7 @@ def _read_whole(text: str) -> int:
     return int(digits)
 
 
-def word(*words: str) -> Kind:
+def word(*words: str) -> ValueType:
     expected = "must be one of " + ", ".join(words)
 
     def faults(value: Any) -> list[Fault]:
@@ -95,7 +95,7 @@ def word(*words: str) -> Kind:
         near = did_you_mean(value, words) if isinstance(value, str) else ""
         return [Fault((), f"{expected}, got {shown(value)}{near}")]
 
-    return Kind(expected, faults, str.strip, words)
+    return ValueType(expected, faults, str.strip, words)
 
 
 def _read_flag(text: str) -> bool:
@@ -150,10 +150,10 @@ FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _r
 TEXT = simple("must be a text that is not empty", _is_text)
 ANY_TEXT = simple("must be a text", lambda value: isinstance(value, str))
 SCALAR = simple("must be a text, a number or true/false", _is_scalar)
-COMMAND = Kind("must be a command", _command_faults)
-OPTION = Kind("must be words of a command line", _command_faults)
+COMMAND = ValueType("must be a command", _command_faults)
+OPTION = ValueType("must be words of a command line", _command_faults)
 AMOUNT = simple("must be a number >= 0", _is_amount, float)
-NAMES = Kind("must be an array of texts", _names_faults, _read_names)
+NAMES = ValueType("must be an array of texts", _names_faults, _read_names)
 
 
 def _read_duration(text: str) -> float:
@@ -170,7 +170,7 @@ def _duration_faults(value: Any) -> list[Fault]:
     return [] if good else [Fault((), f"must be seconds, or a duration such as 2h30m, got {shown(value)}")]
 
 
-DURATION = Kind("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
+DURATION = ValueType("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
 
 
 ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] holds for
@@ -183,7 +183,7 @@ class Option(NamedTuple):
     words: tuple[str, ...] = ()  # --the-key if empty; a last one without dashes is the parameter's name
     metavar: str = ""  # N if empty
     sets: str = ""  # the key it sets, if that is another one
-    switch: bool = False  # takes no value, regardless of the key's kind
+    switch: bool = False  # takes no value, regardless of the key's type
     many: bool = False  # may be repeated
     hidden: bool = False
 
@@ -208,7 +208,7 @@ class Option(NamedTuple):
 class Key(NamedTuple):
     """One setting: everything about it except the code that uses it."""
 
-    kind: Kind
+    type: ValueType
     what: str  # its meaning, for the documentation
     also: tuple[str, ...] = ()  # aliases that users may try
     default: Any = None  # in config/rooda.toml; None: not set there
@@ -221,7 +221,7 @@ class Key(NamedTuple):
 
     def converted(self, value: Any) -> Any:
         """A valid value as the code needs it: a duration given as text becomes seconds."""
-        return self.kind.read(value) if isinstance(value, str) else value
+        return self.type.read(value) if isinstance(value, str) else value
 
 
 FEW = 8  # keys that a message can list
@@ -234,7 +234,7 @@ def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] 
     faults = [Fault((), f"the key {key!r} is missing") for key in required if key not in value]
     for key, inner in value.items():
         if key in keys:
-            faults += [fault.under(key) for fault in keys[key].kind.faults(inner)]
+            faults += [fault.under(key) for fault in keys[key].type.faults(inner)]
         else:
             faults.append(Fault((key,), f"unknown key{_known(key, keys)}", warning=True))
     return faults
@@ -252,15 +252,15 @@ def _known(word: str, keys: Mapping[str, Key]) -> str:
     return did_you_mean(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
-def named(kind: Kind, what: str) -> Kind:
-    """The kind of a table with arbitrary keys and values of one kind."""
+def table_of(value_type: ValueType, what: str) -> ValueType:
+    """The type of a table with arbitrary keys and values of one type."""
 
     def faults(value: Any) -> list[Fault]:
         if not isinstance(value, dict):
             return [Fault((), f"must be a table of {what}, got {shown(value)}")]
-        return [fault.under(name) for name, inner in value.items() for fault in kind.faults(inner)]
+        return [fault.under(name) for name, inner in value.items() for fault in value_type.faults(inner)]
 
-    return Kind(f"must be a table of {what}", faults)
+    return ValueType(f"must be a table of {what}", faults)
 
 
 GATE = {
@@ -282,10 +282,10 @@ def _gates_faults(value: Any) -> list[Fault]:
     return faults
 
 
-PARAMETERS = named(SCALAR, "texts and numbers")
-ENVIRONMENT = named(ANY_TEXT, "texts")
-WORDS = named(TEXT, "texts")
-COMMANDS = named(COMMAND, "commands")
+PARAMETERS = table_of(SCALAR, "texts and numbers")
+ENVIRONMENT = table_of(ANY_TEXT, "texts")
+WORDS = table_of(TEXT, "texts")
+COMMANDS = table_of(COMMAND, "commands")
 FRAGMENT = {
     "content": Key(TEXT, "the text itself"),
     "path": Key(TEXT, "a file, or builtin:NAME"),
@@ -331,7 +331,7 @@ def _read_gates(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-GATES = Kind("must be an array of commands", _gates_faults, _read_gates)
-PHASE = Kind("must be a text, a file or an array of fragments", _phase_faults)
-TEXTS = Kind("must be a text or an array of texts", _texts_faults)
-AGENT_ENV = Kind("must be a table of texts", _agent_env_faults)
+GATES = ValueType("must be an array of commands", _gates_faults, _read_gates)
+PHASE = ValueType("must be a text, a file or an array of fragments", _phase_faults)
+TEXTS = ValueType("must be a text or an array of texts", _texts_faults)
+AGENT_ENV = ValueType("must be a table of texts", _agent_env_faults)

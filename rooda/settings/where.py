@@ -20,7 +20,7 @@ def where(ctx: "click.Context") -> Where:
     return ctx.find_object(Where) or Where(os.getcwd())
 
 
-def relocated(here: Where, typed: "Mapping[str, Any]") -> Where:
+def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
     """Apply -C and --config that were typed after the command."""
     directory, config = typed.get("directory"), typed.get("config")
     return Where(
@@ -39,7 +39,7 @@ def valid_name(word: str) -> str:
     return word
 
 
-def above(workspace: str) -> str:
+def parent_hint(workspace: str) -> str:
     """A hint for a user in a subfolder of the workspace; "" if loops have run here, or in no folder above."""
     import shlex
 

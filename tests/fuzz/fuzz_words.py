@@ -27,7 +27,7 @@ from rooda.settings.types import COMMAND, DURATION
 from rooda.views.agent_output import Tail
 from tests.fuzz.fuzz_room import put, room, seen, text
 
-OUTPUTS = AGENT["output"].kind.expected.removeprefix("must be one of ").split(", ")
+OUTPUTS = AGENT["output"].type.expected.removeprefix("must be one of ").split(", ")
 SESSIONS = [output for output in OUTPUTS if reader(output).sessions]
 CHUNKS = (5, 64, 65_536)
 

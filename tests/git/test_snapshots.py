@@ -78,7 +78,7 @@ def test_without_a_git_program_it_is_said_once(ws: Workspace) -> None:
             os.symlink(found, f"{ws.root}/bin/{name}")
     run = ws.rooda("build", "-n", "2", "--ai-cmd", "cat", env={"PATH": f"{ws.root}/bin"})
     assert run.code == 0
-    assert run.err.count("git is not on this machine") == 1
+    assert run.err.count("git is not installed") == 1
 
 
 def test_an_empty_repository_has_snapshots_too(ws: Workspace) -> None:

@@ -31,8 +31,8 @@ PLACES = {"procedure": "", "setup": "setup.", "budget": "setup.budget.", "bounds
 
 def sample(row: Key) -> Any:
     """A valid value that is not the default, as TOML has it."""
-    for value in (*row.kind.choices, 2048, 2048.5, ["a", "b"], "3h", "text", not row.default):
-        if not row.kind.faults(value) and value != row.default:
+    for value in (*row.type.choices, 2048, 2048.5, ["a", "b"], "3h", "text", not row.default):
+        if not row.type.faults(value) and value != row.default:
             return value
     raise AssertionError(row)
 
@@ -40,9 +40,9 @@ def sample(row: Key) -> Any:
 def typed(row: Key, key: str) -> list[str]:
     """The words of the command line for the sample."""
     assert row.flag
-    if row.flag.both or row.flag.switch or row.kind.expected == "must be true or false":
+    if row.flag.both or row.flag.switch or row.type.expected == "must be true or false":
         return [row.flag.flag(key)]
-    return [row.flag.flag(key), "a=b" if row.kind is PARAMETERS else str(sample(row))]
+    return [row.flag.flag(key), "a=b" if row.type is PARAMETERS else str(sample(row))]
 
 
 def parsed(params: list[click.Parameter], words: list[str]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_the_shipped_file_is_current() -> None:
 def test_each_default_is_valid(table: str) -> None:
     """A default is a value that a file may have."""
     rows = TABLES[table].items()
-    assert [key for key, row in rows if row.default is not None and row.kind.faults(row.default)] == []
+    assert [key for key, row in rows if row.default is not None and row.type.faults(row.default)] == []
 
 
 @pytest.mark.parametrize(("key", "row"), OPTIONS, ids=[key for key, _ in OPTIONS])
@@ -112,7 +112,7 @@ def test_a_resume_keeps_what_the_rows_say() -> None:
 def test_each_key_has_a_variable(key: str) -> None:
     """The environment's word for a key is read as the key."""
     row = LOOP[key]
-    text = "make" if row.kind is GATES else toml_value(sample(row)).strip('"[]').replace('"', "")
+    text = "make" if row.type is GATES else toml_value(sample(row)).strip('"[]').replace('"', "")
     tree, problems, warnings = environment({variable_of(key): text})
     assert (list(tree["loop"]), problems, warnings) == ([key], [], [])
 

@@ -17,7 +17,7 @@ _SCALE = {"k": 1_000, "M": 1_000_000}
 
 def line(text: str, into: Gathered) -> None:
     if edit := _EDIT.match(text):
-        into.tool("edit", edit[1], edit[1])
+        into.add_tool_call("edit", edit[1], edit[1])
     elif tokens := _TOKENS.match(text):
         into.ended = True
         into.error = into.message = ""

@@ -46,12 +46,12 @@ def _system(record: Json, into: Gathered) -> None:
 
 def _part(part: Json, into: Gathered) -> None:
     if part.get("type") == "text":
-        into.say(part.get("text"))
+        into.add_message(part.get("text"))
     elif part.get("type") == "tool_use":
         given = inner(part, "input")
         path = given.get("file_path") or given.get("notebook_path")
         about = given.get("command") or path or given.get("description") or given.get("pattern")
-        into.tool(part.get("name"), about, path if part.get("name") in EDITING else None)
+        into.add_tool_call(part.get("name"), about, path if part.get("name") in EDITING else None)
 
 
 def _limit(info: Json, into: Gathered) -> None:

@@ -31,16 +31,16 @@ def take(record: Json, into: Gathered) -> None:
 def _item(item: Json, into: Gathered) -> None:
     kind = item.get("type")
     if kind == "agent_message":
-        into.say(item.get("text"))
+        into.add_message(item.get("text"))
     elif kind == "command_execution":
-        into.tool("shell", item.get("command"))
+        into.add_tool_call("shell", item.get("command"))
         if item.get("status") == "failed":
             into.tool_failed()
     elif kind == "file_change":
         for change in listed(item, "changes"):
-            into.tool("edit", change.get("path"), change.get("path"))
+            into.add_tool_call("edit", change.get("path"), change.get("path"))
     elif kind in ("mcp_tool_call", "web_search"):
-        into.tool(kind, item.get("tool") or item.get("query"))
+        into.add_tool_call(kind, item.get("tool") or item.get("query"))
 
 
 def _completed(usage: Json, into: Gathered) -> None:

@@ -9,12 +9,14 @@ from rooda.base.json import Json
 def take(record: Json, into: Gathered) -> None:
     kind, data = record.get("type"), inner(record, "data")
     if kind == "assistant.message":
-        into.say(data.get("content"))
+        into.add_message(data.get("content"))
     elif kind == "tool.execution_start":
         given = inner(data, "arguments")
         path = given.get("path")
         name = into.memory[str(data.get("toolCallId"))] = data.get("toolName")
-        into.tool(name, given.get("command") or path, path if name in ("create", "edit", "str_replace") else None)
+        into.add_tool_call(
+            name, given.get("command") or path, path if name in ("create", "edit", "str_replace") else None
+        )
     elif kind == "tool.execution_complete":
         if data.get("success") is False:
             into.tool_failed()

@@ -14,11 +14,11 @@ def take(record: Json, into: Gathered) -> None:
     if kind == "system":
         into.session, into.model = str(record.get("session_id") or ""), str(record.get("model") or "")
     elif kind == "message" and record.get("role") == "assistant":
-        into.say(record.get("text"))
+        into.add_message(record.get("text"))
     elif kind == "tool_call":
         given, name = inner(record, "parameters"), record.get("toolName") or record.get("toolId")
         path = given.get("file_path")
-        into.tool(name, given.get("command") or path, path if name in EDITING else None)
+        into.add_tool_call(name, given.get("command") or path, path if name in EDITING else None)
         into.memory[str(record.get("id"))] = name
     elif kind == "tool_result" and record.get("isError"):
         into.tool_failed()

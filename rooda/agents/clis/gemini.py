@@ -24,7 +24,7 @@ def take(record: Json, into: Gathered) -> None:
         given = inner(record, "parameters")
         path = given.get("file_path") or given.get("path")
         name = record.get("tool_name")
-        into.tool(name, given.get("command") or path, path if name in EDITING else None)
+        into.add_tool_call(name, given.get("command") or path, path if name in EDITING else None)
         into.final = ""
         into.memory[str(record.get("tool_id"))] = name
     elif kind == "tool_result" and record.get("status") == "error":
@@ -35,7 +35,7 @@ def take(record: Json, into: Gathered) -> None:
         _result(record, into)
     elif kind is None and "response" in record:
         into.ended = True
-        into.say(record.get("response"))
+        into.add_message(record.get("response"))
         _models(inner(inner(record, "stats"), "models"), into)
     elif kind is None and "error" in record:
         error = inner(record, "error")

@@ -19,7 +19,7 @@ def take(record: Json, into: Gathered) -> None:
     if kind == "text" and part.get("synthetic"):
         into.memory["compacting"] = into.ended = False
     elif kind == "text" and not into.memory.get("compacting"):
-        into.say(part.get("text"))
+        into.add_message(part.get("text"))
     elif kind == "tool_use":
         _tool(part, into)
     elif kind == "step_finish":
@@ -40,7 +40,7 @@ def _error(error: Json, into: Gathered) -> None:
 def _tool(part: Json, into: Gathered) -> None:
     given, name = inner(part, "state", "input"), part.get("tool")
     path = given.get("filePath") or given.get("path")
-    into.tool(name, given.get("command") or path, path if name in EDITING else None)
+    into.add_tool_call(name, given.get("command") or path, path if name in EDITING else None)
     state = inner(part, "state")
     if state.get("status") == "error":
         into.tool_failed()

@@ -15,7 +15,7 @@ def take(record: Json, into: Gathered) -> None:
     elif kind == "tool_execution_start":
         given, name = inner(record, "args"), record.get("toolName")
         path = given.get("path")
-        into.tool(name, given.get("command") or path, path if name in ("write", "edit") else None)
+        into.add_tool_call(name, given.get("command") or path, path if name in ("write", "edit") else None)
     elif kind == "tool_execution_end" and record.get("isError"):
         into.tool_failed()
     elif kind == "auto_retry_start":
@@ -27,7 +27,9 @@ def take(record: Json, into: Gathered) -> None:
 def _message(message: Json, into: Gathered) -> None:
     into.turns += 1
     into.model = str(message.get("model") or into.model)
-    into.say("".join(str(part.get("text") or "") for part in listed(message, "content") if part.get("type") == "text"))
+    into.add_message(
+        "".join(str(part.get("text") or "") for part in listed(message, "content") if part.get("type") == "text")
+    )
     usage = inner(message, "usage")
     if usage:
         into.add_usage(Usage(*(number(usage, key) for key in ("input", "output", "cacheRead", "cacheWrite"))))

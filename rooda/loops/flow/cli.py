@@ -6,7 +6,7 @@ import click
 
 from rooda.loops import options
 from rooda.loops.options import DASH_H, InOrder, items, place_of_tab
-from rooda.settings.where import relocated, where
+from rooda.settings.where import where, with_typed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -64,7 +64,7 @@ def _run(
 ) -> int:
     from rooda.loops.flow import start
 
-    return start.run(relocated(where(ctx), typed), typed, start.RunArguments(task, going, new, allow_dirty))
+    return start.run(with_typed(where(ctx), typed), typed, start.RunArguments(task, going, new, allow_dirty))
 
 
 run = click.Command(
@@ -94,7 +94,7 @@ run = click.Command(
 def _resume(ctx: click.Context, /, name: str | None, **typed: object) -> int:
     from rooda.loops.flow import start
 
-    return start.resume(name, relocated(where(ctx), typed), typed)
+    return start.resume(name, with_typed(where(ctx), typed), typed)
 
 
 resume = click.Command(

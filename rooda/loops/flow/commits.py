@@ -19,13 +19,13 @@ FEW = 300  # paths that fit on one command line
 
 def runs_at(repo: Repo, commit: str) -> list[str]:
     """The names of the run folders in a commit."""
-    done = repo.ask("ls-tree", "-z", "--name-only", f"{commit}:{repo.inside(RUNS)}")
+    done = repo.run("ls-tree", "-z", "--name-only", f"{commit}:{repo.inside(RUNS)}")
     return [name.decode("utf-8", "replace") for name in done.out.split(b"\0") if name] if done.code == 0 else []
 
 
 def committed(repo: Repo, commit: str, path: str) -> bytes | None:
     """The content of a file of the project in a commit."""
-    done = repo.ask("cat-file", "blob", f"{commit}:{repo.inside(path)}")
+    done = repo.run("cat-file", "blob", f"{commit}:{repo.inside(path)}")
     return done.out if done.code == 0 else None
 
 
@@ -47,7 +47,9 @@ def history(repo: Repo, root: str, run: str, tip: str = "HEAD") -> list[LoggedCo
 
 
 def _page(repo: Repo, tip: str, skipped: int) -> list[LoggedCommit]:
-    data = repo.must("log", "--first-parent", "-z", "--format=%H%n%B", f"-n{PAGE}", f"--skip={skipped}", tip, "--")
+    data = repo.run_checked(
+        "log", "--first-parent", "-z", "--format=%H%n%B", f"-n{PAGE}", f"--skip={skipped}", tip, "--"
+    )
     rows = [each.decode("utf-8", "replace").partition("\n") for each in data.split(b"\0") if each]
     return [LoggedCommit(commit, boundaries.read(text)) for commit, _, text in rows]
 
@@ -64,7 +66,7 @@ class Committer(NamedTuple):
         """Commit the changed paths, or all changes if they are unknown. NodeFailed if git or a hook refuses."""
         add_all = changed is None or not self._add([*changed, self.repo.inside(self.always)])
         if add_all:
-            _must_add(self.repo.ask(*add_command(self.repo)))
+            _must_add(self.repo.run(*add_command(self.repo)))
             _must_add(self._forced([self.repo.inside(self.always)]))
         self._commit(message, self.verify)
 
@@ -80,7 +82,7 @@ class Committer(NamedTuple):
 
     def _forced(self, paths: Sequence[str]) -> Captured:
         """Add paths even if git ignores them."""
-        return self.repo.ask(*add_command(self.repo), "-f", "--", *paths)
+        return self.repo.run(*add_command(self.repo), "-f", "--", *paths)
 
     def _commit(self, message: str, verify: bool) -> None:
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
@@ -99,4 +101,4 @@ def _must_add(done: Captured) -> None:
 
 def uncommit(repo: Repo, commit: str) -> None:
     """Remove this commit and those after it from the branch; their changes stay in the work tree."""
-    repo.must("reset", "-q", "--soft", f"{commit}^")
+    repo.run_checked("reset", "-q", "--soft", f"{commit}^")

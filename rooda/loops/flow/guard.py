@@ -128,7 +128,7 @@ class Guard:
             raise NodeFailed("the work tree can't be compared", command.error_text(added))
         if self._last[1] and before == self._index_facts() == self._last[0]:
             return self._last[1]
-        done = repo.ask("write-tree", index=self._index)
+        done = repo.run("write-tree", index=self._index)
         if done.code:
             raise NodeFailed("the work tree can't be compared", command.error_text(done))
         self._last = (self._index_facts(), done.out.decode().strip())
@@ -163,24 +163,24 @@ class Guard:
             return repository.end_unfinished(repo), old
         if now.branch != old.branch:
             if old.branch:
-                repo.must("symbolic-ref", "-m", "rooda: back to the run", "HEAD", f"refs/heads/{old.branch}")
+                repo.run_checked("symbolic-ref", "-m", "rooda: back to the run", "HEAD", f"refs/heads/{old.branch}")
             else:
-                repo.must("update-ref", "--no-deref", "HEAD", old.commit)
+                repo.run_checked("update-ref", "--no-deref", "HEAD", old.commit)
         repository.end_unfinished(repo)
         guard_git.reset_branch(repo, old)
-        repo.must("reset", "-q", old.commit)
+        repo.run_checked("reset", "-q", old.commit)
         self._marks = repository.marks(repo, old.branch)
         if now.branch != old.branch:
             there = now.branch or now.commit or "nothing"
             return f"switched to {there}; the branch {old.branch} is checked out again", now
-        if repo.ask("merge-base", "--is-ancestor", old.commit, now.commit).code:
+        if repo.run("merge-base", "--is-ancestor", old.commit, now.commit).code:
             return "moved the branch's tip off the run's commits; it is put back", now
         return "moved the branch's tip (committed?); the commit is taken back, its changes stay", now
 
     def _base_of(self, before: GuardState, left: Head) -> str:
         """The tree to compare with: after a checkout of a commit outside of the run's branch, that commit's tree."""
         new, old = left.commit, before.head.commit
-        if new in ("", old) or self._repo.ask("merge-base", "--is-ancestor", old, new).code == 0:
+        if new in ("", old) or self._repo.run("merge-base", "--is-ancestor", old, new).code == 0:
             return before.tree
         return self._repo.text("rev-parse", f"{new}^{{tree}}")
 

@@ -28,11 +28,11 @@ class RefState(NamedTuple):
 def reset_branch(repo: Repo, to: Head) -> None:
     """Set the branch to its commit, even if it was deleted or replaced by something that git can't read."""
     name = f"{_HEADS}/{to.branch}"
-    if not to.branch or repo.ask("update-ref", name, to.commit).code == 0:
+    if not to.branch or repo.run("update-ref", name, to.commit).code == 0:
         return
     for folder in (repo.common, os.path.join(repo.common, "logs")):
         files.remove_tree(os.path.join(folder, name))
-    repo.must("update-ref", name, to.commit)
+    repo.run_checked("update-ref", name, to.commit)
 
 
 class Refs:
@@ -72,7 +72,7 @@ class Refs:
             done = max([self._update([row]) for row in rows], key=lambda each: each.code)
         for name, value in wanted.items():
             if value.startswith(LINK):
-                self._repo.ask("symbolic-ref", name, value.removeprefix(LINK))
+                self._repo.run("symbolic-ref", name, value.removeprefix(LINK))
         rows = [
             f"{_short_name(name)} ({'to ' + _short_value(now[name]) if name in now else 'deleted'})" for name in wanted
         ]
@@ -80,7 +80,7 @@ class Refs:
         return Breach(f"moved or deleted branches or tags; {end}: {listed(rows)}")
 
     def _update(self, rows: list[str]) -> Captured:
-        return self._repo.ask("update-ref", "--no-deref", "--stdin", stdin="".join(rows).encode())
+        return self._repo.run("update-ref", "--no-deref", "--stdin", stdin="".join(rows).encode())
 
     def _all(self, branch: str) -> dict[str, str]:
         """All tags and branches, except the run's own branch."""
@@ -180,7 +180,7 @@ class NestedRepos:
                 bad = bad or ["HEAD"]
             restore.restore(repo, source, [each for each in bad if each != "HEAD"])
             if bad:
-                repo.ask("reset", "-q")  # unstage it as well
+                repo.run("reset", "-q")  # unstage it as well
             self._now[path] = _nested_state(repo) if bad else now
             changed += [f"{path}/{each}" for each in bad]
         if not changed:
@@ -295,7 +295,7 @@ def _names(repo: Repo) -> Iterator[str]:
 
 def _nested_repos(repo: Repo, above: str) -> Iterator[tuple[str, Repo]]:
     """All nested repositories that are checked out, at any depth, by path."""
-    rows = repo.must("ls-files", "-s", "-z").split(b"\0")
+    rows = repo.run_checked("ls-files", "-s", "-z").split(b"\0")
     for path in [files.to_text(row.partition(b"\t")[2]) for row in rows if row.startswith(GITLINK)]:
         if _is_repository(repo, path):
             found = _repo_at(repo, path)
@@ -323,7 +323,7 @@ def _scratch_index(repo: Repo) -> str:
 
 def _restore_head(repo: Repo, old: Head) -> None:
     if old.branch:
-        repo.must("symbolic-ref", "HEAD", f"refs/heads/{old.branch}")
+        repo.run_checked("symbolic-ref", "HEAD", f"refs/heads/{old.branch}")
     else:
-        repo.must("update-ref", "--no-deref", "HEAD", old.commit)
-    repo.must("reset", "-q", old.commit)
+        repo.run_checked("update-ref", "--no-deref", "HEAD", old.commit)
+    repo.run_checked("reset", "-q", old.commit)

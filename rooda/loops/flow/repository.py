@@ -33,17 +33,17 @@ def find(workspace: str) -> Repo:
 
 def require_ready(repo: Repo) -> None:
     """Raise UsageProblem for a state of the repository in which a run would fail later."""
-    if repo.ask("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
+    if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(
             "This repository has no commit yet, and a flow begins from one.", "Commit what is there first."
         )
     for name, what in UNFINISHED.items():
         if os.path.lexists(os.path.join(repo.folder, name)):
             raise UsageProblem(f"In this work tree {what} is not finished.", "Finish or abort it, then start the flow.")
-    if repo.ask("var", "GIT_COMMITTER_IDENT").code or repo.ask("var", "GIT_AUTHOR_IDENT").code:
+    if repo.run("var", "GIT_COMMITTER_IDENT").code or repo.run("var", "GIT_AUTHOR_IDENT").code:
         hint = 'Set it: git config user.name "…" and git config user.email "…"'
         raise UsageProblem("git has no name and email address for commits.", hint)
-    if repo.ask("rev-parse", "--verify", "-q", f"refs/heads/{PREFIX[:-1]}").code == 0:
+    if repo.run("rev-parse", "--verify", "-q", f"refs/heads/{PREFIX[:-1]}").code == 0:
         hint = f"Rename it: git branch -m {PREFIX[:-1]} another-name"
         raise UsageProblem(f"A branch is called `{PREFIX[:-1]}`, so git can't create `{PREFIX}…`.", hint)
 
@@ -53,7 +53,7 @@ def end_unfinished(repo: Repo) -> str:
     begun = [name for name in UNFINISHED if os.path.lexists(os.path.join(repo.folder, name))]
     for name in begun:
         what = name.partition("-")[0] if "-" in name else ""
-        repo.ask(
+        repo.run(
             *(("rebase", "--quit") if what else ("bisect", "reset", "HEAD") if "BISECT" in name else ("reset", "-q"))
         )
         files.remove_tree(os.path.join(repo.folder, name))  # git leaves a damaged one
@@ -72,7 +72,7 @@ def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
 
 def dirty(repo: Repo) -> list[tuple[str, str]]:
     """The status word and path of each uncommitted change; paths are relative to the top of the repository."""
-    entries = repo.must("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split(b"\0")
+    entries = repo.run_checked("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").split(b"\0")
     return [(files.to_text(entry[:2]), files.to_text(entry[3:])) for entry in entries if entry]
 
 
@@ -100,7 +100,7 @@ def new_branch(repo: Repo, names: Sequence[str], known: Sequence[str]) -> str:
     here = read_head(repo)
     files.make_folder(os.path.dirname(_note_path(repo)))
     files.replace(_note_path(repo), files.to_bytes("\n".join((free, here.commit, here.branch or here.commit))))
-    repo.must("checkout", "-q", "--no-track", "-b", free)
+    repo.run_checked("checkout", "-q", "--no-track", "-b", free)
     return free
 
 
@@ -115,8 +115,8 @@ def _note_path(repo: Repo) -> str:
 
 def delete_new_branch(repo: Repo, before: str, branch: str) -> None:
     """Undo `new_branch`, if the earlier branch can be checked out."""
-    if not repo.ask("checkout", "-q", before).code:
-        repo.ask("branch", "-q", "-D", branch)
+    if not repo.run("checkout", "-q", before).code:
+        repo.run("branch", "-q", "-D", branch)
 
 
 def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
@@ -132,7 +132,7 @@ def undo_killed_start(repo: Repo, runs: Collection[str]) -> None:
 
 
 def check_out(repo: Repo, branch: str) -> None:
-    done = repo.ask("checkout", "-q", branch)
+    done = repo.run("checkout", "-q", branch)
     if done.code:
         hint = f"Commit, stash or remove what is in the way, or type: git checkout {branch}"
         raise Undecided(f"The run's branch {branch} can't be checked out: {command.error_text(done)}", hint)
@@ -140,7 +140,7 @@ def check_out(repo: Repo, branch: str) -> None:
 
 def unstage(repo: Repo) -> None:
     """Unstage everything; files stay as they are."""
-    repo.ask("reset", "-q")
+    repo.run("reset", "-q")
 
 
 def has_hooks(repo: Repo) -> bool:
@@ -200,7 +200,7 @@ def park(repo: Repo, run: str, branch: str) -> None:
     files.remove_tree(parked.files)
     files.make_folder(os.path.dirname(parked.files))
     files.rename(os.path.join(repo.workspace, run_folder(run)), parked.files)
-    repo.ask("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
+    repo.run("restore", "--staged", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run)))
 
 
 def unpark(repo: Repo, parked: ParkedFiles) -> None:
@@ -213,7 +213,7 @@ def unpark(repo: Repo, parked: ParkedFiles) -> None:
 
 
 def tip_of(repo: Repo, branch: str) -> str:
-    return files.to_text(repo.ask("rev-parse", "-q", "--verify", f"refs/heads/{branch}").out).strip()
+    return files.to_text(repo.run("rev-parse", "-q", "--verify", f"refs/heads/{branch}").out).strip()
 
 
 def _parking_folder(repo: Repo) -> str:

@@ -12,7 +12,7 @@ def differing(repo: Repo, before: str, now: str) -> list[str]:
     """The paths that differ between two trees, relative to the top of the repository."""
     if before == now:
         return []
-    return _names(repo.must("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
+    return _names(repo.run_checked("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, now))
 
 
 def git_rules(paths: list[str]) -> list[str]:
@@ -24,15 +24,15 @@ def restore(repo: Repo, tree: str, paths: list[str]) -> None:
     """Restore the paths from the tree. Delete those that it does not have, and folders that become empty."""
     if not paths:
         return
-    in_tree = set(_names(repo.must("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)))
+    in_tree = set(_names(repo.run_checked("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)))
     for path in paths:
         if path not in in_tree:
             _remove(repo, path)
     if names := nul_terminated(path for path in paths if path in in_tree):
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        repo.must("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
+        repo.run_checked("restore", f"--source={tree}", "--worktree", "--ignore-unmerged", *listed, stdin=names)
         # refresh the index: git regards a file as changed if its length differs, as converted line ends make it
-        repo.ask(*add_command(repo), "-f", *listed, stdin=names)
+        repo.run(*add_command(repo), "-f", *listed, stdin=names)
 
 
 def _remove(repo: Repo, path: str) -> None:
@@ -41,7 +41,7 @@ def _remove(repo: Repo, path: str) -> None:
     if os.path.islink(place) or not os.path.isdir(place):
         files.remove(place)
     else:
-        repo.ask("clean", "-ffdxq", "--", path)
+        repo.run("clean", "-ffdxq", "--", path)
     files.remove_empty(os.path.dirname(place), repo.top)
 
 

@@ -169,7 +169,7 @@ def reopen(repo: Repo, run: FlowRun, root: Node) -> tuple[dict[str, Any], list[B
     """The run-state and boundaries of a run to be resumed. Nodes ended by an error or the limit are opened again."""
     artifacts.sweep(RunFiles(repo.workspace, run.id))
     if artifacts.text(RunFiles(repo.workspace, run.id).state) is None:  # deleted, but the branch has it
-        repo.ask("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
+        repo.run("restore", "--worktree", "--source=HEAD", "--", repo.inside(run_folder(run.id)))
     logged = commits.history(repo, root.path, run.id)
     if closed := _failed_end(logged, root):
         commits.uncommit(repo, closed[0].commit)
@@ -189,7 +189,7 @@ def undone(repo: Repo, run: FlowRun, root: Node) -> list[LoggedCommit]:
     found = logged if iteration < 0 and STEP not in run.state else []  # undone to before the first step
     for place, each in enumerate(logged):
         at_top = each.boundary and (each.boundary.path, each.boundary.state.iteration) == (root.path, iteration)
-        if at_top and repo.ask("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:
+        if at_top and repo.run("diff", "--quiet", each.commit, "--", repo.inside(run_folder(run.id))).code == 0:
             found = logged[place + 1 :]
     if not any(each.boundary for each in found):
         return []

@@ -183,7 +183,7 @@ def warn_of_ignored(prepared: Prepared) -> None:
     """Warn of flow files that git ignores. They are not committed, because a checkout would then delete them."""
     own = [prepared.repo.inside(path) for path in (FLOW_FILE, *agent_files(prepared.topology.root))]
     words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
-    ignored = files.to_text(prepared.repo.ask(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
+    ignored = files.to_text(prepared.repo.run(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
     if ignored:
         launch.warn(
             prepared.screen, f"git ignores {listed(ignored)}: a clone of the run's branch can't be resumed without."

@@ -31,7 +31,7 @@ def _private_repository(workspace: str) -> Repo:
     """A private repository, so that judges get a diff if the user has no repository."""
     folder = os.path.join(workspace, ".rooda", "goal.git")
     repo = Repo(workspace, workspace, "", folder, folder, separate=True)
-    if repo.ask("rev-parse", "--git-dir").code:
+    if repo.run("rev-parse", "--git-dir").code:
         make_home(os.path.dirname(folder))
         command.run(["init", "-q", "--bare", folder], workspace)
     return repo
@@ -105,7 +105,7 @@ def diff(workspace: str, base: str) -> str:
         now = work_tree.read_with_copy(repo, index_of(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
-    done = repo.ask("diff", "--no-color", "--no-ext-diff", base, now)
+    done = repo.run("diff", "--no-color", "--no-ext-diff", base, now)
     return done.out.decode("utf-8", "replace") if done.code == 0 else ""
 
 

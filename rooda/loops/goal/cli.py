@@ -8,7 +8,7 @@ import click
 from rooda.loops import options
 from rooda.loops.goal.keys import OWN
 from rooda.loops.options import DASH_H, InOrder
-from rooda.settings.where import relocated, where
+from rooda.settings.where import where, with_typed
 
 
 def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.Command:
@@ -20,7 +20,7 @@ def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.C
 
         module, _, function = work.partition(":")
         act: Callable[..., int] = getattr(importlib.import_module(f"rooda.loops.goal.{module}"), function)
-        return act(relocated(where(ctx), typed), typed)
+        return act(with_typed(where(ctx), typed), typed)
 
     return click.Command(name, callback=called, params=[*params], help=about)
 

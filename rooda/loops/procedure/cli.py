@@ -54,9 +54,9 @@ def _unknown(name: str, found: "Settings") -> UsageProblem:
 
 def begin(name: str, where: Where, typed: Json, known: "Settings") -> int:
     """Start the procedure. `known`: the settings of `where`. A dry run doesn't load what only a run needs."""
-    from rooda.settings.where import relocated
+    from rooda.settings.where import with_typed
 
-    there, asked = relocated(where, typed), options.run_options(typed)
+    there, asked = with_typed(where, typed), options.run_options(typed)
     if asked.opening == "resume" and not asked.dry_run:
         return _resume_or_start(name, there, typed)
     found, procedure = settings.prepared(name, there, asked, known if there == where else None)

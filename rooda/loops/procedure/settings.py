@@ -216,7 +216,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
 def _check_flags(flags: Mapping[str, Any]) -> None:
     for key, value in flags.items():
         if key in LOOP and value is not None:
-            for fault in LOOP[key].kind.faults(value):
+            for fault in LOOP[key].type.faults(value):
                 raise UsageProblem(f"{flag_of(key)} {fault.text}")
 
 

@@ -159,11 +159,11 @@ def require_saved(place: Place) -> OodaState:
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
     if state is None or not can_resume(state.status):
-        from rooda.settings.where import above
+        from rooda.settings.where import parent_hint
 
         name = place.procedure
         raise UsageProblem(
-            f"No saved state for procedure '{name}'.", above(place.workspace) or f"Start it with: rooda {name}"
+            f"No saved state for procedure '{name}'.", parent_hint(place.workspace) or f"Start it with: rooda {name}"
         )
     return state
 

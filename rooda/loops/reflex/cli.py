@@ -22,7 +22,7 @@ from rooda.loops.reflex.state import RUNNING
 from rooda.loops.reflex.status import facts_of, lines, row, row_line
 from rooda.processes import lock
 from rooda.run import folder, questions
-from rooda.settings.where import Where, relocated, where
+from rooda.settings.where import Where, where, with_typed
 from rooda.views.say import say
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _Number(click.FloatRange):
 
 @click.pass_context
 def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
-    here = relocated(where(ctx), typed)
+    here = with_typed(where(ctx), typed)
     asked = options.run_options(typed)
     text = " ".join(task)
     if not text.strip():
@@ -143,7 +143,7 @@ new = click.Command(
 
 @click.pass_context
 def _resume(ctx: click.Context, /, alias: str | None, **typed: object) -> int:
-    here = relocated(where(ctx), typed)
+    here = with_typed(where(ctx), typed)
     store.tidy_all(here.workspace)  # an end that was cut off, too
     place = find(here.workspace, alias)
     if place is None:
