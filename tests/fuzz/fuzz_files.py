@@ -176,7 +176,7 @@ def ledger(data: bytes) -> None:
     """A lock file with its ledger. No one is ended here: only what it says is understood."""
     found = lock.owner(put("build.lock", data))
     calls = found.get("calls")
-    noted = processes_ledger._entered(calls if isinstance(calls, list) else [])
+    noted = processes_ledger._recorded(calls if isinstance(calls, list) else [])
     assert all(type(pid) is int and pid > 1 for pid in noted)
     assert is_id(str(found.get("run"))) in (True, False)
 

@@ -157,7 +157,7 @@ def snapshot_message(data: bytes) -> None:
 class Said(Repo):
     """A repository whose git prints these bytes, whatever it is asked."""
 
-    def ask(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
+    def run(self, *args: str, stdin: bytes = b"", index: str = "") -> Captured:
         return Captured(0, files.to_bytes(self.prefix), b"")
 
 
