@@ -34,6 +34,8 @@ def _run(arguments: list[str] | None) -> int:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     _replace_unencodable(sys.stdout, sys.stderr)
+    if arguments is None:
+        _escape_controls()
     if "_ROODA_COMPLETE" in os.environ:
         from rooda.cli.completion import answer
 
@@ -143,6 +145,19 @@ def _replace_unencodable(*streams: "TextIO") -> None:
     for stream in streams:
         if getattr(stream, "errors", "") in ("strict", "surrogateescape") and isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding=encoding, errors="replace")
+
+
+def _escape_controls() -> None:
+    """Let no control sequence but rooda's own reach stdout and stderr, whichever part of rooda writes there."""
+    from rooda.base.terminal import EscapingStream
+
+    for name in ("stdout", "stderr"):
+        old = getattr(sys, name)
+        how = {"encoding": old.encoding, "errors": old.errors, "line_buffering": old.line_buffering}
+        through = old.write_through
+        stream = EscapingStream(old.detach(), newline="\n", write_through=through, **how)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _print(text: str, stream: "TextIO | None" = None) -> int:

@@ -62,13 +62,15 @@ def timing_text(facts: dict[str, float]) -> str:
     return " ".join(parts)
 
 
-# Escapes for file names and agents' words: control characters, and those that change the direction of text.
-_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# Escapes for file names and agents' words: control characters (C1 too), line separators, and characters that change
+# the direction of text.
+_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
+_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 
 
 def escape_line(text: str) -> str:
-    """Escape control characters, line ends and tabs as Python does: `\\x1b`."""
+    """Escape control characters, line ends and tabs: `\\x1b`, `\\n`, `\\u202e`."""
     return _IN_A_LINE.sub(_escape, text)
 
 
@@ -77,8 +79,16 @@ def escape_text(text: str) -> str:
     return _IN_A_TEXT.sub(_escape, text)
 
 
+def escape_all_but_colours(text: str) -> str:
+    """Like `escape_text`, but keep sequences that set colours."""
+    parts = _COLOUR.split(text)
+    return "".join(part if place % 2 else escape_text(part) for place, part in enumerate(parts))
+
+
 def _escape(found: "re.Match[str]") -> str:
-    return ascii(found[0])[1:-1]
+    """As Python writes it; from DEL on as JSON writes it too, so that JSON stays valid on any stream."""
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code >= 0x7F else ascii(found[0])[1:-1]
 
 
 # Tables and cells, measured in terminal columns.

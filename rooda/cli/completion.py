@@ -81,6 +81,8 @@ end
 complete --command rooda --no-files --arguments '(_rooda_tab)'
 """
 
+_SAFE = re.compile(r"[A-Za-z0-9._/@:+=-]*")  # no shell takes such a name for anything else
+
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
@@ -94,7 +96,7 @@ class _Completions(ShellComplete):
         for item in items:
             item.value = before + str(item.value)
             item.help = " ".join((item.help or "").split())
-        return [item for item in items if item.value.isprintable()]
+        return [item for item in items if item.type != "plain" or _SAFE.fullmatch(item.value)]
 
 
 class _Bash(_Completions, BashComplete):

@@ -19,6 +19,7 @@ from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
 from rooda.settings.where import Where, valid_name, where
 from rooda.views.live import is_terminal
+from rooda.views.say import say_bytes, say_coloured
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -212,12 +213,20 @@ def diff(ctx: click.Context, words: tuple[str, ...], run: str | None, stat: bool
     found = run_with(repo, tips, number)
     turn = found.turns[-1] if number is None else turn_of(found, number)
     how = ["--stat"] if stat else ["--name-only"] if name_only else []
-    colour = "always" if is_terminal(sys.stdout) else "never"
     end, what = _end(repo, found, turn)
     click.echo(f"Iteration {turn.before.iteration} of {turn.before.loop}, run {turn.before.run}{what}", err=True)
-    done = repo.run("diff", f"--color={colour}", "--no-ext-diff", *how, turn.before.tree, end)
-    click.echo(done.out, nl=False)
+    _show_diff(repo, [*how, turn.before.tree, end])
     return OK
+
+
+def _show_diff(repo: Repo, words: Sequence[str]) -> None:
+    """Print a diff, on a terminal in colours unless its files have escape sequences: those could hide lines."""
+    command = ["diff", "--no-ext-diff", "--no-textconv"]
+    plain = repo.run(*command, "--color=never", *words).out
+    if is_terminal(sys.stdout) and b"\x1b" not in plain:
+        say_coloured(repo.run(*command, "--color=always", *words).out)
+    else:
+        say_bytes(plain)
 
 
 def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:

@@ -6,7 +6,8 @@ from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, truncate
+from rooda.base.terminal import write_exact
+from rooda.base.text import escape_line, format_seconds, truncate
 
 _CLEAR = "\r\x1b[K"
 
@@ -48,7 +49,7 @@ class Live:
         else:
             self.clear()
             return
-        text = " · ".join(part for part in parts if part)
+        text = escape_line(" · ".join(part for part in parts if part))
         self._write(f"{_CLEAR}{truncate(text, size(self._stream)[0] - 1)}")
         self._shown = True
 
@@ -58,8 +59,9 @@ class Live:
             self._shown = False
 
     def _write(self, text: str) -> None:
+        """Write rooda's own sequences and escaped text."""
         try:
-            self._stream.write(text)
+            write_exact(self._stream, text)
             self._stream.flush()
         except (OSError, ValueError):
             self._where = ""
@@ -92,7 +94,7 @@ class Repaint:
         self._write(_ENTER)
 
     def paint(self, lines: Sequence[str]) -> None:
-        self._last = lines
+        self._last = lines = [*map(escape_line, lines)]
         columns, rows = size(self._stream)
         shown = [*lines]
         if len(shown) > rows:
@@ -101,7 +103,7 @@ class Repaint:
 
     def _write(self, text: str) -> None:
         try:
-            self._stream.write(text)
+            write_exact(self._stream, text)
             self._stream.flush()
         except OSError:
             pass  # the terminal is gone; SIGHUP will follow

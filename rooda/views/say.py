@@ -3,6 +3,9 @@
 import sys
 from typing import TYPE_CHECKING
 
+from rooda.base.terminal import EscapingStream, write_exact
+from rooda.base.text import escape_all_but_colours
+
 if TYPE_CHECKING:
     from rooda.settings.layers import Settings
 
@@ -22,7 +25,19 @@ def warned(settings: "Settings") -> "Settings":
 
 
 def say_bytes(data: bytes) -> None:
-    """Print bytes on stdout exactly as they are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    """Print bytes on stdout: exactly as they are, but escaped on a terminal."""
+    stream = sys.stdout
+    if stream.isatty():
+        say(data.decode("utf-8", "replace"), end="")
+    elif isinstance(stream, EscapingStream):
+        stream.write_bytes(data)
+    else:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.flush()
+
+
+def say_coloured(data: bytes) -> None:
+    """Print a text in which only rooda or git set the colours."""
+    write_exact(sys.stdout, escape_all_but_colours(data.decode("utf-8", "replace")))
     sys.stdout.flush()

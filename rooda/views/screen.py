@@ -8,6 +8,7 @@ from typing import NamedTuple, TextIO
 
 from rooda.base import clock, secrets
 from rooda.base.json import Json
+from rooda.base.terminal import write_exact
 from rooda.base.text import escape_text
 from rooda.processes.supervise import Periodic
 from rooda.views.agent_output import Tail
@@ -85,7 +86,7 @@ class Screen:
         text = f"{colour}{text}\x1b[0m" if colour else text
         if self._live:
             self._live.clear()
-        self._out(sys.stderr if line.to_stderr else sys.stdout, text + "\n")
+        self._out(sys.stderr if line.to_stderr else sys.stdout, text + "\n", exact=True)
 
     def tick(self) -> Periodic | None:
         """Return what to refresh while an agent runs; None if nothing is shown live."""
@@ -112,9 +113,10 @@ class Screen:
             self._live.clear()
         self._out(sys.stdout, text)
 
-    def _out(self, stream: TextIO, text: str) -> None:
+    def _out(self, stream: TextIO, text: str, exact: bool = False) -> None:
+        """Write the text. `exact`: it has rooda's own colours, and the rest of it is escaped."""
         try:
-            stream.write(text)
+            write_exact(stream, text) if exact else stream.write(text)
             stream.flush()
         except (OSError, ValueError):
             silence(stream)

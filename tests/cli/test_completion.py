@@ -12,7 +12,7 @@ import pytest
 from kit.loops import Loops
 from kit.needed import needs
 from kit.snapshots import repository
-from kit.workspace import Terminal, Workspace, until
+from kit.workspace import SAMPLE, Terminal, Workspace, until
 
 SHELLS = ("bash", "zsh", "fish")
 NO_MANUALS = {"FISH_UNIT_TESTS_RUNNING": "1"}  # else fish parses all manuals in the background
@@ -251,20 +251,34 @@ def typed(ws: Workspace, argv: list[str], env: dict[str, str]) -> Terminal:
     return terminal
 
 
-ODD = "it's $5 \"a`b\\c"  # what a shell would read as something else
+ODD = ("it;touch${IFS}X;", "it's", "it`x`", "it|x", "it~", "it\\c", "it x", "it*", "it\nx", "it\x1b[2J", "it[1m]")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_S_11_only_names_without_signs_of_a_shell_are_offered(ws: Workspace, shell: str) -> None:
+    """A name in which a shell could find a command is not offered, whichever file of the workspace has it."""
+    rows = "".join(f"{json.dumps(name)} = 'small-1'\n" for name in (*ODD, SAFE))
+    ws.config(ws.read("rooda.toml") + f"[models]\n{rows}[agents.{json.dumps(ODD[0])}]\ncommand = 'true'\n")
+    ws.write(f".rooda/state/{ODD[0]}.json", json.dumps(SAMPLE | {"procedure_name": ODD[0]}))
+    lines = ("build --model it", "build --agent it", "resume it", "logs it")
+    offered = [each for line in lines for each in tab(ws, f"rooda {line}", shell) if "it" in each]
+    assert len(offered) == 1 and SAFE in offered[0]
+
+
+SAFE = "it.5_a-b/c"
 
 
 @pytest.mark.parametrize(
     ("shell", "begun"),
     [
-        *(("bash", begun) for begun in ("it", "it\\'s\\ ", '"it', "'it")),
-        *(pytest.param("zsh", begun, marks=needs("zsh")) for begun in ("it", "it\\'s\\ ", '"it')),
-        *(pytest.param("fish", begun, marks=needs("fish")) for begun in ("it", "it\\'s\\ ", '"it')),
+        *(("bash", begun) for begun in ("it", '"it', "'it")),
+        *(pytest.param("zsh", begun, marks=needs("zsh")) for begun in ("it", '"it')),
+        *(pytest.param("fish", begun, marks=needs("fish")) for begun in ("it", '"it')),
     ],
 )
-def test_what_is_offered_is_quoted(ws: Workspace, shell: str, begun: str) -> None:
-    """A name with spaces, quotes, `$` and a backslash reaches rooda whole after TAB, also inside an open quote."""
-    ws.config(ws.read("rooda.toml") + f"[models]\n{json.dumps(ODD)} = 'small-1'\n")
+def test_what_is_offered_reaches_rooda_whole(ws: Workspace, shell: str, begun: str) -> None:
+    """A name reaches rooda whole after TAB, also inside an open quote."""
+    ws.config(ws.read("rooda.toml") + f"[models]\n{json.dumps(SAFE)} = 'small-1'\n")
     program, rooda = shutil.which(shell), shutil.which("rooda", path=ws.env["PATH"])
     assert program and rooda and ws.rooda("completion", "install", shell).code == 0
     complete = f'[ -z "$_ROODA_COMPLETE" ] || exec {rooda}'
@@ -278,7 +292,7 @@ def test_what_is_offered_is_quoted(ws: Workspace, shell: str, begun: str) -> Non
     until(lambda: "ready> " in terminal.out)
     terminal.type(f"rooda build --model {begun}\t\n")
     until(lambda: os.path.exists(ws.file("said")), what=f"the command: {terminal.out!r}")
-    assert ws.read("said").splitlines() == ["build", "--model", ODD], terminal.out
+    assert ws.read("said").splitlines() == ["build", "--model", SAFE], terminal.out
     terminal.stop()
 
 

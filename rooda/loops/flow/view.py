@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rooda.base import clock
 from rooda.base.json import Json
-from rooda.base.text import format_seconds, padded, truncate
+from rooda.base.text import escape_line, format_seconds, padded, truncate
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, LineMakers, error, warning
 from rooda.views.live import Live, size
@@ -215,7 +215,7 @@ class FlowLive(Live):
         if not self._where:
             return
         room = size(self._stream)[0] - 1
-        rows = [truncate(self._row(path, facts), room) for path, facts in self._nodes.items()]
+        rows = [truncate(escape_line(self._row(path, facts)), room) for path, facts in self._nodes.items()]
         self._write("\n".join(rows))
         self._rows, self._shown = len(rows), True
 
