@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -251,6 +252,12 @@ def typed(ws: Workspace, argv: list[str], env: dict[str, str]) -> Terminal:
     return terminal
 
 
+def kill(shell: Terminal) -> None:
+    """End an interactive shell, which ignores SIGTERM."""
+    shell.signal(signal.SIGKILL)
+    shell.finish()
+
+
 ODD = ("it;touch${IFS}X;", "it's", "it`x`", "it|x", "it~", "it\\c", "it x", "it*", "it\nx", "it\x1b[2J", "it[1m]")
 
 
@@ -293,7 +300,7 @@ def test_what_is_offered_reaches_rooda_whole(ws: Workspace, shell: str, begun: s
     terminal.type(f"rooda build --model {begun}\t\n")
     until(lambda: os.path.exists(ws.file("said")), what=f"the command: {terminal.out!r}")
     assert ws.read("said").splitlines() == ["build", "--model", SAFE], terminal.out
-    terminal.stop()
+    kill(terminal)
 
 
 @needs("fish")
@@ -328,7 +335,7 @@ def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str, rc: st
     until(lambda: "ready> " in terminal.out)
     terminal.type("rooda boots\t")
     until(lambda: "rooda bootstrap" in "\n".join(terminal.screen), what=f"the completed word: {terminal.out!r}")
-    terminal.stop()
+    kill(terminal)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kit.clocks import HOUR, Clock, sleep_through
 from kit.limits import FAR, LIMITED
+from kit.needed import LINUX, needs
 from kit.workspace import Workspace, until
 
 DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","num_turns":1}'
@@ -125,12 +127,16 @@ def test_an_unknown_fallback_is_refused(ws: Workspace) -> None:
     assert ran.code == 2 and "unknown agent 'secnod'" in ran.err and calls(ws) == []
 
 
-def test_a_short_wait_is_waited_out(ws: Workspace) -> None:
-    """The same iteration is made again when the limit is over, and counts once."""
-    agents(ws, int(time.time()) - 14)  # with the margin of 15 s: a second from now
+@LINUX
+@needs("cc")
+def test_a_limit_is_waited_out(ws: Workspace) -> None:
+    """When the limit is over, rooda repeats the iteration, which counts once."""
+    clock = Clock(ws)
+    agents(ws, int(time.time()) + HOUR)
     running = ws.start("build", "-n", "1")
     until(lambda: "resting" in [event["event"] for event in ws.events()], what="the wait")
     ws.write("first.out", DONE)
+    sleep_through(clock, running, 2 * HOUR)
     assert running.finish() == 0
     assert calls(ws) == ["first", "first"]
     assert [event["event"] for event in ws.events()].count("iteration.ended") == 1
