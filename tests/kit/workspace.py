@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import event_schema
+from . import event_schema, hermetic
 from .processes import Output, Running, Terminal, alive, marked, until
 
 __all__ = [
@@ -99,6 +99,7 @@ class Workspace:
         self.damages_events = False  # a test that writes or tears events.jsonl itself says so
         for folder in (self.path, os.path.join(self.fake, "calls"), os.path.join(self.home, "tmp")):
             os.makedirs(folder)
+        hermetic.share_token_counts(os.path.join(self.home, ".rooda-cache"))
         Path(self.home, ".gitconfig").write_text(
             "[user]\n\tname = test\n\temail = test@example.invalid\n[init]\n\tdefaultBranch = main\n\ttemplateDir =\n"
         )
