@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
 from rooda.base import files
+from rooda.base.yaml import lenient
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.loops import configuration
 from rooda.loops.flow.model import Action, Node, NodeFailed, chain
-from rooda.loops.flow.yaml import lenient
 from rooda.processes import detach
 from rooda.run.records import Command
 from rooda.run.session import Session

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rooda.base import files
+from rooda.base.yaml import front_matter, quoted, scalar
 from rooda.loops.flow import contract
 from rooda.loops.flow.contract import Broken
 from rooda.loops.flow.model import LOOP, Action, Decision, Node, Reading, node_folder, run_folder, sensor_file
-from rooda.loops.flow.yaml import front_matter, quoted, scalar
 
 ORCHESTRATOR, CONTROLLER, ACTUATOR, RESULT = (
     f"{name}-output.md" for name in ("orchestrator", "controller", "actuator", "result")

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from rooda.base.yaml import front_matter
 from rooda.loops.flow.model import FAIL, PASS, PENDING, Action, Decision, Reading
-from rooda.loops.flow.yaml import front_matter
 
 MOST = 1_048_576  # characters of a sensor's file that are parsed
 

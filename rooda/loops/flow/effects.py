@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.base.dirs import shipped
+from rooda.base.yaml import lenient
 from rooda.errors import Interrupted
 from rooda.loops.flow import artifacts, contract, prompts
 from rooda.loops.flow.agents import FlowAgents, run_loop
@@ -31,7 +32,6 @@ from rooda.loops.flow.model import (
 )
 from rooda.loops.flow.prompts import SensorPrompt
 from rooda.loops.flow.world import FlowWorld
-from rooda.loops.flow.yaml import lenient
 from rooda.run.event_records import Event
 from rooda.run.records import Command, Ran
 from rooda.run.session import Session

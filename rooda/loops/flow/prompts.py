@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rooda.base.yaml import lenient
 from rooda.loops.flow.contract import all_pass, section
 from rooda.loops.flow.model import (
     COMPLETE,
@@ -17,7 +18,6 @@ from rooda.loops.flow.model import (
     Reading,
     node_folder,
 )
-from rooda.loops.flow.yaml import lenient
 
 TARGET = "status is `pass` (the command exits with 0)"
 

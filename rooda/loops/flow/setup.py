@@ -5,13 +5,13 @@ import re
 from typing import NamedTuple
 
 from rooda.base import files
+from rooda.base.yaml import quoted
 from rooda.errors import OK, RoodaError, UsageProblem
 from rooda.loops.flow import topology as flow_topology
 from rooda.loops.flow.effects import prompt_text
 from rooda.loops.flow.model import FLOW_FILE, RUNS
 from rooda.loops.flow.prompts import TARGET, filled
 from rooda.loops.flow.status import tree
-from rooda.loops.flow.yaml import quoted
 from rooda.run import questions
 from rooda.settings import detect
 from rooda.views.say import say

@@ -5,6 +5,7 @@ import os
 from rooda.base import files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
+from rooda.base.yaml import front_matter
 from rooda.errors import OK
 from rooda.git.repository import Repo
 from rooda.loops.flow import agents, artifacts, commits, contract, kind, repository, runs, topology
@@ -13,7 +14,6 @@ from rooda.loops.flow.boundaries import Boundary, subject
 from rooda.loops.flow.commits import LoggedCommit
 from rooda.loops.flow.model import COMPOSITE, DIRECT, ERROR, RUNNING, Node, chain, node_folder, run_folder
 from rooda.loops.flow.runs import FlowRun
-from rooda.loops.flow.yaml import front_matter
 from rooda.settings.where import Where
 from rooda.views.say import say
 

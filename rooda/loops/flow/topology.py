@@ -5,9 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rooda.base import files
+from rooda.base import files, yaml
 from rooda.errors import ConfigProblem
-from rooda.loops.flow import yaml
 from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor
 from rooda.settings.types import did_you_mean, shown
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from rooda.base.yaml import front_matter, lenient, quoted, read, scalar
 from rooda.loops.flow.boundaries import Boundary, NodeRecord, Position, position
 from rooda.loops.flow.contract import Broken, action, decision, reading, section, unfenced
 from rooda.loops.flow.model import Decision, NodeState, Reading
-from rooda.loops.flow.yaml import front_matter, lenient, quoted, read, scalar
 
 
 def closed(label: str, status: str = "running", path: str = "a/b") -> Boundary:
