@@ -28,7 +28,7 @@ def find_program(agent: Agent, workspace: str) -> str:
         if os.access(path, os.X_OK):
             return path
     if there:
-        raise AgentMissing(f"AI command is not executable: {there[0]}", f"Make it so: chmod +x {there[0]}")
+        raise AgentMissing(f"AI command is not executable: {there[0]}", f"Make it executable: chmod +x {there[0]}")
     raise AgentMissing(f"AI command binary not found: {program}", hint)
 
 
@@ -99,7 +99,7 @@ def describe(agent: Agent, program: str) -> list[str]:
         return []
     version = version_of(agent, program)
     name = f"{agent.name} {version}" if version else agent.name
-    found = [f"Agent: {name} ({program}), the prompt goes in by {agent.prompt}"]
+    found = [f"Agent: {name} ({program}), prompt by {agent.prompt}"]
     if payer := who_pays(agent, agent_environment(agent)):
         found.append(f"Billed: {payer}")
     return found

@@ -88,7 +88,7 @@ def pause(ctx: click.Context, name: str | None) -> int:
 
     The agent's service may drop the connection: for a long pause use `rooda stop` and `rooda resume`.
     """
-    return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Go on with: rooda continue")
+    return _signal(ctx, name, "pause", signals.suspend, folder.PAUSE, "Paused", "Continue with: rooda continue")
 
 
 @click.command("continue", short_help="Continue a paused loop.")

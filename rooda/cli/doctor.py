@@ -201,7 +201,7 @@ def _git(subject: Subject) -> Iterator[Finding]:
     said = command.run(["--version"], subject.where.workspace)
     if said.code:
         do = "Install git: without it there are no snapshots, no --worktree and no rooda flow."
-        yield Finding("git", WARN, "is not on this machine", do)
+        yield Finding("git", WARN, "is not installed", do)
         return
     yield Finding("git", GOOD, files.to_text(said.out).strip().removeprefix("git version "))
     try:

@@ -194,7 +194,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
 def say_cut_off(folder: str) -> None:
     """Say that the log of a run has no end, and how to resume the run."""
     name = run_folder.loop_of(os.path.basename(folder))
-    click.echo(f"The run was cut off: {CUT_OFF}. Go on with: rooda resume {name}", err=True)
+    click.echo(f"The run was cut off: {CUT_OFF}. Resume with: rooda resume {name}", err=True)
 
 
 def show(record: Json, least: int) -> None:

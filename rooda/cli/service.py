@@ -70,7 +70,7 @@ class Facts(NamedTuple):
 def unit(facts: Facts, hashed: Callable[[bytes], str]) -> str:
     """Return the systemd unit. Only the main process gets SIGTERM; it passes it on to loops, they to their agents."""
     rest = f"""[Unit]
-Description=rooda: loops that were cut off go on
+Description=rooda: resume loops that were cut off
 
 [Service]
 Type=notify
@@ -206,7 +206,7 @@ def uninstall(force: bool) -> int:
     return OK
 
 
-@service.command(short_help="Is it installed, enabled, at work?")
+@service.command(short_help="Is it installed, enabled, running?")
 def status() -> int:
     """Print whether the file is as `install` wrote it, and what the service manager reports."""
     manager = _manager()

@@ -139,7 +139,7 @@ def _moved(where: Where, name: str, screen: Screen) -> Where:
     own = worktrees.create(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:
-        _say(screen, f"It begins at the last commit; not in it: {left} uncommitted change{'s' * (left > 1)}")
+        _say(screen, f"It starts at the last commit, without your {left} uncommitted change{'s' * (left > 1)}")
     for text in detach.access_hints(own.workspace):
         _say(screen, text)
     config = where.config or layers.workspace_file(where.workspace)
@@ -154,7 +154,7 @@ def _say_next(where: Where, kind: str, screen: Screen) -> None:
     _say(screen, f"What it committed: git log -p HEAD..{branch}; what it did not: git -C {there} status")
     _say(screen, f"Keep it: git merge {branch}. Once it is merged, rooda prune removes the worktree.")
     if waiting := registry.kind(kind).resumable(where.workspace):
-        _say(screen, f"Resume it: rooda -C {there}{config} resume {waiting[0]}")
+        _say(screen, f"Resume with: rooda -C {there}{config} resume {waiting[0]}")
 
 
 def _say(screen: Screen, text: str) -> None:

@@ -119,8 +119,8 @@ def for_start() -> list[click.Parameter]:
         *of(PROCEDURE, "agent"),
         *of(PROCEDURE, "prompt"),
         click.Option(["-d", "--dry-run"], is_flag=True, help="Show the prompt and stop; no agent, no state."),
-        click.Option(["--resume"], is_flag=True, help="Go on with an earlier run if there is one."),
-        click.Option(["--fresh"], is_flag=True, help="Start over whatever was there."),
+        click.Option(["--resume"], is_flag=True, help="Resume an interrupted run if there is one."),
+        click.Option(["--fresh"], is_flag=True, help="Start over, even if a run was interrupted."),
         worktree(),
         *_way(PROCEDURE),
     ]

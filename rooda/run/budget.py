@@ -77,7 +77,7 @@ class BudgetGate:
         if before == taken.agent.name:
             return
         limit = f"Usage limit of {preferred.account} until {clock.rfc3339_local(preferred.free_at)}: "
-        self._warn(f"{limit if preferred != taken else ''}{taken.agent.name} is asked from now on")
+        self._warn(f"{limit if preferred != taken else ''}{taken.agent.name} is used from now on")
 
     def _choice(self, agent: Agent) -> "Choice":
         if agent.name not in self._accounts:

@@ -129,7 +129,7 @@ def _problem(facts: Json, signals: SignalSource) -> str:
         files.write(facts["output"], said.encode("utf-8", "replace") + b"\n")
     if done.ended == "exit" and not done.code:
         return ""
-    why = f"no end within {facts['timeout']:g}s" if done.ended == "timeout" else f"exit {done.code}"
+    why = f"not ended within {facts['timeout']:g}s" if done.ended == "timeout" else f"exit {done.code}"
     return f"the hook {facts['name']!r} failed ({why}){f': {said}' if said else ''}"
 
 

@@ -119,8 +119,8 @@ def uncounted(budget: Budget, reply: Reply) -> str:
     """A warning about a call that a cost limit can't count; "" if it can, or without such a limit."""
     if budget.cost <= 0 or reply.cost is not None or reply.ended == "not-started":
         return ""
-    what = f"The cost of this call is unknown, so it does not count for the cost limit of {dollars(budget.cost)}"
-    return f"{what}. A number of iterations and max_duration hold for such calls too"
+    what = f"The cost of this call is unknown, so it does not count towards the cost limit of {dollars(budget.cost)}"
+    return f"{what}. Limit such calls with max_duration or a number of iterations"
 
 
 def dollars(amount: float) -> str:

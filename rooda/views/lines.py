@@ -68,7 +68,7 @@ def _resting(record: Json) -> list[Line]:
 
 
 def _unsaved(record: Json) -> list[Line]:
-    text = f"State could not be saved to {record['path']} ({record['why']}); the loop goes on without it"
+    text = f"State could not be saved to {record['path']} ({record['why']}); the loop continues without it"
     return [error(text, to_stderr=True)]
 
 

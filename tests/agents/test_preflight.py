@@ -82,7 +82,7 @@ def test_how_it_runs_is_said_to_who_watches(ws: Workspace) -> None:
     install(ws, "claude")
     ran = build(ws, "--agent", "claude", "-v", env={"IS_SANDBOX": "1", "ANTHROPIC_API_KEY": KEY})
     first, second = ran.err.splitlines()[:2]
-    assert first.endswith(f"Agent: claude 1.2.3 ({ws.file('bin/claude')}), the prompt goes in by stdin")
+    assert first.endswith(f"Agent: claude 1.2.3 ({ws.file('bin/claude')}), prompt by stdin")
     assert second.endswith("Billed: the Anthropic account of this key (ANTHROPIC_API_KEY …wxyz)")
     assert KEY not in ran.both and KEY[-6:] not in ran.both
 

@@ -132,7 +132,7 @@ def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
     assert "Procedure 'build' is not paused. Watch it with: rooda attach build" in ws.rooda("continue").out
     ws.rooda("pause")
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
-    assert "Procedure 'build' is paused already. Go on with: rooda continue build" in ws.rooda("pause").out
+    assert "Procedure 'build' is paused already. Continue with: rooda continue build" in ws.rooda("pause").out
     assert "Continued" in ws.rooda("continue").out
     until(lambda: "T" not in states(ws), what="everybody to go on")
     assert "is not paused" in ws.rooda("continue").out
@@ -244,7 +244,7 @@ def test_watching_a_run_that_is_killed(ws: Workspace) -> None:
     said = "The run was cut off: no end in its log: it was killed, or the machine stopped."
     for each in watching:
         assert each.finish() == 0 and each.err.startswith(said), each.err
-        assert each.err.endswith("Go on with: rooda resume build\n")
+        assert each.err.endswith("Resume with: rooda resume build\n")
     assert said in ws.rooda("logs").err and said not in ws.rooda("logs").out
     let_go(ws)
     assert ws.rooda("resume", "build").code == 0 and said not in ws.rooda("logs").err

@@ -151,7 +151,7 @@ def test_OU_25_status_of_a_saved_run(ws: Workspace) -> None:
     ran = ws.rooda("status", "build")
     assert ran.lines[0] == "build: interrupted, 3/10 iterations completed in 2m16s"
     assert "  Iteration timing: count=3 min=38.7s max=52.1s mean=45.3s stddev=5.5s" in ran.lines
-    assert ran.lines[-1].strip() == "go on with: rooda resume build"
+    assert ran.lines[-1].strip() == "resume with: rooda resume build"
     (facts,) = json.loads(ws.rooda("status", "--json").out)
     assert facts["timing"] == {"count": 3, "min": 38.7, "max": 52.1, "mean": 45.333, "stddev": 5.471}
     assert facts["running"] is False

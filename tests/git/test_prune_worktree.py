@@ -61,7 +61,7 @@ def test_a_loop_in_its_own_worktree(ws: Workspace) -> None:
     assert folder == ws.file(".rooda/worktrees/build-1")
     assert ws.calls[0].cwd == folder
     assert ws.read("a") == "1\n" and ws.git("status", "--porcelain").split() == ["??", "mine"]
-    assert "not in it: 1 uncommitted change" in said
+    assert "without your 1 uncommitted change" in said
     assert ws.git("log", "-1", "--format=%s", "rooda/build-1").strip() == "made apart"
     assert "git merge rooda/build-1" in said
     assert not ws.exists(".rooda/state/build.json")
@@ -76,7 +76,7 @@ def test_settings_that_are_not_committed_hold_in_the_worktree(ws: Workspace) -> 
     ws.signal_at(1)
     run = ws.rooda("build", "--worktree", "-n", "2")
     assert run.code == 130
-    words = re.search(r"Resume it: rooda (.*)$", run.err, re.MULTILINE)
+    words = re.search(r"Resume with: rooda (.*)$", run.err, re.MULTILINE)
     assert words, run.err
     assert ws.rooda(*words[1].split()).code == 0
     assert len(ws.calls) == 2

@@ -10,7 +10,7 @@ def test_the_name_that_detach_prints_stands_for_its_loop(ws: Workspace) -> None:
     """Every command about a loop accepts the name of a run; an unknown run is an error, exit 2."""
     run = detached(ws)
     assert ws.rooda("status", run).out.startswith("build: running (pid ")
-    assert ws.rooda("pause", run).out == "Paused procedure 'build'. Go on with: rooda continue build\n"
+    assert ws.rooda("pause", run).out == "Paused procedure 'build'. Continue with: rooda continue build\n"
     assert ws.rooda("continue", run).code == 0
     assert ws.rooda("stop", run).out == "Stopped procedure 'build'. Resume with: rooda resume build\n"
     assert ws.rooda("attach", run).out == "Procedure 'build' is not running.\n"

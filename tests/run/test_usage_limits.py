@@ -55,8 +55,8 @@ def test_switch(ws: Workspace) -> None:
     ran = ws.rooda("build", "-n", "3")
     assert ran.code == 0, ran.both
     assert calls(ws) == ["first", "second", "second", "second"]
-    assert ran.err.count(": second is asked from now on") == 1 and "WARNING: Usage limit of first" in ran.err
-    assert ": second is asked from now on" in ws.rooda("logs").out and "second" not in ran.out
+    assert ran.err.count(": second is used from now on") == 1 and "WARNING: Usage limit of first" in ran.err
+    assert ": second is used from now on" in ws.rooda("logs").out and "second" not in ran.out
     assert ws.rooda("build", "-n", "1").code == 0 and calls(ws)[-1] == "second"
 
 

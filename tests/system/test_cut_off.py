@@ -57,7 +57,7 @@ def test_C_071_a_goal_whose_end_was_cut_off(made: Made, tmp_path: Path, name: st
     ended = site.do("goal", "continue")
     assert ended.code == 0 and "The goal has ended: completed." in ended.said
     assert site.kind.over(site.work) and not [path for path in site.files() if path.endswith(".tmp")]
-    assert "There is no goal to go on with here" in site.do("goal", "continue").said
+    assert "There is no goal to resume here" in site.do("goal", "continue").said
 
 
 def test_R_053_a_reflex_loop_whose_pointer_was_left(made: Made, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kit.four import KINDS, Four, is_at
 from kit.workspace import Running, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-NOTHING = re.compile(r"Nothing to resume here|There is no goal to go on with here")  # a fresh start has no state yet
+NOTHING = re.compile(r"Nothing to resume here|There is no goal to resume here")  # a fresh start has no state yet
 ROUNDS = int(os.environ.get("ROODA_ROUNDS", "100"))
 FRESH = {  # a start that asks nobody what to do with an earlier run
     "ooda": (*KINDS["ooda"].begin, "--fresh"),

@@ -185,7 +185,7 @@ class NestedRepos:
             changed += [f"{path}/{each}" for each in bad]
         if not changed:
             return []
-        return [Breach(f"changed files of a repository inside; put back: {listed(changed)}")]
+        return [Breach(f"changed files of a nested repository; put back: {listed(changed)}")]
 
     def report_new(self, paths: list[str]) -> list[Breach]:
         """Report new repositories among the changed paths, and guard them from now on."""
@@ -193,7 +193,7 @@ class NestedRepos:
         if not new:
             return []
         self._all, self._now = {**self._all, **{path: _repo_at(self._repo, path) for path in new}}, {}
-        text = f"made repositories inside: {listed(new)}; the run's commits hold their commits, not their files"
+        text = f"created nested repositories: {listed(new)}; the run's commits record their commits, not their files"
         return [Breach(text, False)]
 
 

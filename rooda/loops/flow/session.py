@@ -264,7 +264,7 @@ def _end_open(
 
 def _about_nested(paths: list[str]) -> str:
     return (
-        f"Repositories lie inside this one ({listed(paths)}). The run's commits can't hold changes to their files;"
+        f"This repository contains others ({listed(paths)}). The run's commits can't hold changes to their files;"
         " rooda undoes them after each call. To change one, run a flow in it."
     )
 

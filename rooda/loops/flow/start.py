@@ -159,8 +159,8 @@ def _ask_for_run(open_: list[FlowRun], may_begin: bool, to_stderr: bool) -> Flow
         if not questions.at_terminal():
             break
         answer = _answer("Please answer with one of them.", to_stderr)
-    rows = [f"Resume it: rooda flow run --resume {run.id}" for run in open_]
-    rows.append("Or start a new run: rooda flow run --new …")
+    rows = [f"Resume with: rooda flow run --resume {run.id}" for run in open_]
+    rows.append("or start a new run: rooda flow run --new …")
     raise Undecided("A run is not finished; nothing was started.", "\n".join(rows))
 
 

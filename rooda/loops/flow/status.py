@@ -146,7 +146,7 @@ def lines(facts: Json) -> list[str]:
         rows += _lines_of_node(node)
     rows += ["  commits:", *(f"    {each['commit'][:10]} {each['subject']}" for each in facts["commits"])]
     if facts["status"] in (RUNNING, ERROR) and not facts["running"]:
-        rows.append(f"  resume it: rooda flow resume {facts['run_id']}")
+        rows.append(f"  resume with: rooda flow resume {facts['run_id']}")
     return rows
 
 

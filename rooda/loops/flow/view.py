@@ -144,7 +144,7 @@ def _ended(record: Json) -> list[Line]:
     commits = record["commits"]
     base_branch = f"-b NAME {base}" if DETACHED.fullmatch(base) else base  # a merge into a detached HEAD would be lost
     first = {ERROR: "", LIMIT: "raise max_iterations, then: "}
-    resume = f"Go on:    {first.get(record['status'], '')}rooda flow resume {record['name']}"
+    resume = f"Resume:   {first.get(record['status'], '')}rooda flow resume {record['name']}"
     going = [Line("info", resume)] if record["status"] in first else []
     return [
         _end(record),

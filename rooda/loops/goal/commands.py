@@ -139,7 +139,7 @@ def pause(where: Where, typed: Json) -> int:
         say("No goal is running here.")
         return OK
     leave_request(place, "pause")
-    say("Pause requested: the running iteration finishes first. Resume it with: rooda goal continue")
+    say("Pause requested: the running iteration finishes first. Resume with: rooda goal continue")
     return OK
 
 

@@ -48,7 +48,7 @@ def continue_(where: Where, typed: Json) -> int:
 def require(place: Place) -> GoalState:
     state = unfinished(place)
     if state is None:
-        raise UsageProblem("There is no goal to go on with here.", "Start one with: rooda goal run SPEC")
+        raise UsageProblem("There is no goal to resume here.", "Start one with: rooda goal run SPEC")
     return state
 
 

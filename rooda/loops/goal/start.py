@@ -114,7 +114,7 @@ def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
             print_status(state)
     raise Undecided(
         f"{found} Nothing was started.",
-        "Resume it with: rooda goal continue\nend it with: rooda goal cancel\nor start over: rooda goal run --fresh …",
+        "Resume with: rooda goal continue\nend it with: rooda goal cancel\nor start over: rooda goal run --fresh …",
     )
 
 

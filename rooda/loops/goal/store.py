@@ -106,7 +106,11 @@ class GoalStore:
         if found not in self._bytes:
             files.replace(self._place.foreign, found)
             kept = os.path.relpath(self._place.foreign, self._place.workspace)
-            self._emit(Problem(text=f"state.json was changed by somebody else; overwritten, kept as {kept}"))
+            self._emit(
+                Problem(
+                    text=f"state.json was changed by another program; overwritten, the changed file is kept as {kept}"
+                )
+            )
 
     def _journal(self, state: GoalState, data: bytes) -> None:
         """Write one line per iteration. A goal's first line replaces the journal of an earlier goal."""
@@ -194,7 +198,7 @@ def load(place: Place) -> GoalState | None:
         data = files.read_ours(place.run)
         state = decode(base_json.parse_object(data))
         if not seal.covers(data):
-            raise base_json.Mismatch("it was changed by somebody else")
+            raise base_json.Mismatch("it was not written by rooda")
     except (OSError, base_json.Mismatch) as problem:
         if backup is None and not os.path.lexists(place.run) and not os.path.lexists(place.state):
             return None

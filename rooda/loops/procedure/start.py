@@ -172,7 +172,7 @@ def _marked_running(place: Place) -> Undecided:
     name = place.procedure
     return Undecided(
         f"{place.state} says that '{name}' is running: possible concurrent execution. Not started.",
-        f"If that run is gone (crash, reboot), go on with: rooda resume {name}\n"
+        f"If that run is gone (crash, reboot), resume with: rooda resume {name}\n"
         f"or start over with: rooda {name} --fresh",
     )
 
@@ -191,7 +191,7 @@ def _ask(state: OodaState) -> str:
     elif (answer := questions.waiting_answer()) is not None and (mode := mode_of_answer(answer)):
         return mode
     raise Undecided(
-        f"{found} Nothing was started.", f"Go on with: rooda resume {name}\nor start over with: rooda {name} --fresh"
+        f"{found} Nothing was started.", f"Resume with: rooda resume {name}\nor start over with: rooda {name} --fresh"
     )
 
 
@@ -240,9 +240,9 @@ def _opening(procedure: Procedure, began: OodaState, is_new: bool) -> RunStarted
 
 def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
     if ending == "limit":
-        screen.hint(f"No further agent was started; the state is kept. Go on with: rooda resume {name}")
+        screen.hint(f"No further agent was started; the state is kept. Resume with: rooda resume {name}")
     if ending == "failures":
-        screen.hint(f"What happened: rooda logs {name}. Go on with: rooda resume {name}")
+        screen.hint(f"What happened: rooda logs {name}. Resume with: rooda resume {name}")
 
 
 def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:

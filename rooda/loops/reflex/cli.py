@@ -66,7 +66,9 @@ def _one_source(typed: Json) -> None:
         raise UsageProblem(f"{' and '.join(f'--{name}' for name in named)} are mutually exclusive.")
     alias = typed["alias"]
     if alias is not None and not rules.is_alias(alias):
-        raise UsageProblem(f"--alias {alias!r}: an alias has 3 to 64 small letters and digits, with single hyphens.")
+        raise UsageProblem(
+            f"--alias {alias!r}: an alias has 3 to 64 lowercase letters and digits, with single hyphens."
+        )
 
 
 def _number(value: object) -> int | None:

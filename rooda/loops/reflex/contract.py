@@ -72,7 +72,7 @@ def _found_in(text: str) -> Json:
 
 def _whole(value: Json) -> Json:
     if has_lone_surrogate(value):
-        raise Breach("a text of the answer has half a character")
+        raise Breach("a text of the answer has half of a surrogate pair")
     return value
 
 

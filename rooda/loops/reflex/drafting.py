@@ -58,7 +58,7 @@ def parsed(text: str, where: str, toml: bool) -> Drafted:
     except ValueError as problem:
         raise UsageProblem(f"{where}: it is not {'TOML' if toml else 'JSON'} ({problem})") from None
     if not toml and has_lone_surrogate(data):
-        raise UsageProblem(f"{where}: a text has half a character (one \\ud… of two)")
+        raise UsageProblem(f"{where}: a text has half of a surrogate pair (one \\ud… of two)")
     return accepted(data, where)
 
 
@@ -252,7 +252,7 @@ def edited(proposal: Proposal, edit: Editor) -> Proposal:
     import tomli_w
 
     if not (questions.at_terminal() or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-        raise Undecided("There is no editor here. Nothing was started.", "Write the rules to a file: --rules FILE")
+        raise Undecided("No editor is set. Nothing was started.", "Write the rules to a file: --rules FILE")
     criteria = proposal.criteria
     draft = {
         "ideal_result": proposal.ideal,

@@ -77,7 +77,7 @@ def artifact_text(place: Place, iteration: int | None) -> str:
     if text is None:
         rows = "\n".join(f"  {digest}  {name}" for name, digest in wanted.sections.items())
         raise RoodaError(
-            f"The text of iteration {iteration} is not on this machine any more; its sections were:\n{rows}"
+            f"The text of iteration {iteration} no longer exists on this machine; its sections were:\n{rows}"
         )
     return text
 
@@ -130,5 +130,5 @@ def _lines(before: str, after: str, old: Version, new: Version) -> list[str]:
 
 def _sections(old: Version, new: Version) -> list[str]:
     """Compare by the section hashes in the history, because a text is gone."""
-    head = f"Sections changed from iteration {old.iteration} to {new.iteration} (the texts are not here any more):"
+    head = f"Sections changed from iteration {old.iteration} to {new.iteration} (their texts no longer exist):"
     return [head, *(f"  {name}" for name in changed(old.sections, new.sections) or ["none"])]

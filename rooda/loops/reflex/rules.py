@@ -115,7 +115,7 @@ def _rule(raw: Any) -> tuple[Rule | None, list[str]]:
         return None, ["it must be an object"]
     name, severity = raw.get("id"), raw.get("severity")
     if not isinstance(name, str) or not _ID.fullmatch(name):
-        return None, ["its id must have the form <a|b>.<category>.<specific>, in small letters, digits, - and _"]
+        return None, ["its id must have the form <a|b>.<category>.<specific>, in lowercase letters, digits, - and _"]
     if not isinstance(severity, str) or severity not in WEIGHTS:
         return None, [f"its severity must be one of {', '.join(WEIGHTS)}, got {severity!r}"]
     level = raw.get("phase", name[0].upper())

@@ -133,7 +133,7 @@ def refuse_second(workspace: str) -> None:
     if running:
         raise Undecided(
             f"The loop '{running[0]}' is active; no second one was started.",
-            f"Resume it: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
+            f"Resume with: rooda reflex resume {running[0]}\nor end it: rooda reflex stop",
         )
 
 
@@ -143,7 +143,7 @@ def _refuse_beside_another(place: Place) -> None:
     if active in others:
         raise Undecided(
             f"The loop '{active}' is active; '{place.alias}' was not resumed.",
-            f"Resume it: rooda reflex resume {active}\nor end it: rooda reflex stop",
+            f"Resume with: rooda reflex resume {active}\nor end it: rooda reflex stop",
         )
 
 

@@ -48,7 +48,7 @@ def lines(facts: Json) -> list[str]:
     if word != "running":
         rows.append(f"  stop reason {facts['stop']['reason']}")
     elif not facts["running"]:
-        rows.append(f"  go on with: rooda reflex resume {alias}")
+        rows.append(f"  resume with: rooda reflex resume {alias}")
     return rows
 
 

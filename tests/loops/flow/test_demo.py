@@ -50,7 +50,7 @@ def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
     assert kind.resumable(flow.ws.path) == [flow.run_id]
     facts = kind.facts(flow.ws.path, None)
     assert [(each["run_id"], each["running"], each["pid"]) for each in facts] == [(flow.run_id, False, None)]
-    assert any("resume it: rooda flow resume" in row for row in kind.lines(facts[0]))
+    assert any("resume with: rooda flow resume" in row for row in kind.lines(facts[0]))
     json.dumps(facts, default=str)
 
 

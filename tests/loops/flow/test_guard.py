@@ -234,7 +234,7 @@ def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: s
     flow.also("sensor-unit.1", f"!sh {INSIDE[name]}")
     ran = flow.run()
     assert ran.code == 0, ran.both
-    assert "sensors of main changed files of a repository inside; put back: lib/" in ran.err
+    assert "sensors of main changed files of a nested repository; put back: lib/" in ran.err
     assert flow.ws.read("lib/f") == "as it was\n" and not flow.ws.exists("lib/d")
     assert flow.ws.git("-C", "lib", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD") == head
     assert flow.clean()
@@ -247,7 +247,7 @@ def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Fl
     flow.say("actuator-main", *["!edit src.txt one\n!edit lib/f new\n## What Was Done\n\nx\n"] * 2)
     ran = flow.run()
     assert ran.code == 1, ran.both
-    assert "Repositories lie inside this one (lib)" in ran.err and "put back: lib/f" in ran.err
+    assert "This repository contains others (lib)" in ran.err and "put back: lib/f" in ran.err
     assert flow.ws.read("lib/f") == "as it was\n" and flow.ws.read("src.txt") == "one\n"
     assert flow.clean()
 
@@ -259,7 +259,9 @@ def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: 
     flow.say("actuator-main", f"!sh git init -q in; echo x > in/f; {commit}\n## What Was Done\n\nx\n")
     ran = flow.run()
     assert ran.code == 4, ran.both
-    assert ran.err.count("made repositories inside: in; the run's commits hold their commits, not their files") == 1
+    assert (
+        ran.err.count("created nested repositories: in; the run's commits record their commits, not their files") == 1
+    )
 
 
 def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
