@@ -12,7 +12,7 @@ from rooda.base.json import Json
 from rooda.errors import RoodaError
 from rooda.processes import detach, ending, supervise, table
 from rooda.processes.signals import Signals
-from rooda.processes.supervise import Done, Periodic, Spec
+from rooda.processes.supervise import Periodic, ProcessResult, Spec
 from rooda.run import events, folder
 
 PATIENCE = 120.0  # seconds per run
@@ -44,7 +44,7 @@ class Harness:
         for place in (self.work, os.path.join(self.home, "tmp")):
             files.make_folder(place)
 
-    def run(self, turns: list[Json], prompt: str, until: str = "") -> Done:
+    def run(self, turns: list[Json], prompt: str, until: str = "") -> ProcessResult:
         """Run a procedure; send TERM to rooda as soon as the file `until` exists."""
         setup = self._serve({"turns": turns})
         self._write_files(setup, prompt)
@@ -62,7 +62,7 @@ class Harness:
             timeout=PATIENCE,
             grace=20.0,
             keep=True,  # keep the server; processes that the run leaves are checked later
-            note=pids.append,
+            on_start=pids.append,
         )
         return supervise.run(spec, self._signals, Periodic(0.1, end_it))
 
@@ -170,7 +170,7 @@ def _of_stopping(harness: Harness, servers: tuple[int, ...]) -> Iterator[Check]:
     yield Check("TERM leaves nothing running", not left, ", ".join(map(str, sorted(left))))
 
 
-def _outcome(ended: Json, done: Done) -> str:
+def _outcome(ended: Json, done: ProcessResult) -> str:
     if not ended:
         return f"rooda ended with {done.code} ({done.ended})"
     return f"{ended.get('agent_outcome') or 'exit code only'} {ended.get('message') or ''}".strip()

@@ -15,7 +15,7 @@ from rooda.agents.reply import reply_of
 from rooda.base import files
 from rooda.processes import supervise
 
-Note = Callable[[int, str], None]  # pid, command
+OnStart = Callable[[int, str], None]  # PID, command
 
 
 class PreparedCalls(NamedTuple):
@@ -23,29 +23,31 @@ class PreparedCalls(NamedTuple):
 
     specs: list[supervise.Spec]
     tick: supervise.Periodic | None
-    replies: Callable[[Sequence[supervise.Done]], list[Reply]]
+    replies: Callable[[Sequence[supervise.ProcessResult]], list[Reply]]
 
 
-def prepare(calls: Sequence[Call], context: CallContext, note: Note) -> PreparedCalls:
+def prepare(calls: Sequence[Call], context: CallContext, report_start: OnStart) -> PreparedCalls:
     """Prepare calls. An agent that would reject its prompt is not started. Failures are replies, not exceptions."""
     problems = [preflight.size_problem_on_disk(call.agent, call.prompt) for call in calls]
     fitting = [call for call, problem in zip(calls, problems, strict=True) if not problem]
     overflows = hang_detection.OverflowWatch()
-    specs = [_spec(call, context, note, overflows) for call in fitting]
+    specs = [_spec(call, context, report_start, overflows) for call in fitting]
     tick = (
         overflows.periodic(context.tick)
         if any(reader(call.agent.output).compacts_forever for call in fitting)
         else context.tick
     )
 
-    def replies(ended: Sequence[supervise.Done]) -> list[Reply]:
+    def replies(ended: Sequence[supervise.ProcessResult]) -> list[Reply]:
         answers = map(_reply, fitting, ended, specs)
         return [prompt_refused(problem) if problem else next(answers) for problem in problems]
 
     return PreparedCalls(specs, tick, replies)
 
 
-def _spec(call: Call, context: CallContext, note: Note, overflows: hang_detection.OverflowWatch) -> supervise.Spec:
+def _spec(
+    call: Call, context: CallContext, report_start: OnStart, overflows: hang_detection.OverflowWatch
+) -> supervise.Spec:
     argv = _argv(call)
     transcript, opened = context.folder.output(transcript_name(call))
     errors = -1
@@ -53,8 +55,8 @@ def _spec(call: Call, context: CallContext, note: Note, overflows: hang_detectio
         errors = context.folder.output(transcript_name(call).replace(".out", ".err"))[1]
     stop = signal.Signals[f"SIG{call.agent.stop}"]
 
-    def noted(pid: int) -> None:
-        note(pid, command.describe(call.agent))
+    def on_start(pid: int) -> None:
+        report_start(pid, command.describe(call.agent))
         overflows.watch(pid, stop, call.agent.output, transcript)
 
     return supervise.Spec(
@@ -72,7 +74,7 @@ def _spec(call: Call, context: CallContext, note: Note, overflows: hang_detectio
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
         finished=hang_detection.final_record_check(call.agent.output, transcript),
-        note=noted,
+        on_start=on_start,
         held=not context.marked,
     )
 
@@ -84,7 +86,7 @@ def prompt_refused(problem: str) -> Reply:
     return reply._replace(outcome=CONTEXT, message=what)
 
 
-def _reply(call: Call, done: supervise.Done, spec: supervise.Spec) -> Reply:
+def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
     if done.ended == "finished":  # it wrote its final message; our signal decides nothing
         done = done._replace(ended="exit", code=0)
     return reply_of(call, done, spec.output, spec.env)

@@ -10,7 +10,7 @@ MAX_UNPARSED = 40  # lines kept: the first half of them, and the last ones
 
 
 class Gathered:
-    """Facts so far. Readers call its methods."""
+    """The facts gathered so far; readers add to them."""
 
     def __init__(self) -> None:
         self.session = self.model = ""

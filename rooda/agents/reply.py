@@ -9,17 +9,17 @@ from rooda.agents.reader import reader
 from rooda.agents.records import Agent, Answer, Call, Facts, Prompt, Reply, Usage
 from rooda.base import files
 from rooda.base.json import Json
-from rooda.processes.supervise import Done
+from rooda.processes.supervise import ProcessResult
 
 if TYPE_CHECKING:
     from rooda.agents import prices
     from rooda.agents.gathered import Gathered
 
 LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
-KILLED = Done(137, 0.0, "interrupted")
+KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
-def reply_of(call: Call, done: Done, transcript: str, env: Mapping[str, str]) -> Reply:
+def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str, str]) -> Reply:
     """Return the reply: of a raw command its exit code, else everything that its transcript reports."""
     limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
     reply = Reply(

@@ -47,7 +47,7 @@ def hint(here: Where, name: str) -> str:
     return f"Did you mean '{near}'?" if near else "See the names with: rooda list, rooda status"
 
 
-def say_none_noted(here: Where, name: str | None) -> None:
+def say_no_runs(here: Where, name: str | None) -> None:
     """Say that there are no runs, or none with this name; UsageProblem if the name is unknown."""
     if name:
         require_known(here, name)

@@ -99,7 +99,7 @@ def continue_(ctx: click.Context, name: str | None) -> int:
     return _signal(ctx, name, "continue", signals.resume, "", "Continued", "Watch it with: rooda attach")
 
 
-def _standing(workspace: str, loop: Loop) -> tuple[bool, bool]:
+def _pause_state(workspace: str, loop: Loop) -> tuple[bool, bool]:
     """Return whether the user ordered a pause, and whether the loop is suspended, also by Ctrl+Z."""
     owner = lock.owner(loop.lock)
     run, pid = owner.get("run"), owner.get("pid")
@@ -130,7 +130,7 @@ def _signal(
     loop = one_running(here, name, verb)
     if loop is None:
         return OK
-    paused, still = _standing(here.workspace, loop)
+    paused, still = _pause_state(here.workspace, loop)
     if order and paused and still:
         click.echo(f"{named(loop, True)} is paused already. {said[1]} {loop.name}")
         return OK

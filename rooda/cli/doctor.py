@@ -70,7 +70,7 @@ def _written(found: layers.Settings) -> list[str]:
     return sorted({name for layer in found.written for name in layer.table("procedures")})
 
 
-def chosen(subject: Subject) -> Iterator[Finding]:
+def chosen_agents(subject: Subject) -> Iterator[Finding]:
     """Check that the agents chosen in the settings, and their fallbacks, can start."""
     if subject.settings is None:
         return
@@ -126,7 +126,7 @@ def _none_chosen(subject: Subject) -> Finding:
     return Finding("agent", BAD, "none is chosen, and none is on this machine", do)
 
 
-def here(subject: Subject) -> Iterator[Finding]:
+def installed_agents(subject: Subject) -> Iterator[Finding]:
     """List the installed agents with their versions and who is billed."""
     for row in subject.agents:
         version = row["version"] or "installed"
@@ -247,4 +247,4 @@ def _proc(subject: Subject) -> Iterator[Finding]:
     yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
 
 
-_CHECKS: tuple[Check, ...] = (_python, _git, written_settings, chosen, here, _terminal, _disk, _proc)
+_CHECKS: tuple[Check, ...] = (_python, _git, written_settings, chosen_agents, installed_agents, _terminal, _disk, _proc)

@@ -95,8 +95,8 @@ def _show_demo(folder: str, git: str) -> None:
 
 # The rooda.toml that `rooda init` writes
 _HEAD = """\
-# How rooda runs its loops in this project. Every line may be left out; then the value behind it holds.
-# What is in force, and from where: rooda config show --origin
+# How rooda runs its loops in this project. Every line is optional; without it the default applies.
+# The settings in force, and where each comes from: rooda config show --origin
 """
 _TAIL = """
 # A procedure of your own: `rooda review` would run it. A phase is a text, a file, builtin:NAME, or an array of them.

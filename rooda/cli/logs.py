@@ -12,7 +12,7 @@ from rooda.base import files, secrets
 from rooda.base.dirs import shipped
 from rooda.base.json import Json
 from rooda.base.text import escape_text
-from rooda.cli.common import keys, say_none_noted, tab_loops
+from rooda.cli.common import keys, say_no_runs, tab_loops
 from rooda.cli.usage import start_of
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
@@ -41,7 +41,7 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
-        say_none_noted(where(ctx), name)
+        say_no_runs(where(ctx), name)
         return OK
     if following:
         return _follow(workspace, folder, **how)
@@ -74,9 +74,9 @@ def session_with(workspace: str, folder: str, iteration: int, alone: bool) -> st
     newest = history.SessionLog(os.path.join(folder, run_events.NAME)).refresh()
     last = 0
     for session in [newest] if alone else reversed(history.sessions(workspace, name, newest.loop)):
-        if iteration in session.made:
+        if iteration in session.called_iterations:
             return session.folder
-        last = max([last, *session.made])
+        last = max([last, *session.called_iterations])
     what = f"The latest run of '{name}' has no iteration {iteration}; the last one is {last or 'none'}."
     raise UsageProblem(what, f"See them with: rooda logs {name}")
 
@@ -186,7 +186,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
         tail.hidden = keys()
     for record in records(folder, alive, tail.read if tail else None):
         if tail:
-            tail.note({"output": "text", **record})
+            tail.update({"output": "text", **record})
         show(record, least)
         sys.stdout.flush()
 

@@ -182,7 +182,7 @@ def _is_cut_off(session: history.SessionLog) -> bool:
     """True if the run was cut off. A run inside another run does not count: the other run starts it again."""
     if not session.first or folder.origin_of(session.folder).get("inside"):
         return False
-    return cut_off(session.ended, session.asked, folder.order_of(session.folder).get("order", ""))
+    return cut_off(session.ended, session.question_open, folder.order_of(session.folder).get("order", ""))
 
 
 def _resume_in_background(each: CutOff, haste: StopRequest) -> int:

@@ -115,7 +115,7 @@ def _lines(query: Query, found: list[Found]) -> list[str]:
 
 
 def _lines_of(row: Row, facts: Json) -> list[str]:
-    return [*registry.kind(row.loop).lines({**facts, "standing": row.status}), *_now_lines(row)]
+    return [*registry.kind(row.loop).lines({**facts, "shown_status": row.status}), *_now_lines(row)]
 
 
 def _watch(pictures: Iterator[list[str]], as_json: bool) -> int:

@@ -22,7 +22,7 @@ from rooda.processes import lock
 from rooda.processes.lock import Lock
 from rooda.run import questions
 from rooda.settings.where import valid_name, where
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 
 if TYPE_CHECKING:
     from rooda.git.repository import Repo
@@ -188,7 +188,7 @@ def _refuse_beside_a_loop(workspace: str) -> None:
 def _held(workspace: str, tip: Snapshot) -> Lock:
     """Take the loop's lock, so that it can't start during the undo, and end processes that an earlier run left."""
     path = registry.kind(tip.kind).lock_of(workspace, tip.loop)
-    held = launch.locked(path, f"the loop '{tip.loop}'", tip.loop, Screen(Look()))
+    held = launch.take_lock(path, f"the loop '{tip.loop}'", tip.loop, Screen(ScreenOptions()))
     if held is None:
         raise Undecided("Nothing was changed: without a lock, a loop could start at the same time.")
     return held

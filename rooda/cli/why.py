@@ -8,7 +8,7 @@ import click
 from rooda.base import files, secrets
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.cli.common import keys, say_none_noted, tab_loops
+from rooda.cli.common import keys, say_no_runs, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
 from rooda.loops import registry
@@ -32,7 +32,7 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
     workspace = where(ctx).workspace
     folder = run_folder.latest(workspace, name)
     if folder is None:
-        say_none_noted(where(ctx), name)
+        say_no_runs(where(ctx), name)
         if as_json:
             click.echo("[]")
         return OK

@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
 
 def plan(repo: Repo, present: str, target: str, is_foreign: Callable[[str], bool] = lambda path: False) -> Plan:
-    """Plan the way from the tree `present` to `target`. `present` is the work tree without ignored files."""
+    """Plan the changes from the tree `present` to `target`. `present` is the work tree without ignored files."""
     rows = changes(repo, present, target)
     foreign = [row for row in rows if is_foreign(row.path)]
     rows = _except(rows, foreign)

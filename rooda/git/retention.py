@@ -124,9 +124,9 @@ def undo_position(run: Sequence[Snapshot]) -> int:
     return newest.iteration if newest.moment == UNDO else max(each.iteration for each in run) + 1
 
 
-def next_undone(turns: Iterable[Turn], present: str, standing: int) -> Turn | None:
+def next_undone(turns: Iterable[Turn], present: str, position: int) -> Turn | None:
     """The newest iteration that changed something and is not undone, so that each undo goes one step further back."""
-    open_turns = [turn for turn in turns if turn.before.iteration < standing and turn.before.tree != present]
+    open_turns = [turn for turn in turns if turn.before.iteration < position and turn.before.tree != present]
     return open_turns[-1] if open_turns else None
 
 

@@ -30,7 +30,7 @@ def folder_of(workspace: str) -> str:
 def create(repo: Repo, procedure: str) -> Worktree:
     """Make a worktree at HEAD. UsageProblem if git fails."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree begins at one.", "Commit something first.")
+        raise UsageProblem(f"{repo.top} has no commit yet, and a worktree starts at one.", "Make a first commit.")
     make_home(os.path.join(repo.workspace, ".rooda"))
     files.make_folder(folder_of(repo.workspace))
     for number in range(1, TRIES):
@@ -43,7 +43,7 @@ def create(repo: Repo, procedure: str) -> Worktree:
         if done.code == 0:
             files.make_folder(own.workspace)
             return own
-    raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove what is merged: rooda prune")
+    raise UsageProblem(f"There are {TRIES} worktrees of '{procedure}' already.", "Remove merged ones: rooda prune")
 
 
 def count_uncommitted(repo: Repo) -> int:

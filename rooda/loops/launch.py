@@ -20,12 +20,12 @@ from rooda.settings import layers
 from rooda.settings.schema import LOOP
 from rooda.settings.where import Where
 from rooda.views.lines import Line, warning
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 
 LONGEST_WORD = 80  # characters shown of an option
 
 
-def checked(agent: Agent, workspace: str, prompt: str) -> str:
+def check_agent(agent: Agent, workspace: str, prompt: str) -> str:
     """Return the path of the agent's program. Raises if this agent, or one of its fallbacks, can't run."""
     programs = [preflight.find_program(each, workspace) for each in agent.choices]
     preflight.check(agent, prompt)
@@ -34,12 +34,12 @@ def checked(agent: Agent, workspace: str, prompt: str) -> str:
     return programs[0]
 
 
-def look(setup: Setup, asked: RunOptions) -> Look:
+def screen_options(setup: Setup, asked: RunOptions) -> ScreenOptions:
     level = "debug" if asked.verbose else "warn" if asked.quiet else setup.log_level
-    return Look(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
+    return ScreenOptions(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
 
 
-def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = ()) -> None:
+def announce_agent(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = ()) -> None:
     """Print the agent's known problems and, for a user who watches, its version and who pays for it.
 
     `kept`: options of an earlier start that are still in force.
@@ -53,7 +53,7 @@ def announced(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = 
         screen.hint(text)
 
 
-def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
+def take_lock(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     """Take and return the lock. Undecided if another run holds it; None, with a warning, if it can't be created."""
     try:
         make_home(os.path.dirname(os.path.dirname(path)))
@@ -68,19 +68,19 @@ def locked(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
             f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
             f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
         )
-    _introduced(held)
+    _write_owner(held)
     _end_survivors(held, screen)
     return held
 
 
-def _introduced(held: lock.Lock) -> None:
+def _write_owner(held: lock.Lock) -> None:
     try:
         held.write_owner()
     except OSError:
         pass  # the ledger reports it when it begins
 
 
-def kept(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
+def with_earlier_limits(setup: Setup, workspace: str, kind: str, name: str, typed: Json) -> Setup:
     """Return the setup of a resumed run: each limit as typed now, else as at its start, else from the settings."""
     before = history.last_limits(workspace, name, kind)._asdict()
     fields = {row.into.removeprefix("budget."): key for key, row in LOOP.items() if row.into.startswith("budget.")}
@@ -123,16 +123,16 @@ def _end_survivors(held: lock.Lock, screen: Screen) -> None:
 # `--worktree`: run the loop in a new git worktree
 
 
-def inside(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
+def in_worktree(where: Where, kind: str, name: str, screen: Screen, work: Callable[[Where], int]) -> int:
     """Call `work` in a new worktree with this name, and return its exit code."""
-    there = _moved(where, name, screen)
+    there = _make_worktree(where, name, screen)
     try:
         return work(there)
     finally:
         _say_next(there, kind, screen)
 
 
-def _moved(where: Where, name: str, screen: Screen) -> Where:
+def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
     """Create the worktree. The settings stay those of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
     left = worktrees.count_uncommitted(repo)

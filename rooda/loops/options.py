@@ -128,7 +128,7 @@ def for_start() -> list[click.Parameter]:
 
 def _numbers() -> list[click.Parameter]:
     iterations, *others = _limit(PROCEDURE)
-    unlimited = click.Option(["-u", "--unlimited"], is_flag=True, help="The same as --max-iterations 0.")
+    unlimited = click.Option(["-u", "--unlimited"], is_flag=True, help="Same as --max-iterations 0.")
     return [iterations, unlimited, *others]
 
 

@@ -12,7 +12,7 @@ from rooda.loops.registry import Loop
 from rooda.processes import lock, table
 from rooda.run import folder as run_folder
 from rooda.run import history
-from rooda.run.ended import INTERRUPTED, at_limit, standing
+from rooda.run.ended import INTERRUPTED, at_limit, status_without_process
 from rooda.run.folder import folder_of
 from rooda.run.history import Now, SessionLog, seconds_of
 from rooda.run.spending import Spent, plus, total
@@ -150,7 +150,7 @@ def _status(word: str, ended: Json | None, folder: str) -> str:
     """Return the status of a loop that isn't running, although its files may say that it is."""
     if word not in ("running", "in_progress") and not (word == INTERRUPTED and at_limit(ended)):
         return word
-    return standing(ended, run_folder.order_of(folder).get("order") == run_folder.STOP)
+    return status_without_process(ended, run_folder.order_of(folder).get("order") == run_folder.STOP)
 
 
 def _waits(now: Now, suspended: bool) -> tuple[str, float | None]:

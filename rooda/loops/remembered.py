@@ -63,8 +63,8 @@ class Option(NamedTuple):
         return [f"{flag}={each}" for each in (self.value if isinstance(self.value, list) else [self.value])]
 
 
-def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """Return workspace and options of a resume: those typed now, else those remembered; `kept` has the latter's words.
+def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
+    """Return workspace and options of a resume: those typed now, else those remembered, whose words are in `kept`.
 
     `begun`: the session that began the run, if its state says so.
     """
@@ -85,7 +85,7 @@ def taken_over(here: Where, typed: Mapping[str, Any], kind: str, name: str, begu
     return here._replace(config=config), {**found, "kept": tuple(words)}
 
 
-def has_own(workspace: str, kind: str, name: str) -> bool:
+def has_remembered(workspace: str, kind: str, name: str) -> bool:
     """True if the run was started with options that a resume uses again."""
     return bool(_options(_context(kind), _known(workspace, kind, name)))
 
@@ -99,23 +99,23 @@ def _context(kind: str) -> "click.Context":
     return context_of(registry.kind(kind).options())
 
 
-def whole(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
+def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: str = "") -> tuple[str, str]:
     """Return a task with its secrets, and a warning if they are unknown. `shown`: the task in its public file."""
     if HIDDEN not in shown:
         return shown, ""
     task = _known(workspace, kind, name, begun).get("task", "")
     if hide_references(task) != shown:
-        doubt = f"A key may have stood where the task of {name} has {HIDDEN}; it is not known here, and agents get"
-        return shown, f"{doubt} {HIDDEN}."
+        doubt = f"The task of {name} may have contained a secret where it shows {HIDDEN}."
+        return shown, f"{doubt} It is not known here, so agents get {HIDDEN}."
     text, missing = fill_references(task, os.environ)
     if missing:
-        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
+        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "an encoded secret"
         hint = (
             f"Set {missing[0]}."
             if missing[0]
             else "Start a new run, with the name of a variable instead of the secret."
         )
-        raise UsageProblem(f"The task of {name} holds {held}; nothing was started.", hint)
+        raise UsageProblem(f"The task of {name} contains {held}; nothing was started.", hint)
     return text, ""
 
 
@@ -146,9 +146,9 @@ def _with_secrets(option: Option) -> Option:
     values = option.value if isinstance(option.value, list) else [option.value]
     found, flag = [fill_references(value, os.environ) for value in values], max(option.parameter.opts, key=len)
     if missing := [name for _, names in found for name in names]:
-        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "a key in a coded form"
+        held = f"the value of {missing[0]}, which is not set now" if missing[0] else "an encoded secret"
         hint = f"Set it, or type {flag} again." if missing[0] else f"Type {flag} again."
-        raise UsageProblem(f"When this run was started {flag} held {held}; nothing was started.", hint)
+        raise UsageProblem(f"When this run was started, {flag} contained {held}; nothing was started.", hint)
     texts = [text for text, _ in found]
     return option._replace(value=texts if isinstance(option.value, list) else texts[0])
 

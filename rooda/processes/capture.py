@@ -15,7 +15,7 @@ from rooda.processes.supervise import NOT_FOUND
 TIMED_OUT, TOO_MUCH = 124, 125  # exit codes: timed out, printed more than allowed
 LOOK = 0.25  # seconds between checks for a signal while the program runs
 SHORT_LOOK = 0.01  # between reads when only little output is wanted
-LAST_WORDS = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
+TERM_GRACE = 1.0  # seconds between TERM and KILL: a git killed at once leaves its lock files
 
 
 class Captured(NamedTuple):
@@ -115,7 +115,7 @@ def _read_available(pipe: int, room: int) -> bytes:
 def _end(child: "subprocess.Popen[bytes]") -> None:
     ending.signal_group(child.pid, signal.SIGTERM)
     try:
-        child.communicate(timeout=LAST_WORDS)
+        child.communicate(timeout=TERM_GRACE)
     except subprocess.TimeoutExpired:
         pass
     ending.signal_group(child.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Starts every process of rooda, each in its own session with files for stdin and output, and sees it to its end."""
+"""Starts every process of rooda, each in its own session with files for stdin and output, and waits for its end."""
 
 import os
 import signal
@@ -113,11 +113,11 @@ class Spec(NamedTuple):
     stop: int = signal.SIGTERM
     keep: bool = False  # its descendants may run until the run ends
     cap: int = 0  # bytes of output kept, 0 = all
-    note: Callable[[int], None] | None = None  # records the PID on disk
+    on_start: Callable[[int], None] | None = None  # records the PID on disk
     held: bool = True  # stopped until its PID is recorded
 
 
-class Done(NamedTuple):
+class ProcessResult(NamedTuple):
     """The end of a process; `code` is the exit code as a shell reports it."""
 
     code: int
@@ -136,7 +136,7 @@ class Periodic(NamedTuple):
     work: Callable[[], None]
 
 
-def run(spec: Spec, signals: SignalSource, periodic: Periodic | None = None) -> Done:
+def run(spec: Spec, signals: SignalSource, periodic: Periodic | None = None) -> ProcessResult:
     """Run a process to its end, then end its descendants."""
     return run_all((spec,), signals, periodic)[0]
 
@@ -146,7 +146,7 @@ def run_all(
     signals: SignalSource,
     periodic: Periodic | None = None,
     on_settled: Callable[[], None] | None = None,
-) -> list[Done]:
+) -> list[ProcessResult]:
     """Run processes in parallel, each within its own limits, then end their descendants.
 
     `on_settled` is called once they all have run for a moment; not if one of them exits before.
@@ -166,7 +166,7 @@ class _Task:
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
-        self._reason, self._rungs, self._until = "", [int(spec.stop), *_AFTER], 0.0
+        self._reason, self._signals_left, self._until = "", [int(spec.stop), *_AFTER], 0.0
         self.pid, self._code = 0, NOT_DEAD
         try:
             self.pid = _start(spec)
@@ -180,7 +180,7 @@ class _Task:
         """Start the stop sequence: the process's own stop signal, TERM, KILL."""
         if not self._reason:
             self._reason = reason
-            self._climb()
+            self._send_next_signal()
 
     def look(self, impatient: bool) -> float | None:
         """Act on the limits; return the seconds until the next check. `impatient` skips the grace periods."""
@@ -189,19 +189,19 @@ class _Task:
             if not reason:
                 return pause
             self.end(reason)
-        elif impatient and self._rungs:
-            self._rungs = [signal.SIGKILL]
-            self._climb()
+        elif impatient and self._signals_left:
+            self._signals_left = [signal.SIGKILL]
+            self._send_next_signal()
         elif clock.monotonic() >= self._until:
-            self._climb() if self._rungs else self.close()
+            self._send_next_signal() if self._signals_left else self.close()
         return max(self._until - clock.monotonic(), 0.0)
 
-    def _climb(self) -> None:
-        number = self._rungs.pop(0)
-        if self._rungs[:1] == [number]:
-            self._rungs.pop(0)
+    def _send_next_signal(self) -> None:
+        number = self._signals_left.pop(0)
+        if self._signals_left[:1] == [number]:
+            self._signals_left.pop(0)
         ending.signal_group(self.pid, number)
-        self._until = clock.monotonic() + (self.spec.grace if self._rungs else ending.LAST_WAIT)
+        self._until = clock.monotonic() + (self.spec.grace if self._signals_left else ending.LAST_WAIT)
 
     def close(self) -> None:
         self.ended, self.seconds = self._reason or "exit", clock.monotonic() - self._began - self.limits.slept
@@ -218,12 +218,12 @@ class _Task:
         except ChildProcessError:  # SIGCHLD is ignored, so the kernel has reaped it
             self._code = 0
 
-    def done(self, swept: int, interrupted: bool) -> Done:
+    def done(self, swept: int, interrupted: bool) -> ProcessResult:
         if not self.pid:
             return _not_started(self._problem, self.spec)
         code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} does not die")
         ended = "interrupted" if interrupted else self.ended
-        return Done(code if code >= 0 else 128 - code, self.seconds, ended, self.limits.size(), note, swept)
+        return ProcessResult(code if code >= 0 else 128 - code, self.seconds, ended, self.limits.size(), note, swept)
 
 
 def start_background(spec: Spec) -> int:
@@ -249,30 +249,30 @@ def _start(spec: Spec) -> int:
     finally:
         for descriptor in {output, spec.errors} - {-1}:
             os.close(descriptor)
-    if spec.note and spec.held:
-        _stopped_until_noted(pid, spec.note)
-    elif spec.note:
-        spec.note(pid)
+    if spec.on_start and spec.held:
+        _stopped_until_recorded(pid, spec.on_start)
+    elif spec.on_start:
+        spec.on_start(pid)
     return pid
 
 
-def _stopped_until_noted(pid: int, note: Callable[[int], None]) -> None:
+def _stopped_until_recorded(pid: int, record: Callable[[int], None]) -> None:
     """Stop the process while it loads, until its PID is on disk; if we die before that, it stays stopped.
 
     A stub that waits before its exec would stop a little earlier, at twice the CPU time per call.
     """
     ending.signal_all((pid,), signal.SIGSTOP)
     try:
-        note(pid)
+        record(pid)
     finally:
         ending.signal_all((pid,), signal.SIGCONT)
 
 
-def _not_started(problem: OSError | ValueError, spec: Spec) -> Done:
+def _not_started(problem: OSError | ValueError, spec: Spec) -> ProcessResult:
     code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_RUNNABLE
     why = problem.strerror or problem if isinstance(problem, OSError) else f"can't be started ({problem})"
     what = getattr(problem, "filename", None) or spec.argv[0]  # if set, the file that is missing: the prompt, perhaps
-    return Done(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
+    return ProcessResult(code, 0.0, "not-started", note=f"{what}: {why}", errno=getattr(problem, "errno", None) or 0)
 
 
 def _watch(tasks: Sequence[_Task], signals: SignalSource, periodic: Periodic | None) -> None:
@@ -323,8 +323,8 @@ def _reap(tasks: Sequence[_Task], signals: SignalSource) -> int:
     for task in tasks:
         task.reap()
     if tasks and not keep and not guardian.childless():
-        undead = [task.pid for task in tasks if not task.reaped]
-        swept = _sweep(undead, max(task.spec.grace for task in tasks), signals)
+        unreaped = [task.pid for task in tasks if not task.reaped]
+        swept = _sweep(unreaped, max(task.spec.grace for task in tasks), signals)
     return swept
 
 

@@ -12,7 +12,7 @@ from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.run import history
 from rooda.run.setup import Budget
-from rooda.run.spending import Spent, add, enough, in_words, total, uncounted
+from rooda.run.spending import Spent, add, in_words, reached_limit, total, uncounted
 
 Wait = Callable[[float, str], None]  # until when, for which account
 Warn = Callable[[str], None]
@@ -48,14 +48,14 @@ class BudgetGate:
     def _run_seconds(self) -> float:
         return self._earlier + clock.running_time() - self._began
 
-    def enough(self) -> Cause | None:
+    def reached_limit(self) -> Cause | None:
         """The limit of the run that forbids a further call; None while one may be made."""
-        return enough(self._budget, self._spent, self._run_seconds())
+        return reached_limit(self._budget, self._spent, self._run_seconds())
 
     def admit(self, call: Call) -> Call:
         """Return the call with an agent that may be asked now; wait for one if needed. LimitReached if none may be."""
         while not self._signalled():
-            if cause := self.enough():
+            if cause := self.reached_limit():
                 raise _stopped(cause, "No further agent is started. Resume with a higher limit.")
             if not call.agent.name:  # the limits of a raw command are unknown
                 break

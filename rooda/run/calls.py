@@ -18,7 +18,7 @@ from rooda.run.commands import CommandRunner, results_of
 from rooda.run.event_records import AgentEnded, AgentStarted, OutputTruncated, StateUnsaved
 from rooda.run.events import Events
 from rooda.run.folder import RunFolder
-from rooda.run.records import Command, Ran
+from rooda.run.records import Command, CommandResult
 
 NOT_ASKED = Reply(1, 0.0, ended="not-started", outcome=USAGE_LIMIT)
 EXCERPT = 500  # characters of a failed call's output in the log, from its beginning and from its end
@@ -53,7 +53,9 @@ class AgentCalls:
             reply = self.ask_together((call,))[0][0]
         return reply
 
-    def ask_together(self, calls: Sequence[Call], commands: Sequence[Command] = ()) -> tuple[list[Reply], list[Ran]]:
+    def ask_together(
+        self, calls: Sequence[Call], commands: Sequence[Command] = ()
+    ) -> tuple[list[Reply], list[CommandResult]]:
         """Several calls at once, each when its account allows it, while shell commands run in the workspace.
 
         The reply is NOT_ASKED for a call that met a usage limit. After a signal nothing is started.
@@ -69,7 +71,7 @@ class AgentCalls:
         return replies, ran
 
     def sync_state(self) -> None:
-        """Make the last state durable. A disk that refuses is reported."""
+        """Make the last state durable; report a failure as an event."""
         try:
             files.sync_replaced()
         except OSError as problem:
@@ -80,7 +82,7 @@ class AgentCalls:
         tries = self._limited.count(agents_call.transcript_name(call)) + 1
         return call if tries == 1 else call._replace(label=f"{call.label or call.kind}-{tries}")
 
-    def _run(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[Ran]]:
+    def _run(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[CommandResult]]:
         for call in calls:
             self._report_start(call)
         self._require_lock()

@@ -7,7 +7,7 @@ from rooda.agents.context import CallContext
 from rooda.base.text import format_number
 from rooda.processes import supervise
 from rooda.run.event_records import Emit, GateEnded, GateStarted
-from rooda.run.records import Command, Gate, GateResult, Gates, Ran
+from rooda.run.records import Command, CommandResult, Gate, GateResult, Gates
 from rooda.run.setup import Setup
 
 
@@ -45,12 +45,12 @@ class CommandRunner:
             results.append(result)
         return Gates(tuple(results))
 
-    def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
+    def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
         """Run each command to its end, one after the other or all at once."""
         rounds = [commands] if together else [[command] for command in commands]
         return [ran for each in rounds for ran in self._round(each)]
 
-    def _round(self, commands: Sequence[Command]) -> list[Ran]:
+    def _round(self, commands: Sequence[Command]) -> list[CommandResult]:
         specs = self.specs(commands)
         return results_of(supervise.run_all(specs, self._context.signals, self._context.tick), specs)
 
@@ -73,14 +73,14 @@ class CommandRunner:
         )
 
 
-def results_of(ended: Sequence[supervise.Done], specs: Sequence[supervise.Spec]) -> list[Ran]:
+def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervise.Spec]) -> list[CommandResult]:
     return [
-        Ran(each.code, each.seconds, each.ended, spec.output, each.size)
+        CommandResult(each.code, each.seconds, each.ended, spec.output, each.size)
         for each, spec in zip(ended, specs, strict=True)
     ]
 
 
-def verdict(done: Ran, gate: Gate) -> str:
+def verdict(done: CommandResult, gate: Gate) -> str:
     """The reason why the gate failed; "" if it passed."""
     if done.ended == "timeout":
         return f"timeout {format_number(gate.timeout)}s"

@@ -50,7 +50,7 @@ def cut_off(ended: Json | None, asked: bool, order: str) -> bool:
     return not order and not asked and (ended is None or _from_outside(ended))
 
 
-def standing(ended: Json | None, stopped: bool) -> str:
+def status_without_process(ended: Json | None, stopped: bool) -> str:
     """The status of a run that has no process although its files say `running`. `stopped`: the user ordered it."""
     if stopped:
         return STOPPED

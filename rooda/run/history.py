@@ -48,21 +48,23 @@ class SessionState:
         self.opening: Json = {}
         self.ended: Json | None = None  # the event run.ended
         self.calls: list[Used] = []  # ended calls
-        self.at_work: dict[str, Json] = {}  # start events of calls that have not ended, by transcript
+        self.open_calls: dict[str, Json] = {}  # start events of calls that have not ended, by transcript
         self.unsaved: list[Json] = []  # start events of calls since the state was last saved
-        self.made: set[int] = set()  # iterations with a call; other events between iterations have a number too
-        self.asked = False  # True while a question waits for its answer
-        self.ran: float | None = None  # run time in seconds, as reported by its last call or its end
+        self.called_iterations: set[int] = (
+            set()
+        )  # iterations with a call; other events between iterations have a number too
+        self.question_open = False  # True while a question waits for its answer
+        self.reported_seconds: float | None = None  # run time in seconds, as reported by its last call or its end
         self.now = Now()
         self._by_node = False  # counts the iterations of a top node, as flows do
         self._number: Json = {}  # of the top node
 
-    def note(self, record: Json) -> None:
+    def add(self, record: Json) -> None:
         """Add the next event."""
         event = record["event"]
         self.first, self.last = self.first or record, record
         self.loop = self.loop or str(record.get("loop", ""))
-        self.asked = event == "question.asked" or (self.asked and event != "question.answered")
+        self.question_open = event == "question.asked" or (self.question_open and event != "question.answered")
         if event in OPENING:
             self.opening = self.opening or record
         if event in OPENING or event == "node.boundary":
@@ -73,27 +75,27 @@ class SessionState:
         elif event == "run.ended":
             self.ended = record
         if event in ("agent.started", "agent.ended"):
-            self._note_call(event, record)
+            self._add_call(event, record)
         if event in ("agent.started", "iteration.started") and isinstance(number := record.get("display"), int):
-            self.made.add(number)
+            self.called_iterations.add(number)
         if event in ("agent.ended", "run.ended"):
-            self._note_time(record.get("ran"))
+            self._add_run_time(record.get("ran"))
         try:
             self.now = _after(self.now, record, self._by_node)
         except (TypeError, ValueError, KeyError):
             pass  # the file was edited
 
-    def _note_call(self, event: str, record: Json) -> None:
+    def _add_call(self, event: str, record: Json) -> None:
         transcript, numbered = str(record.get("transcript", "")), record | self._number
         if event == "agent.started":
-            self.at_work[transcript] = {**numbered, "transcript": transcript}
-            self.unsaved.append(self.at_work[transcript])
-        elif call := _call(numbered, self.at_work.pop(transcript, numbered)):
+            self.open_calls[transcript] = {**numbered, "transcript": transcript}
+            self.unsaved.append(self.open_calls[transcript])
+        elif call := _call(numbered, self.open_calls.pop(transcript, numbered)):
             self.calls.append(call)
 
-    def _note_time(self, ran: Any) -> None:
+    def _add_run_time(self, ran: Any) -> None:
         if isinstance(ran, int | float) and 0 <= ran < MOST:
-            self.ran = max(self.ran or 0.0, float(ran))
+            self.reported_seconds = max(self.reported_seconds or 0.0, float(ran))
 
     def used(self, prices: Pricing) -> Iterator[Used]:
         """Every call of a session that has ended.
@@ -101,20 +103,20 @@ class SessionState:
         If a crash cut off a call, its usage is read from the transcript if possible.
         """
         yield from self.calls
-        for started in self.at_work.values():
+        for started in self.open_calls.values():
             if call := _cut_off(started, prices):
                 yield call
 
     @property
     def spent(self) -> Spent:
         """The sum of a running session. A call in progress counts, with unknown cost."""
-        spent, open_ = total(self.calls), len(self.at_work)
+        spent, open_ = total(self.calls), len(self.open_calls)
         return spent._replace(calls=spent.calls + open_, unknown=spent.unknown + open_)
 
     @property
     def run_time(self) -> float:
         """Run time as the end of the session or its last call reported it; otherwise the sum of its calls."""
-        return sum(call.seconds for call in self.calls) if self.ran is None else self.ran
+        return sum(call.seconds for call in self.calls) if self.reported_seconds is None else self.reported_seconds
 
 
 class SessionLog(SessionState):
@@ -144,7 +146,7 @@ class SessionLog(SessionState):
             self._offset = end
             counts = not self.first or end > size - RECENT or any(each in line for each in _ALWAYS)
             if counts and (record := parsed(line)):
-                self.note(record)
+                self.add(record)
 
     def elapsed(self, alive: bool) -> float:
         """Seconds from the first event to the last; for a running session the age of its process, if known."""

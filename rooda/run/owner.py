@@ -1,4 +1,4 @@
-"""The loop that a session belongs to, and its kind. Pure."""
+"""The loop that a session belongs to, and facts about its kind. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -43,4 +43,4 @@ class Owner(NamedTuple):
     setup: Setup
     resumed: bool = False  # earlier sessions count for its limits
     kept: tuple[str, ...] = ()  # options of earlier starts that still apply
-    task: str = ""  # of which its public files have no keys
+    task: str = ""  # the whole task; its public files have stars in place of secrets

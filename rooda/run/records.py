@@ -24,7 +24,7 @@ class Command(NamedTuple):
     env: Mapping[str, str] = {}
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a shell command."""
 
     code: int  # as a shell reports it

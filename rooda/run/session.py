@@ -34,7 +34,7 @@ from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
 from rooda.run.owner import TURN_EVENTS, Owner
 from rooda.run.prompts import Measure, PromptFile
-from rooda.run.records import Command, Gate, Gates, Ran
+from rooda.run.records import Command, CommandResult, Gate, Gates
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
@@ -62,7 +62,7 @@ class Session:
         detach.report_started(folder.run, folder.ready, workspace)
         linux.adopt_orphans()
         marked = linux.mark_self(folder.run)
-        workspaces.note(workspace)
+        workspaces.record(workspace)
         self._notifier = _notifier()
         tick = self._notifier.with_watchdog(tick) if self._notifier else tick
         self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
@@ -80,7 +80,7 @@ class Session:
         self._gate = BudgetGate(owner.setup.budget, self._rest_until, self.signalled, self._events.warn)
         if owner.resumed:
             self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
-        self.enough = self._gate.enough
+        self.reached_limit = self._gate.reached_limit
         self.calls = AgentCalls(
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
@@ -155,7 +155,7 @@ class Session:
         self._events.report_problem_of(self.folder)
         return found
 
-    def run(self, commands: Sequence[Command], together: bool = False) -> list[Ran]:
+    def run(self, commands: Sequence[Command], together: bool = False) -> list[CommandResult]:
         """Run shell commands in the workspace: checks, sensors, verifications."""
         found = self._commands.run(commands, together)
         self.signalled()

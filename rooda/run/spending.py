@@ -79,7 +79,7 @@ def since(before: Spent, now: Spent) -> Spent:
     return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)
 
 
-def enough(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
+def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
     """The limit that forbids a further call; None while one may be made. `seconds`: run time so far."""
     if 0 < budget.cost <= round(spent.cost, 9):  # ten times $0.10 is $1
         return Cause("cost", spent.cost, budget.cost, spent.unknown)

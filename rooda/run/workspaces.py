@@ -9,7 +9,7 @@ import os
 from rooda.base import dirs, files
 
 
-def note(workspace: str) -> None:
+def record(workspace: str) -> None:
     """Record a workspace. Its file is written once; later calls only check that it exists."""
     real = os.path.realpath(workspace)
     path = _path(real)

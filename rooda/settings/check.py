@@ -75,7 +75,10 @@ def _procedure_names(procedures: Tree) -> list[Fault]:
             faults.append(Fault((name,), f"{name!r} is a command of rooda; give the procedure another name"))
         elif not re.fullmatch(NAME, name):
             faults.append(
-                Fault((name,), "a procedure's name is made of letters, digits, '.', '_', '-' and begins with no sign")
+                Fault(
+                    (name,),
+                    "a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
+                )
             )
     return faults
 

@@ -21,7 +21,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bool = False) -> tuple[Setup, Lookup]:
-    """The shared settings of this kind of loop, and where to look for its own. `flags` were typed and win.
+    """Return the shared settings of this kind of loop, and a lookup for its own. `flags`: typed options, which win.
 
     `price_raw`: give a raw command prices too, to estimate what it costs.
     """

@@ -299,7 +299,7 @@ def _phase_faults(value: Any) -> list[Fault]:
     if not isinstance(value, list):
         return TEXT.faults(value)
     if not value:
-        return [Fault((), "must hold at least one fragment")]
+        return [Fault((), "must have at least one fragment")]
     return [fault.under(index) for index, fragment in enumerate(value) for fault in _fragment_faults(fragment)]
 
 

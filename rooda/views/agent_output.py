@@ -28,7 +28,7 @@ class Tail:
         """True if the screen shows a line that the agent has not finished."""
         return not self._fresh_line
 
-    def note(self, record: Json) -> None:
+    def update(self, record: Json) -> None:
         if record["event"] == "agent.started":
             self._path, self._offset, self._fresh_line = record["transcript"], 0, True
             self._decoder, self._reader = _decoder(), _reader(record["output"])

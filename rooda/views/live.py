@@ -22,7 +22,7 @@ class Live:
         self._since = clock.monotonic()
         self._shown = False
 
-    def note(self, record: Json) -> None:
+    def update(self, record: Json) -> None:
         """Update the status from an event."""
         event = record["event"]
         if event == "iteration.started":

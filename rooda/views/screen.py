@@ -19,7 +19,7 @@ _COLOURS = {"warn": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
 _NO_LINES: LineMakers = {}
 
 
-class Look(NamedTuple):
+class ScreenOptions(NamedTuple):
     """Options for the screen: what to show of a run, and in which form."""
 
     level: str = "info"
@@ -34,7 +34,7 @@ class Screen:
     `own` makes the lines of the events that only the loop's kind emits; `live` draws the status on a terminal.
     """
 
-    def __init__(self, look: Look, own: LineMakers = _NO_LINES, live: type[Live] = Live) -> None:
+    def __init__(self, look: ScreenOptions, own: LineMakers = _NO_LINES, live: type[Live] = Live) -> None:
         self._look, self._own = look, own
         self._stamp = Stamp(look.stamps)
         self._saved = True
@@ -53,9 +53,9 @@ class Screen:
             self._out(sys.stdout, json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
             return
         if self._live:
-            self._live.note(record)
+            self._live.update(record)
         if self._tail:
-            self._tail.note(record)
+            self._tail.update(record)
         for line in lines({**record, "saved": self._saved} if record["event"] == "run.ended" else record, self._own):
             self.line(line)
         self._draw()

@@ -33,30 +33,30 @@ class Past(SessionState):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turn: dict[str, Json] = {}  # latest event of each name in this iteration
-        self.red: list[Json] = []  # gates of this iteration that did not pass
-        self.latest: dict[str, Json] = {}  # last call that ended, by its ROODA_CALL
+        self.this_iteration: dict[str, Json] = {}  # latest event of each name in this iteration
+        self.failed_gates: list[Json] = []  # gates of this iteration that did not pass
+        self.latest_by_call: dict[str, Json] = {}  # last call that ended, by its ROODA_CALL
         self.call: Json = {}  # last call that ended, of any ROODA_CALL
         self.agents: dict[str, str] = {}  # last agent, by its ROODA_CALL
-        self.written: dict[tuple[str, str], list[str]] = {}  # files, by node and call
+        self.written_files: dict[tuple[str, str], list[str]] = {}  # files, by node and call
 
-    def note(self, record: Json) -> None:
-        event, begun = record["event"], self.at_work.get(str(record.get("transcript", "")), {})
-        super().note(record)
+    def add(self, record: Json) -> None:
+        event, begun = record["event"], self.open_calls.get(str(record.get("transcript", "")), {})
+        super().add(record)
         if event == "iteration.started":
-            self.turn, self.red = {}, []
+            self.this_iteration, self.failed_gates = {}, []
         if event == "agent.ended":
             self.call = {**begun, **record}
-            self.latest[self.call.get("call", "")] = self.call
+            self.latest_by_call[self.call.get("call", "")] = self.call
         if event == "node.answered":
-            self.written[record["node"], record["call"]] = record["files"]
+            self.written_files[record["node"], record["call"]] = record["files"]
         if event == "gate.ended" and record.get("verdict") != "pass":
-            self.red.append(record)
-        self.turn[event] = record
+            self.failed_gates.append(record)
+        self.this_iteration[event] = record
 
     def transcript(self, call: str = "") -> tuple[str, str]:
         """Return the transcript of the latest call, or of the latest CALL, and the words in it that say what failed."""
-        found = self.latest.get(call, {}) if call else self.call
+        found = self.latest_by_call.get(call, {}) if call else self.call
         return found.get("transcript", ""), found.get("message") or ""
 
 
@@ -83,7 +83,7 @@ def reasons(records: Iterable[Json], view_of: Callable[[object], View], alive: b
     for record in records:
         try:
             found = [reason for reason in _of_event(record, past, view_of(record.get("loop"))) if _is_sound(reason)]
-            past.note(record)
+            past.add(record)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             continue  # the log was edited
         yield from (reason._replace(at=record.get("line", 0)) for reason in found)
@@ -104,11 +104,11 @@ def _is_sound(reason: Reason) -> bool:
 
 def _cut_off(past: Past) -> Reason:
     """The evidence is the transcript of a call that was running; rooda never read its end."""
-    last, at_work = past.last, [*past.at_work]
+    last, open_calls = past.last, [*past.open_calls]
     rule = f"the run was cut off: {CUT_OFF}" if past.opening else "the run did not begin: no start in its log"
     number = last.get("display", 0)
     where = last["ts"], number if isinstance(number, int) else 0
-    return Reason(*where, "cut off", rule, str(at_work[-1]) if at_work else "", at=last.get("line", 0))
+    return Reason(*where, "cut off", rule, str(open_calls[-1]) if open_calls else "", at=last.get("line", 0))
 
 
 def _agent_switched(record: Json, past: Past) -> Iterator[Reason]:

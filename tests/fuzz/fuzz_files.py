@@ -16,9 +16,9 @@ from rooda.loops.goal import store, table
 from rooda.loops.goal.commands import answer
 from rooda.loops.procedure import loop, settings, view
 from rooda.loops.procedure import store as procedure_store
-from rooda.loops.procedure.state import COMPLETED, reopened, total_seconds
+from rooda.loops.procedure.state import COMPLETED, resumed_state, total_seconds
 from rooda.loops.reflex import files, inspect, status
-from rooda.loops.reflex.store import opened
+from rooda.loops.reflex.store import open_store
 from rooda.processes import ledger as processes_ledger
 from rooda.processes import lock
 from rooda.run import tokens
@@ -74,16 +74,16 @@ def ooda_state(data: bytes) -> None:
     """A state, which can be carried on, shown, and saved as the same again; or a sentence."""
     place = procedure_store.Place(room(), "build")
     put(".rooda/state/build.json", data)
-    state = procedure_store.look(place)
+    state = procedure_store.load_state(place)
     assert state is not None
-    begun = reopened(state, None, None)
+    begun = resumed_state(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
     assert lines({"event": "run.resumed", **facts, "elapsed": total_seconds(state)}, view.LINES)
     store = procedure_store.ProcedureStore(place, lambda event: None)
     if state.status != COMPLETED:
         store.carry((), state)
-        assert procedure_store.look(place) == state
+        assert procedure_store.load_state(place) == state
 
 
 def _reflex(run: bytes, events: bytes) -> None:
@@ -93,10 +93,10 @@ def _reflex(run: bytes, events: bytes) -> None:
     put(".ai-factory/evolution/loop/artifact.md", b"# A\n")
     json.dumps(status.facts_of(place), ensure_ascii=False)
     assert status.lines(status.facts_of(place)) and status.row_line(status.row(place), 9)
-    found = files.look(place)
+    found = files.load(place)
     assert all(map(inspect.event_line, found.history))
     if found.state is not None:
-        opened(place, found)
+        open_store(place, found)
         again = files.read_state(place)
         assert again is not None
         files.write_json(place.run, encode(again))

@@ -58,12 +58,12 @@ def tailed(output: str, path: str, data: bytes, size: int) -> str:
     found: list[str] = []
     tail = Tail(found.append)
     put("transcript.out", b"")
-    tail.note({"event": "agent.started", "transcript": path, "output": output})
+    tail.update({"event": "agent.started", "transcript": path, "output": output})
     with open(path, "ab", 0) as file:
         for place in range(0, len(data), size):
             file.write(data[place : place + size])
             tail.read()
-    tail.note({"event": "agent.ended"})
+    tail.update({"event": "agent.ended"})
     return "".join(found)
 
 

@@ -15,12 +15,12 @@ from kit.workspace import SAMPLE, Workspace
 from rooda.base.text import format_tenths
 from rooda.errors import USAGE, StateDamaged, UsageProblem
 from rooda.loops.procedure import loop
-from rooda.loops.procedure.start import earlier, require_saved
-from rooda.loops.procedure.state import OodaState, reopened, total_seconds
-from rooda.loops.procedure.store import Place, ProcedureStore, look
+from rooda.loops.procedure.start import load_earlier, require_saved
+from rooda.loops.procedure.state import OodaState, resumed_state, total_seconds
+from rooda.loops.procedure.store import Place, ProcedureStore, load_state
 from rooda.loops.procedure.view import LINES
 from rooda.views.lines import lines
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 SCALARS = (
@@ -110,14 +110,14 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
     """Whatever the bytes are, they are understood, or refused in one line; what is understood can be run and shown."""
     place = put(folder, data)
     try:
-        state = look(place)
+        state = load_state(place)
     except StateDamaged as problem:
         assert problem.code == USAGE
         assert str(problem).startswith(f"State file {place.state} is damaged: ")
         assert Path(place.state).read_bytes() == data
         return
     assert state is not None
-    begun = reopened(state, None, None)
+    begun = resumed_state(state, None, None)
     loop.why_stop(begun, 0)
     facts = {"procedure": "build", "iterations": state.iteration, "max_iterations": state.max_iterations}
     shown = lines({"event": "run.resumed", **facts, "elapsed": total_seconds(state)}, LINES)
@@ -129,8 +129,8 @@ def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
 @given(data=ANY_FILE)
 def test_a_start_and_a_resume_lose_nothing(folder: str, data: bytes) -> None:
     """What neither understands lies as .corrupt, byte for byte; what they understand stays where it is."""
-    screen = Screen(Look("error"))
-    for way in (lambda place: earlier(place, screen), require_saved):
+    screen = Screen(ScreenOptions("error"))
+    for way in (lambda place: load_earlier(place, screen), require_saved):
         place = put(folder, data)
         try:
             found = way(place)
@@ -154,7 +154,7 @@ def test_a_look_gives_back_what_was_carried(folder: str, states: list[OodaState]
     store = ProcedureStore(place, lambda event: told.append((event.NAME, event.facts)))
     for state in states:
         assert store.carry((), state) == state
-        assert look(place) == state
+        assert load_state(place) == state
         assert set(json.loads(Path(place.state).read_bytes())) == set(SAMPLE)
     assert {event for event, _ in told} == {"state.saved"}
 

@@ -56,7 +56,7 @@ FAULTS = [  # rooda.toml, what is said
         "[[loop.quality_gates]]\ncommand = 'x'\n[[loop.quality_gates]]\ncommand = 'x'\ntimeout = -1",
         "5: loop.quality_gates[1].timeout: must be a number of seconds >= 0, got -1",
     ),
-    ("[procedures.x]\nact = []", "2: procedures.x.act: must hold at least one fragment"),
+    ("[procedures.x]\nact = []", "2: procedures.x.act: must have at least one fragment"),
     ("[procedures.x]\nact = ''", "2: procedures.x.act: must be a text that is not empty, got ''"),
     ("[procedures.x]\nact = [{}]", "2: procedures.x.act[0]: must have exactly one of content and path"),
     (
@@ -70,11 +70,11 @@ FAULTS = [  # rooda.toml, what is said
     ("[procedures.x]\ncontext = [1]", "2: procedures.x.context[0]: must be a text that is not empty, got 1"),
     (
         "[procedures.'a/b']",
-        "1: procedures.'a/b': a procedure's name is made of letters, digits, '.', '_', '-' and begins with no sign",
+        "1: procedures.'a/b': a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
     ),
     (
         "[procedures.'']",
-        "1: procedures.'': a procedure's name is made of letters, digits, '.', '_', '-' and begins with no sign",
+        "1: procedures.'': a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
     ),
 ]
 

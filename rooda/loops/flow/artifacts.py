@@ -47,7 +47,7 @@ def text(path: str) -> str | None:
         return None
 
 
-def put(path: str, content: str) -> None:
+def write(path: str, content: str) -> None:
     """Write a file atomically, and its folder if it is missing."""
     files.make_folder(os.path.dirname(path))
     files.replace(path, files.to_bytes(content))
@@ -74,7 +74,7 @@ def header(keys: Mapping[str, Any]) -> str:
 
 
 def write_state(run_files: RunFiles, state: Mapping[str, Any]) -> None:
-    put(run_files.state, header({**state, "task": Quoted(quoted(str(state["task"])))}))
+    write(run_files.state, header({**state, "task": Quoted(quoted(str(state["task"])))}))
 
 
 def read_state(data: str | None) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def enter(run_files: RunFiles, node: Node, setpoint: str) -> None:
     """Delete the outputs of an earlier entry (git has them) and write the setpoint."""
     for name in (CONTROLLER, ACTUATOR, RESULT):
         files.remove(run_files.of_node(node.path, name))
-    put(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
+    write(run_files.of_node(node.path, ORCHESTRATOR), _orchestrator(node, 0, "running") + task_section(setpoint))
 
 
 def task_section(setpoint: str) -> str:
@@ -98,7 +98,7 @@ def update(run_files: RunFiles, node: Node, iteration: int, status: str, setpoin
     """Write the iteration and the status. The task stays; `setpoint` replaces one that can't be read."""
     path = run_files.of_node(node.path, ORCHESTRATOR)
     keys, body = front_matter(text(path) or "")
-    put(path, _orchestrator(node, iteration, status) + (body if keys is not None else task_section(setpoint)))
+    write(path, _orchestrator(node, iteration, status) + (body if keys is not None else task_section(setpoint)))
 
 
 def _orchestrator(node: Node, iteration: int, status: str) -> str:
@@ -126,7 +126,7 @@ def stub(run_files: RunFiles, node: Node) -> tuple[Reading, ...]:
         content = header({"sensor": sensor.name, "status": "pending"})
         content += f"# Sensor Output: {sensor.name}\n"
         content += "No baseline measurement — first iteration after parent controller decision.\n"
-        put(run_files.of_node(node.path, sensor_file(sensor.name)), content)
+        write(run_files.of_node(node.path, sensor_file(sensor.name)), content)
     return tuple(Reading(sensor.name, "pending") for sensor in node.sensors)
 
 

@@ -123,10 +123,10 @@ def position(record: NodeRecord) -> Position:
     own = [each for each in record.boundaries if own_iteration(record.parent_label, each.label) is not None]
     if own:
         state = own[-1].state
-        return Position(state, _since(record, state.iteration + 1) if state.status == RUNNING else ())
+        return Position(state, _finished_steps(record, state.iteration + 1) if state.status == RUNNING else ())
     known = record.status == RUNNING or (record.status != "" and record.step in ("", CHILD))
     if record.on_stack and known and record.iteration >= 1:  # a hand-made state without commits
-        return Position(NodeState(record.iteration - 1), _since(record, record.iteration))
+        return Position(NodeState(record.iteration - 1), _finished_steps(record, record.iteration))
     return Position(None, _of_entry(record))
 
 
@@ -136,7 +136,7 @@ def _of_entry(record: NodeRecord) -> tuple[str, ...]:
     return ("ENTER", "MEASURE") if entered and "SENSORS" in record.fresh else ()
 
 
-def _since(record: NodeRecord, number: int) -> tuple[str, ...]:
+def _finished_steps(record: NodeRecord, number: int) -> tuple[str, ...]:
     """The finished steps of this iteration.
 
     A step's files are deleted before it becomes the active one, so an existing file is its work. Without an active

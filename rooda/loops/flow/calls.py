@@ -10,7 +10,7 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import files
 from rooda.errors import Interrupted
-from rooda.loops.flow.artifacts import Output, put, text
+from rooda.loops.flow.artifacts import Output, text, write
 from rooda.loops.flow.contract import Broken, unfenced
 from rooda.loops.flow.events import NodeAnswered
 from rooda.loops.flow.guard import Guard
@@ -127,7 +127,7 @@ class Calls:
             except Broken:
                 pass  # reading the output reports the missing file
             else:
-                put(paths[0], printed)
+                write(paths[0], printed)
         self.keep(request.kind, request.path, request.label, stem, paths)
         return request.output.read()
 

@@ -10,7 +10,7 @@ from rooda.git.work_tree import add_command
 from rooda.loops.flow import boundaries
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.model import RUNS, NodeFailed, run_folder
-from rooda.loops.flow.repository import marks, unstage
+from rooda.loops.flow.repository import head_fingerprint, unstage
 from rooda.processes.capture import Captured
 
 PAGE = 500  # commits per `git log`
@@ -87,9 +87,11 @@ class Committer(NamedTuple):
     def _commit(self, message: str, verify: bool) -> None:
         words = ["commit", "-q", "--allow-empty", "--cleanup=verbatim", "--no-status", "-F", "-"]
         words += [] if verify else ["--no-verify"]
-        repo, data, before = self.repo, files.to_bytes(message), marks(self.repo, self.branch)
+        repo, data, before = self.repo, files.to_bytes(message), head_fingerprint(self.repo, self.branch)
         done = command.run(words, repo.top, stdin=data, env=repo.env, hooks=verify, timeout=GIT_TIMEOUT)
-        if done.code and marks(repo, self.branch) == before:  # a failing post-commit hook does not undo the commit
+        if (
+            done.code and head_fingerprint(repo, self.branch) == before
+        ):  # a failing post-commit hook does not undo the commit
             rows = b"\n".join((done.err, done.out)).decode("utf-8", "replace").strip()
             raise NodeFailed("the commit was refused", rows[-600:] or f"git exit {done.code}")
 

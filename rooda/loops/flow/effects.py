@@ -33,14 +33,14 @@ from rooda.loops.flow.model import (
 from rooda.loops.flow.prompts import SensorPrompt
 from rooda.loops.flow.world import FlowWorld
 from rooda.run.event_records import Event
-from rooda.run.records import Command, Ran
+from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
 CHEAP, DEEP, MAKER = "haiku", "opus", "sonnet"  # model words of sensors, controllers, actuators
 
 
-class Means(NamedTuple):
+class CallSettings(NamedTuple):
     """The agents and settings of a run's calls."""
 
     setup: Setup
@@ -52,7 +52,7 @@ class Means(NamedTuple):
 class Effects(FlowWorld):
     """The effects of one session. Every call is guarded: only its own outputs and what it may edit can change."""
 
-    def __init__(self, session: Session, run_files: RunFiles, guard: Guard, means: Means) -> None:
+    def __init__(self, session: Session, run_files: RunFiles, guard: Guard, means: CallSettings) -> None:
         self._session, self._run_files, self._means = session, run_files, means
         self._calls = Calls(session, means.setup, guard)
 
@@ -152,7 +152,7 @@ class Effects(FlowWorld):
         output = self._run_files.of_node(entry.node.path, ACTUATOR)
         with self._calls.guarded(f"the loop of {entry.node.path}", [output], True, may_commit=True):
             done = run_loop(self._session, self._means.agents.agent, entry.node, number, decision.plan)
-        artifacts.put(output, f"# Actuator Output\n\n## What Was Done\n\n{done.text}\n")
+        artifacts.write(output, f"# Actuator Output\n\n## What Was Done\n\n{done.text}\n")
         return done
 
     def _run_sensors(self, sensors: list[SensorPrompt], number: int) -> None:
@@ -166,7 +166,7 @@ class Effects(FlowWorld):
             if ran.ended == "interrupted":
                 raise Interrupted(self._session.signalled())
             path = os.path.join(self._run_files.project, each.output)
-            artifacts.put(path, self._session.clean(sensor_report(each.name, command, ran)))
+            artifacts.write(path, self._session.clean(sensor_report(each.name, command, ran)))
 
     def _sensors(self, node: Node) -> list[SensorPrompt]:
         folder = node_folder(self._run_files.run, node.path)
@@ -214,7 +214,7 @@ def command_of(text: str) -> str:
     return fenced[2].strip() if fenced else ""
 
 
-def sensor_report(name: str, command: str, ran: Ran) -> str:
+def sensor_report(name: str, command: str, ran: CommandResult) -> str:
     """The output of a sensor, in the form that an agent writes."""
     try:
         output = files.tail(ran.output, KEPT).decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from rooda.git.repository import Head, Repo, read_head
 from rooda.loops.flow import guard_git, repository, restore
 from rooda.loops.flow.guard_git import GitFiles, NestedRepos, Refs
 from rooda.loops.flow.model import FLOW_FILE, Breach, Node, NodeFailed, agent_files, listed, run_folder
-from rooda.loops.flow.restore import FileState, differing, file_state, put
+from rooda.loops.flow.restore import FileState, differing, file_state, restore_path
 
 SCRATCH = "rooda/index"  # inside the git folder
 BARE = re.compile(rb"'(.+)/' does not have a commit checked out")
@@ -37,7 +37,7 @@ class Guard:
         self._index = os.path.join(repo.folder, SCRATCH)
         self._tree = ""  # of the work tree now, "" if unknown
         self._head = read_head(repo)
-        self._marks = repository.marks(repo, self._head.branch)
+        self._marks = repository.head_fingerprint(repo, self._head.branch)
         self._refs = Refs(repo)
         self.nested = NestedRepos(repo)
         self._without_commit: set[str] = set()  # nested repositories without a commit, which no tree can hold
@@ -57,7 +57,7 @@ class Guard:
     def committed(self) -> None:
         """Record that a boundary was committed; hooks may have changed files."""
         self._head = read_head(self._repo)
-        self._marks = repository.marks(self._repo, self._head.branch)
+        self._marks = repository.head_fingerprint(self._repo, self._head.branch)
         self._tree = self._base = "" if self._hooks else self._tree
 
     def before(self) -> GuardState:
@@ -155,11 +155,11 @@ class Guard:
     def _restore_head(self, old: Head) -> tuple[str, Head]:
         """Restore branch and HEAD; commits become uncommitted changes. Return what was done, and where HEAD was."""
         repo = self._repo
-        if self._marks and self._marks == repository.marks(repo, old.branch):
+        if self._marks and self._marks == repository.head_fingerprint(repo, old.branch):
             return repository.end_unfinished(repo), old
         now = read_head(repo)
         if now == old:
-            self._marks = repository.marks(repo, old.branch)
+            self._marks = repository.head_fingerprint(repo, old.branch)
             return repository.end_unfinished(repo), old
         if now.branch != old.branch:
             if old.branch:
@@ -169,7 +169,7 @@ class Guard:
         repository.end_unfinished(repo)
         guard_git.reset_branch(repo, old)
         repo.run_checked("reset", "-q", old.commit)
-        self._marks = repository.marks(repo, old.branch)
+        self._marks = repository.head_fingerprint(repo, old.branch)
         if now.branch != old.branch:
             there = now.branch or now.commit or "nothing"
             return f"switched to {there}; the branch {old.branch} is checked out again", now
@@ -198,7 +198,7 @@ class Guard:
         outputs = {path for path in own if path not in now or not now[path].folder}
         changed = sorted(path for path in {*now, *kept} - outputs if now.get(path) != kept.get(path))
         for path in changed:
-            put(path, kept.get(path))
+            restore_path(path, kept.get(path))
         reported = [path for path in changed if _has_file([each[path] for each in (now, kept) if path in each])]
         return [os.path.relpath(path, self._repo.workspace) for path in reported]
 

@@ -10,7 +10,7 @@ from rooda.git import command, work_tree
 from rooda.git.repository import Head, Repo, find, read_head
 from rooda.loops.flow import restore
 from rooda.loops.flow.model import Breach, listed
-from rooda.loops.flow.restore import FileState, file_state, put
+from rooda.loops.flow.restore import FileState, file_state, restore_path
 from rooda.processes.capture import Captured
 
 _HEADS = "refs/heads"
@@ -121,9 +121,9 @@ def restore_files(repo: Repo, before: GitFiles) -> str:
     now = _own(repo)
     changed = sorted(path for path in {*now, *before.own} if now.get(path) != before.own.get(path))
     for path in changed:
-        put(path, before.own.get(path))
+        restore_path(path, before.own.get(path))
     if not _is_head(file_state(_head(repo))):
-        put(_head(repo), before.head)
+        restore_path(_head(repo), before.head)
         changed.append(_head(repo))
     listed = ", ".join(os.path.relpath(path, repo.top) for path in changed[:5])
     return f"has changed git's own files; put back: {listed}" if changed else ""
@@ -164,7 +164,7 @@ class NestedRepos:
         return self._now
 
     def restore(self, before: dict[str, NestedState], may_edit: bool) -> list[Breach]:
-        """Undo changes to files in nested repositories; with `may_edit` commits there are allowed."""
+        """Undo changes to files in nested repositories. With `may_edit`, commits there stay."""
         self._now, changed = {}, []
         for path, old in before.items():
             repo, now = self._all[path], _nested_state(self._all[path])

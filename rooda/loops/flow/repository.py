@@ -34,9 +34,7 @@ def find(workspace: str) -> Repo:
 def require_ready(repo: Repo) -> None:
     """Raise UsageProblem for a state of the repository in which a run would fail later."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
-        raise UsageProblem(
-            "This repository has no commit yet, and a flow begins from one.", "Commit what is there first."
-        )
+        raise UsageProblem("This repository has no commit yet, and a flow starts from one.", "Make a first commit.")
     for name, what in UNFINISHED.items():
         if os.path.lexists(os.path.join(repo.folder, name)):
             raise UsageProblem(f"In this work tree {what} is not finished.", "Finish or abort it, then start the flow.")
@@ -60,7 +58,7 @@ def end_unfinished(repo: Repo) -> str:
     return f"left {UNFINISHED[begun[0]]} half done; it is ended, its changes stay" if begun else ""
 
 
-def marks(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
+def head_fingerprint(repo: Repo, branch: str) -> tuple[tuple[int, ...], ...]:
     """File facts that change when HEAD or its branch moves, without a git process; () if refs are not files."""
     paths = (os.path.join(repo.folder, "HEAD"), os.path.join(repo.common, "refs", "heads", branch))
     try:

@@ -78,7 +78,7 @@ def file_state(path: str) -> FileState | None:
         return OTHER
 
 
-def put(path: str, old: FileState | None) -> None:
+def restore_path(path: str, old: FileState | None) -> None:
     """Restore a path; delete what has replaced it or one of its parent folders."""
     if old == OTHER:
         return

@@ -28,7 +28,7 @@ from rooda.loops.flow.agents import FlowAgents
 from rooda.loops.flow.artifacts import STEP, RunFiles
 from rooda.loops.flow.boundaries import Boundary
 from rooda.loops.flow.commits import Committer
-from rooda.loops.flow.effects import Effects, Means
+from rooda.loops.flow.effects import CallSettings, Effects
 from rooda.loops.flow.events import KIND, RunEnded, RunResumed, RunStarted
 from rooda.loops.flow.guard import Guard
 from rooda.loops.flow.loop import executed, run_node
@@ -84,9 +84,9 @@ class Prepared(NamedTuple):
         return bool(self.look.value("sensors") == "native")
 
     @property
-    def means(self) -> Means:
+    def means(self) -> CallSettings:
         agents = FlowAgents(self.look, self.agent)
-        return Means(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
+        return CallSettings(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
 
 
 class Invocation(NamedTuple):
@@ -105,7 +105,7 @@ def invocation(where: Where, asked: RunOptions) -> Invocation:
     found = warned(configuration.load(where.workspace, where.config))
     made, look = setup(found, "flow", asked.flags)
     repo = require_repository(where.workspace)
-    return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.look(made, asked)))
+    return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)))
 
 
 def require_repository(workspace: str) -> Repo:
@@ -125,8 +125,8 @@ def prepare(call: Invocation) -> Prepared:
         launch.warn(screen, warning)
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(call.found, "[flow]"))
-    program = launch.checked(agent, call.where.workspace, "")
-    launch.announced(agent, program, screen, call.asked.kept)
+    program = launch.check_agent(agent, call.where.workspace, "")
+    launch.announce_agent(agent, program, screen, call.asked.kept)
     repository.require_ready(call.repo)
     how = (call.asked.json, call.asked.kept)
     prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
@@ -151,7 +151,7 @@ def require_commands(prepared: Prepared) -> None:
 def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
     """Take the work tree's lock, and remove git's lock files if an earlier run was killed."""
     path = repository.lock_path(repo.folder)
-    held = launch.locked(path, "a flow", repository.running_name(path) or "NAME", screen)
+    held = launch.take_lock(path, "a flow", repository.running_name(path) or "NAME", screen)
     if held and held.before.get("run"):
         for name in repository.unlock(repo):
             launch.warn(screen, f"The earlier run was killed while git was running; removed its {name}.")
@@ -159,7 +159,7 @@ def take_lock(repo: Repo, screen: FlowScreen) -> lock.Lock | None:
 
 
 def require_clean(prepared: Prepared, allowed: bool) -> None:
-    """Uncommitted changes would become part of the first commit: refuse them, except the flow's own files."""
+    """Refuse uncommitted changes, except to the flow's own files: they would become part of the first commit."""
     own = {prepared.repo.inside(path) for path in agent_files(prepared.topology.root)}
     inner = prepared.repo.inside(".ai-loop/")
     found = [

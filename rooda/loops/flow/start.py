@@ -35,7 +35,7 @@ from rooda.loops.flow.session import (
     take_lock,
     warn_of_ignored,
 )
-from rooda.loops.remembered import has_own, taken_over, whole
+from rooda.loops.remembered import has_remembered, task_with_secrets, with_remembered
 from rooda.processes import lock
 from rooda.run import questions
 from rooda.settings.where import Where
@@ -69,7 +69,7 @@ def run(where: Where, typed: Json, arguments: RunArguments) -> int:
     if call.asked.worktree:
         return _in_worktree(prepare(call), call, task)
     open_runs = [] if arguments.new else runs.open_runs(runs.find_all(call.repo))
-    has_options = any(has_own(where.workspace, "flow", run.id) for run in open_runs)
+    has_options = any(has_remembered(where.workspace, "flow", run.id) for run in open_runs)
     prepared = None if has_options else prepare(call)  # an open run with options of its own is prepared with those
     held = take_lock(call.repo, call.screen)
     if not arguments.new and (earlier := _ask_for_run(runs.open_runs(runs.find_all(call.repo)), True, asked.json)):
@@ -96,7 +96,7 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
         moved = prepared._replace(repo=own, topology=topology.load(worktree.workspace))
         return _begin(moved, task, False, take_lock(moved.repo, prepared.screen))
 
-    return launch.inside(call.where, "flow", "flow", call.screen, work)
+    return launch.in_worktree(call.where, "flow", "flow", call.screen, work)
 
 
 def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
@@ -181,14 +181,14 @@ def _about(run: FlowRun) -> str:
 
 
 def _with_options(where: Where, typed: Json, name: str) -> Invocation:
-    """The invocation with the options that the run was started with, where none are typed now."""
-    where, typed = taken_over(where, typed, "flow", name)
+    """The invocation with the options of the run's start, except those that are typed now."""
+    where, typed = with_remembered(where, typed, "flow", name)
     return invocation(where, options.run_options(typed))
 
 
 def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> int:
     run = _check_out(call.repo, run)  # first: flow.yaml may be on that branch only
-    setup = launch.kept(call.setup, call.where.workspace, "flow", run.id, call.asked.flags)
+    setup = launch.with_earlier_limits(call.setup, call.where.workspace, "flow", run.id, call.asked.flags)
     return _continue(prepare(call._replace(setup=setup)), run, held)
 
 
@@ -223,7 +223,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
     missing = [path for path in run.state["execution-stack"] if in_chain(root, str(path)) is None]
     if missing:
         what = f"{run.id} is at {missing[-1]}, which .ai-loop/flow.yaml no longer has; nothing was started."
-        raise ConfigProblem(what, "Put the node back, or start a new run.")
+        raise ConfigProblem(what, "Restore the node, or start a new run.")
     if run.state.get("flow-sha256", prepared.topology.sha256) != prepared.topology.sha256:
         text = f".ai-loop/flow.yaml has changed since {run.id} began; the run continues with the new one."
         launch.warn(prepared.screen, text)
@@ -231,7 +231,7 @@ def _continue(prepared: Prepared, run: FlowRun, held: lock.Lock | None) -> int:
         commits.uncommit(prepared.repo, undone[0].commit)
         what = f"{len(undone)} commits are removed from {run.branch}, the last was {undone[-1].commit}"
         launch.warn(prepared.screen, f"{run.id} was undone: {what}")
-    task, doubt = whole(prepared.repo.workspace, "flow", run.id, str(run.state["task"]))
+    task, doubt = task_with_secrets(prepared.repo.workspace, "flow", run.id, str(run.state["task"]))
     if doubt:
         launch.warn(prepared.screen, doubt)
     state, boundaries = runs.reopen(prepared.repo, run, root)

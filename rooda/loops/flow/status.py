@@ -169,7 +169,7 @@ def _word(facts: Json) -> str:
     if facts["running"]:
         return f"running (pid {facts['pid']})"
     open_still = facts["status"] == RUNNING
-    return str(facts.get("standing", "running (interrupted)") if open_still else facts["status"])
+    return str(facts.get("shown_status", "running (interrupted)") if open_still else facts["status"])
 
 
 def tree(root: Node) -> list[str]:

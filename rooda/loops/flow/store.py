@@ -180,7 +180,7 @@ class FlowStore:
             "iterations-executed": executed(state),
         }
         text = artifacts.header(keys) + body(self._ended(scope, node, state))
-        artifacts.put(self._files.of_node(node.path, RESULT), text)
+        artifacts.write(self._files.of_node(node.path, RESULT), text)
 
     def _ended(self, scope: Scope, node: Node, state: NodeState) -> Ended:
         parent = self._parent_label(scope)

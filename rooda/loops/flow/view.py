@@ -11,7 +11,7 @@ from rooda.base.text import escape_line, format_seconds, padded, truncate
 from rooda.loops.flow.model import COMPLETE, ERROR, LIMIT, PASS, RUNNING
 from rooda.views.lines import Line, LineMakers, error, warning
 from rooda.views.live import Live, size
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 MET = "target-met"
@@ -57,12 +57,12 @@ def _node_ended(record: Json, past: Past) -> Iterator[Reason]:
 
 def _decision(record: Json, past: Past) -> tuple[str, str]:
     """The controller's file and the key of its decision."""
-    return next(iter(past.written.get((record["node"], "controller"), ())), ""), f"{MET}:"
+    return next(iter(past.written_files.get((record["node"], "controller"), ())), ""), f"{MET}:"
 
 
 def _measured(record: Json, past: Past) -> tuple[str, str]:
     """The file of the first failing sensor, else of the first sensor."""
-    paths = past.written.get((record["node"], "sensor"), [])
+    paths = past.written_files.get((record["node"], "sensor"), [])
     found = dict(zip(record["sensors"], paths, strict=False))
     failing = [path for name, path in found.items() if record["sensors"][name] == "fail"]
     return next(iter([*failing, *paths]), ""), "status:"
@@ -77,7 +77,7 @@ def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     said = LINES["run.ended"](record)[0].message
     rule = limits(record) if record["reason"] == "limit" else _RULES.get(record["reason"], "")
     text = "; ".join(filter(None, (said, stopped(record), rule)))
-    last = past.turn.get("node.ended", {})
+    last = past.this_iteration.get("node.ended", {})
     evidence = _decision(last, past) if last and record["reason"] == MET else ("", "")
     evidence = past.transcript() if record["reason"] == "error" else evidence
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *evidence)
@@ -194,7 +194,7 @@ class FlowLive(Live):
         self._busy = self._at = ""
         self._rows = 0
 
-    def note(self, record: Json) -> None:
+    def update(self, record: Json) -> None:
         event = record["event"]
         if event in ("run.started", "run.resumed"):
             self._nodes = {path: {} for path in record["nodes_paths"]}
@@ -241,5 +241,5 @@ class FlowLive(Live):
 class FlowScreen(Screen):
     """A screen with the live tree."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: ScreenOptions) -> None:
         super().__init__(look, LINES, FlowLive)

@@ -190,7 +190,7 @@ def read_precheck(text: str) -> tuple[str, ...]:
 
 
 def must_nots(text: str) -> int:
-    """Number of prohibitions, without those in quotes of the specification and in misreadings."""
+    """Count the prohibitions, except in lines that quote the specification or describe a misreading."""
     return len(_FORBIDS.findall(_THEIRS.sub("", text)))
 
 

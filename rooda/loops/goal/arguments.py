@@ -25,7 +25,7 @@ from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
 from rooda.settings.where import Where
 from rooda.views.say import warned
-from rooda.views.screen import Look
+from rooda.views.screen import ScreenOptions
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
 ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # LOOP_ is the prefix of the loop that this one succeeds
@@ -54,16 +54,16 @@ def prepare(where: Where, typed: Json) -> Prepared:
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(settings, "[goal]"))
     screen = GoalScreen(_screen_look(made, look, chosen), bool(typed.get("ascii")))
-    program = launch.checked(made.agent, where.workspace, "")
-    launch.announced(made.agent, program, screen, chosen.kept)
+    program = launch.check_agent(made.agent, where.workspace, "")
+    launch.announce_agent(made.agent, program, screen, chosen.kept)
     return Prepared(made, look, made.agent, screen, chosen, headless(typed))
 
 
-def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> Look:
+def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> ScreenOptions:
     """Time stamps only if [goal] sets them, not [loop]: the format of a goal's lines is fixed."""
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
-    return launch.look(made, chosen)._replace(stamps=own)
+    return launch.screen_options(made, chosen)._replace(stamps=own)
 
 
 def request_of(prepared: Prepared, where: Where, typed: Json) -> Request:

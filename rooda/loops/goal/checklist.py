@@ -163,7 +163,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
         "clarified": prompts.section(
             "What the person added", prompts.quoted(brief.clarified) if brief.clarified else ""
         ),
-        "criteria": prompts.bullets([each.name for each in prompts.shown(brief.criteria)]),
+        "criteria": prompts.bullets([each.name for each in prompts.visible_criteria(brief.criteria)]),
     }
     result = call_agent(world, "precheck", 1, prompts.filled(world.template, "precheck", values))
     world.write_note("precheck.md", result.text.strip() + "\n")

@@ -121,7 +121,7 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
     """Have an agent judge each criterion by the diff. Its quote must occur there."""
     for criterion in criteria:
         diff = diff_for_judge(state, world, criterion.name)
-        values = {"criterion": criterion.name, "diff": prompts.change(diff)}
+        values = {"criterion": criterion.name, "diff": prompts.diff_for_prompt(diff)}
         prompt = prompts.filled(world.template, "judge", values)
         result = world.ask("judge", iteration, prompt)
         state = add_cost(state, result)
@@ -138,7 +138,7 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 def diff_for_judge(state: GoalState, world: World, of: str) -> str:
     """Return the diff. Warns if it is too long for a judge."""
     diff = world.diff(state.brief.base)
-    if more := prompts.unseen(diff):
+    if more := prompts.cut_characters(diff):
         world.emit(Problem(text=f"The diff is too long for the judge of {of}: {more} characters omitted."))
     return diff
 
@@ -152,7 +152,7 @@ def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[Goal
     if violations.true or not plain or not state.brief.must_not_judge:
         return state, violations.true
     diff = diff_for_judge(state, world, "mustNot")
-    values = {"entries": prompts.bullets(plain), "diff": prompts.change(diff)}
+    values = {"entries": prompts.bullets(plain), "diff": prompts.diff_for_prompt(diff)}
     prompt = prompts.filled(world.template, "judge-mustnot", values)
     result = world.ask("judge", iteration, prompt)
     state, named = add_cost(state, result), answers.read_ruling(result.text, plain)

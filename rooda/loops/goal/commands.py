@@ -39,7 +39,7 @@ from rooda.run.records import Ending
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.where import Where
 from rooda.views.say import say
-from rooda.views.screen import Look
+from rooda.views.screen import ScreenOptions
 
 LONGEST = 200  # characters; a longer specification is shown as --file
 FOREVER = 1e9  # seconds; Ctrl+C ends the wait, not the goal
@@ -184,7 +184,7 @@ def score(where: Where, typed: Json) -> int:
     if typed["offline"]:
         return _print_score(spec, scoring.score_words(spec), "offline", typed["json"])
     prepared = prepare(where, typed)
-    prepared = prepared._replace(screen=GoalScreen(Look("error")))  # print nothing but the answer
+    prepared = prepared._replace(screen=GoalScreen(ScreenOptions("error")))  # print nothing but the answer
     try:
         with open_session(prepared, where, None, "") as opened:
             plan, result = planned(opened.world, spec, lambda plan: plan.scores is not None)
@@ -254,7 +254,7 @@ def shape(where: Where, typed: Json) -> int:
 
 def _plan_for_shape(where: Where, typed: Json, spec: str) -> Plan:
     prepared = prepare(where, typed)
-    with open_session(prepared._replace(screen=GoalScreen(Look("error"))), where, None, "") as opened:
+    with open_session(prepared._replace(screen=GoalScreen(ScreenOptions("error"))), where, None, "") as opened:
         plan, result = planned(opened.world, spec, lambda plan: bool(plan.criteria and plan.scores))
     if not plan.criteria and not result.ok:
         raise plan_failed(result, "Nothing was written.")

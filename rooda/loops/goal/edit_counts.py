@@ -23,7 +23,7 @@ REST = 10  # wait this many times as long as the last look took, so that large w
 MOST = 50_000  # files watched
 
 
-def ticking(watch: "Watch", other: Periodic | None) -> Periodic:
+def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
     """Combine the periodic look at the files with the screen's periodic work."""
 
     def work() -> None:
@@ -58,13 +58,13 @@ def _walk(top: str) -> Iterator[tuple[str, list[str]]]:
         yield place, others
 
 
-def counted(path: str) -> bool:
+def is_counted(path: str) -> bool:
     """False for lock files and temporary files of editors."""
     known = os.path.basename(path) in LOCKS
     return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
 
 
-def below(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
+def relative_counts(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
     """Counts that the agent reported, by paths relative to the workspace."""
     top = os.path.realpath(workspace)
     found: dict[str, int] = {}
@@ -114,7 +114,7 @@ class Watch:
             try:
                 entries = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
                 for entry in entries:
-                    if counted(entry.path):
+                    if is_counted(entry.path):
                         facts = entry.stat(follow_symlinks=False)
                         yield entry.path, (facts.st_size, facts.st_mtime_ns)
             except OSError:

@@ -12,7 +12,7 @@ from rooda.base import clock, files
 from rooda.base.dirs import shipped
 from rooda.loops.goal import answers, checkpoints, criteria, fingerprints, rules, scoring
 from rooda.loops.goal.criteria import Criterion, evidence_name
-from rooda.loops.goal.edit_counts import Watch, below, counted
+from rooda.loops.goal.edit_counts import Watch, is_counted, relative_counts
 from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.plan import MustNot
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
@@ -21,7 +21,7 @@ from rooda.processes.signals import Signals
 from rooda.run import questions
 from rooda.run.event_records import Event, Problem, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
-from rooda.run.records import Command, Ran
+from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
@@ -139,8 +139,8 @@ class Effects(World):
 
     def _edits(self, reported: Mapping[str, int] | None) -> dict[str, int]:
         """Writes per file, by the agent's report or by our own count, without files that git ignores."""
-        counts = self._watch.counts() if reported is None else below(self._workspace, reported)
-        counts = {path: count for path, count in counts.items() if counted(path)}
+        counts = self._watch.counts() if reported is None else relative_counts(self._workspace, reported)
+        counts = {path: count for path, count in counts.items() if is_counted(path)}
         often = [path for path, count in counts.items() if count > 1 and not os.path.isabs(path)]
         hidden = checkpoints.ignored(self._workspace, often)
         return {path: count for path, count in counts.items() if path not in hidden}
@@ -189,11 +189,11 @@ class Effects(World):
             found.append(self._finding(criterion, ran, iteration))
         return found
 
-    def _run(self, command: str, label: str, iteration: int) -> Ran:
+    def _run(self, command: str, label: str, iteration: int) -> CommandResult:
         timeout = self._context.verify_timeout
         return self._session.run((Command(command, label, timeout, max(iteration, 1)),))[0]
 
-    def _finding(self, criterion: Criterion, ran: Ran, iteration: int) -> Finding:
+    def _finding(self, criterion: Criterion, ran: CommandResult, iteration: int) -> Finding:
         output = _read_end(ran.output)
         met = ran.ended == "exit" and ran.code == 0 and criteria.holds(criterion.expect, output, matches)
         code, output = "timeout" if ran.ended == "timeout" else f"exit {ran.code}", self.redact(output)
@@ -264,7 +264,7 @@ class Effects(World):
         return checkpoints.diff(self._workspace, base)
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-        return fingerprints.take(self._workspace, commands)
+        return fingerprints.fingerprint_files(self._workspace, commands)
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
         return fingerprints.changed(self._workspace, before)

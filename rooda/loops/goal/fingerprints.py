@@ -27,7 +27,7 @@ _RECIPES = {  # files that a command reads to know what to do, in the order in w
 _PART = re.compile(r"&&|\|\||[;&|()\n]")
 
 
-def take(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
+def fingerprint_files(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
     """Hash the test files, and the files that define what these commands do."""
     found = []
     defining = (path for command in commands for path in recipes(command))

@@ -133,7 +133,7 @@ def _must_not(value: Any) -> tuple[MustNot, ...]:
 
 
 def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
-    """Each text once; an entry with a command wins."""
+    """Drop repeated texts; an entry with a command wins."""
     found: dict[str, MustNot] = {}
     for entry in (entry for entries in lists for entry in entries):
         if entry.violated_if or entry.text not in found:
@@ -142,7 +142,7 @@ def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
 
 
 def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...]:
-    """Each name once, in order of first mention; the last mention decides how it is verified."""
+    """Merge criteria by name, in order of first mention; the last mention decides how each is verified."""
     found = {each.name: each for each in first}
     for each in more:
         before = found.get(each.name)
@@ -186,7 +186,7 @@ def read_tasks(text: str) -> Plan:
     criteria = _boxes(tasks, faults)
     return Plan(
         scores_fault="a list of tasks has no scores",
-        reversibility=scoring.stricter(scoring.floor(text)),
+        reversibility=scoring.stricter(scoring.least_class(text)),
         criteria=criteria,
         steps=tuple(Step(f"{task.name}: {task.title}", tuple(each.name for each in task.criteria)) for task in tasks),
         unclear=tuple(faults),
@@ -207,7 +207,7 @@ def _below(text: str, head: "re.Match[str]") -> str:
 
 
 def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
-    """Each name once: several tasks may have the same check box, but only one command for it."""
+    """Merge check boxes by name: several tasks may have the same one, but only one command for it."""
     written = [each for task in tasks for each in task.criteria]
     commands = {(each.name, each.command) for each in written if each.command}
     check_names("criteria", [name for name, _ in commands], faults)

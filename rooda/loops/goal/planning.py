@@ -126,7 +126,7 @@ def _offline(request: Request, shape: Shape) -> Plan:
     criteria = goal_plan.merged(shape.criteria, *request.criteria)
     steps = tuple(Step(f"Satisfy: {each.name}", (each.name,)) for each in criteria)
     faults = ("criteria", "steps") if not steps else ()
-    planned = scoring.stricter(scoring.floor(request.spec))
+    planned = scoring.stricter(scoring.least_class(request.spec))
     return Plan(scores=Scores(), reversibility=planned, steps=steps, evidence=request.evidence, unclear=faults)
 
 

@@ -8,7 +8,7 @@ from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.events import IterationEnded, IterationStarted, RunEnded
 from rooda.loops.goal.rules import needs_cause
 from rooda.loops.goal.scoring import WORKFLOW_NAMES
-from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, money, tied
+from rooda.loops.goal.state import CONFIRM, SATISFY, GoalState, cost_text, criteria_of_step, money
 from rooda.loops.goal.world import CallResult, World
 from rooda.run.placeholders import substitute
 from rooda.run.records import Ending
@@ -37,7 +37,7 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result:
         exit_signal=after.exit_signal,
         criteria={name: mark.met for name, mark in zip(names, after.marks, strict=True)},
         stuck=after.stuck,
-        next=following(after),
+        next=next_action(after),
         outcome="success" if accepted else "failure",
         elapsed=round(result.seconds, 3),
         cost=cost_text(after.spent, after.blind),
@@ -46,7 +46,7 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result:
     )
 
 
-def following(state: GoalState) -> str:
+def next_action(state: GoalState) -> str:
     """The next action: as the agent says, else the next step, else the first unmet criterion."""
     if state.exit_signal:
         return "none"
@@ -60,7 +60,7 @@ def following(state: GoalState) -> str:
 def g2_question(before: GoalState, after: GoalState, accepted: bool) -> str:
     if accepted:
         return f"Step {before.step} complete. Continue?"
-    open_ = [name for name in tied(before, before.step) if name in after.unmet] or list(after.unmet)
+    open_ = [name for name in criteria_of_step(before, before.step) if name in after.unmet] or list(after.unmet)
     why = f" (unmet: {', '.join(open_)})" if open_ else ""
     return f"Step {before.step} not complete{why}. Continue?"
 
@@ -116,8 +116,8 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
 def step_prompt(state: GoalState, world: World) -> str:
     """The prompt for the current step."""
     brief = state.brief
-    seen = shown(brief.criteria)
-    own = [each for each in seen if each.name in tied(state, state.step)]
+    seen = visible_criteria(brief.criteria)
+    own = [each for each in seen if each.name in criteria_of_step(state, state.step)]
     met = {each.name: mark.met for each, mark in zip(brief.criteria, state.marks, strict=True)}
     notes = [*state.feedback, *cause(state)]
     must_not = [each.text for each in brief.mustNot]
@@ -132,7 +132,7 @@ def step_prompt(state: GoalState, world: World) -> str:
         "notes": section("To know", bullets(notes)),
         "workflow": section("How to work", workflow(state, world, last)),
         "must_not": section("What must never become true", bullets(must_not)),
-        "standing": standing(seen, met),
+        "standing": criteria_list(seen, met),
         "criteria": claim_form(seen),
         "extra": "\nBefore the block: a line `ROOT_CAUSE: the cause, and the evidence for it`."
         if needs_cause(state)
@@ -211,18 +211,18 @@ def quoted(text: str) -> str:
     return f"{fence}\n{text.strip(chr(10))}\n{fence}"
 
 
-def change(diff: str) -> str:
+def diff_for_prompt(diff: str) -> str:
     """The diff for a judge: the beginning if it is long, and how much is missing."""
-    more = unseen(diff)
+    more = cut_characters(diff)
     return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
 
 
-def unseen(diff: str) -> int:
+def cut_characters(diff: str) -> int:
     """Number of characters that are too many for a judge."""
     return max(0, len(diff) - LONGEST_CHANGE)
 
 
-def shown(criteria: Sequence[Criterion]) -> list[Criterion]:
+def visible_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:
     """Criteria that an agent may see."""
     return [each for each in criteria if not each.holdout]
 
@@ -235,7 +235,7 @@ def method(criterion: Criterion) -> str:
     return f"verified by {criterion.verification}{f': {criterion.note}' if criterion.note else ''}"
 
 
-def standing(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
+def criteria_list(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
     """A checklist of the criteria."""
     return bullets([f"[{'x' if met[each.name] else ' '}] {each.name}" for each in criteria])
 

@@ -22,7 +22,7 @@ from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
 from rooda.loops.goal.world import CallResult, Question, World
 from rooda.loops.kernel import Turns
-from rooda.loops.remembered import taken_over, whole
+from rooda.loops.remembered import task_with_secrets, with_remembered
 from rooda.processes import lock
 from rooda.run import folder
 from rooda.run.events import NAME as events_NAME
@@ -39,9 +39,9 @@ def continue_(where: Where, typed: Json) -> int:
     if state := finish(place):
         say(f"[LOOP] The goal has ended: {state.status}. Its last files were missing and are written now.")
         return OK if state.status == COMPLETED else FAILED
-    where, typed = taken_over(where, typed, NAME, NAME, require(place).brief.run)
+    where, typed = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
     prepared = prepare(where, typed)
-    held = launch.locked(place.lock, "a goal", NAME, prepared.screen)
+    held = launch.take_lock(place.lock, "a goal", NAME, prepared.screen)
     return resume_session(prepared, where, held, typed)
 
 
@@ -59,7 +59,7 @@ def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typ
     prepared = prepared._replace(
         setup=prepared.setup._replace(budget=limits), headless=prepared.headless or found.brief.headless
     )
-    spec, doubt = whole(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
+    spec, doubt = task_with_secrets(where.workspace, NAME, NAME, found.brief.spec, found.brief.run)
     if doubt:
         launch.warn(prepared.screen, doubt)
     found = found._replace(brief=found.brief._replace(limits=limits, spec=spec))

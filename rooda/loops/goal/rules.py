@@ -8,14 +8,23 @@ from rooda.errors import FAILED as EXIT_FAILED
 from rooda.errors import OK, UNFINISHED, Cause, code_of_signal
 from rooda.loops.goal.answers import Claim
 from rooda.loops.goal.criteria import ASSUMPTION, OBSERVATION, RUN, SHOWING, Criterion, Mark, plain
-from rooda.loops.goal.state import COMPLETED, FAILED, IN_PROGRESS, SATISFY, GoalState, cost_text, money, tied
+from rooda.loops.goal.state import (
+    COMPLETED,
+    FAILED,
+    IN_PROGRESS,
+    SATISFY,
+    GoalState,
+    cost_text,
+    criteria_of_step,
+    money,
+)
 from rooda.loops.goal.world import CallResult, Finding
 from rooda.run.records import Ending
 from rooda.run.spending import add
 
 STUCK, ERRORS, EDITS = 5, 3, 5  # iterations, errors, edits of one file
 MOST_ITERATIONS, MOST_DOLLARS = 50, 100.0  # more needs --force-limits
-ENOUGH = 1e-9  # dollars; rounding of float sums
+ROUNDING = 1e-9  # dollars; rounding of float sums
 
 
 class Pause:
@@ -44,7 +53,7 @@ def with_step(state: GoalState) -> GoalState:
 
 def affected(state: GoalState) -> list[Criterion]:
     """Criteria to verify after this step: its own, those already met, and those of no step."""
-    of_step = set(tied(state, state.step))
+    of_step = set(criteria_of_step(state, state.step))
     of_some = {name for step in state.brief.steps for name in step.criteria}
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each for each, mark in pairs if mark.met or each.name in of_step or each.name not in of_some]
@@ -92,7 +101,7 @@ def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
     kinds = {each.name: each.kind for each in state.brief.criteria}
     return all(
         state.mark(name).met or (kinds[name] in (OBSERVATION, ASSUMPTION) and claims(claim, name))
-        for name in tied(state, state.step)
+        for name in criteria_of_step(state, state.step)
     )
 
 
@@ -114,7 +123,7 @@ def signature(state: GoalState, result: CallResult, findings: Sequence[Finding])
     if not result.ok:
         said = f"{result.how}: {result.error}" if result.error else result.how
         return normalized(said), said
-    own = set(tied(state, state.step))
+    own = set(criteria_of_step(state, state.step))
     failing = [each for each in findings if each.name in own and not each.met and each.error]
     lines = [each.line for each in failing]
     return "; ".join(normalized(each.error) for each in failing), "; ".join(lines)
@@ -161,7 +170,7 @@ def limit_reached(state: GoalState) -> tuple[str, str] | None:
 
 
 def over_budget(state: GoalState) -> bool:
-    return state.spent.cost + ENOUGH >= state.budget
+    return state.spent.cost + ROUNDING >= state.budget
 
 
 def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
@@ -194,7 +203,7 @@ def raise_limits(state: GoalState, kind: str) -> GoalState | None:
 
 
 def not_completed(state: GoalState, why: str) -> GoalState:
-    """The state if it can't be saved: a goal isn't completed before it is on disk. The next session closes it again."""
+    """The state after a failed save: a goal that is not on disk is not completed. The next session closes it again."""
     if state.status != COMPLETED:
         return state
     words = f"the state can't be written: {why}"

@@ -194,7 +194,7 @@ def workflow(spec: str) -> str:
     return found.lastgroup or "A" if found else "A"
 
 
-def floor(spec: str) -> str:
+def least_class(spec: str) -> str:
     """The class that the words alone require; "" for none."""
     spec = _joined(spec)
     return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
@@ -208,11 +208,11 @@ def stricter(*classes: str) -> str:
 
 def reversibility(spec: str, planned: str) -> str:
     """The plan's class, or the class that the specification's words require if that is harder to undo."""
-    return stricter(planned, floor(spec))
+    return stricter(planned, least_class(spec))
 
 
 def class_of(value: object) -> str:
-    """`2A`, `type 2a`, `1`: one of the classes, or "" for none."""
+    """Normalize a class such as `2A`, `type 2a` or `1`; "" for anything else."""
     word = re.sub(r"^type\s*", "", str(value).strip().lower()) if isinstance(value, str | int) else ""
     return {"2a": "2A", "2b": "2B", "1": "1"}.get(word, "")
 

@@ -120,7 +120,7 @@ def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
 
 
 def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
-    """The criterion, with the method of its full text, else of the text before its colon. The type may stay empty."""
+    """Build a criterion with the method of its full text, else of the text before its colon. Its type may be empty."""
     name = item.text
     kind, method = methods.get(name) or methods.get(name.partition(":")[0].strip()) or ("", "")
     command, expect = _command(method)

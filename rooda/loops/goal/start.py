@@ -14,7 +14,7 @@ from rooda.loops import launch
 from rooda.loops.goal import checklist, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.arguments import Prepared, prepare, request_of
-from rooda.loops.goal.edit_counts import Watch, ticking
+from rooda.loops.goal.edit_counts import Watch, with_edit_watch
 from rooda.loops.goal.effects import Asker, Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
@@ -26,7 +26,7 @@ from rooda.loops.goal.store import GoalStore, ended, finish_files, unfinished
 from rooda.loops.goal.view import box
 from rooda.loops.goal.world import World
 from rooda.loops.kernel import Turns
-from rooda.loops.remembered import taken_over
+from rooda.loops.remembered import with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import questions
@@ -46,7 +46,7 @@ def run(where: Where, typed: Json) -> int:
     prepared = prepare(where, typed)
     request = request_of(prepared, where, typed)
     if prepared.options.worktree:
-        return launch.inside(
+        return launch.in_worktree(
             where, NAME, NAME, prepared.screen, lambda there: _locked_run(prepared, there, typed, request)
         )
     return _locked_run(prepared, where, typed, request)
@@ -54,11 +54,11 @@ def run(where: Where, typed: Json) -> int:
 
 def _locked_run(prepared: Prepared, where: Where, typed: Json, request: Request) -> int:
     place = Place(where.workspace)
-    held = launch.locked(place.lock, "a goal", NAME, prepared.screen)
+    held = launch.take_lock(place.lock, "a goal", NAME, prepared.screen)
     if _resumes(place, typed, prepared):
         from rooda.loops.goal.resume import require, resume_session
 
-        there, merged = taken_over(where, typed, NAME, NAME, require(place).brief.run)
+        there, merged = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
         return resume_session(
             prepare(there, merged) if merged["kept"] else prepared, there, held, {"yes": typed["yes"]}
         )
@@ -142,7 +142,7 @@ def open_session(
     watch = Watch(where.workspace)
     with Signals() as signals:
         owner = Owner(KIND, NAME, setup, resumed, prepared.options.kept, spec)
-        tick = ticking(watch, screen.tick())
+        tick = with_edit_watch(watch, screen.tick())
         session = Session(where.workspace, owner, signals, screen.show, tick, held)
         session.hide(prepared.agent.env)
         context = Context(

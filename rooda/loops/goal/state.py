@@ -137,7 +137,7 @@ def last_unmet(state: GoalState) -> str:
     return state.unmet[0] if state.iteration and state.unmet else ""
 
 
-def tied(state: GoalState, step: str) -> tuple[str, ...]:
+def criteria_of_step(state: GoalState, step: str) -> tuple[str, ...]:
     """Names of the criteria that the step must meet."""
     known = {each.name for each in state.brief.criteria}
     for each in state.brief.steps:

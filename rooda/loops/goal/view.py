@@ -10,7 +10,7 @@ from rooda.base.json import Json
 from rooda.base.text import escape_line, padded, width
 from rooda.run.spending import cause_of
 from rooda.views.lines import Line, LineMakers, warning
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 _ASCII = str.maketrans(
@@ -236,7 +236,7 @@ def _fitting(text: str, room: int) -> str:
 class GoalScreen(Screen):
     """The screen of a goal, whose lines have a fixed format."""
 
-    def __init__(self, look: Look, ascii_only: bool = False) -> None:
+    def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
         self._ascii = ascii_only
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors != "replace":
@@ -281,7 +281,7 @@ def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
 
 def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
     """rooda's own checks after an iteration; those before the first one are part of the start."""
-    if "iteration.started" in past.turn:
+    if "iteration.started" in past.this_iteration:
         met = record["verdict"] == "met"
         rule = f"criterion {record['criterion']}: {record['verdict']}"
         words = "" if met else "result: "
@@ -290,7 +290,7 @@ def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
 
 def _why_iteration(record: Json, past: Past) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
-    fault = in_words(past.latest.get("step", {}), _WORDS)
+    fault = in_words(past.latest_by_call.get("step", {}), _WORDS)
     word = "accepted: the agent exited with 0, and what the step is tied to holds"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""
@@ -324,7 +324,7 @@ def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     evidence, words = past.transcript(call) if call else ("", "")
     words = "EXIT_SIGNAL" if reason == "completed" else words
     unmet = [name for name, met in record.get("criteria", {}).items() if not met]
-    checked = past.turn.get("criterion.verified", {})
+    checked = past.this_iteration.get("criterion.verified", {})
     if reason in ("stuck", "error") and checked.get("criterion") in unmet:
         evidence, words = checked["evidence"], "result: "
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", evidence, words)

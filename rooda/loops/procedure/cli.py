@@ -37,7 +37,7 @@ def procedure_command(name: str, where: Where, words: Sequence[str]) -> click.Co
         name,
         params=options.for_start(),
         callback=lambda **typed: begin(name, where, typed, found),
-        help=f"{summary or f'Run the procedure {name}.'}\n\nWhat it is made of: rooda info {name}",
+        help=f"{summary or f'Run the procedure {name}.'}\n\nIts phases and settings: rooda info {name}",
         context_settings=DASH_H,
     )
 
@@ -73,10 +73,10 @@ def _resume_or_start(name: str, where: Where, typed: Json) -> int:
     from rooda.loops.procedure.start import start
     from rooda.loops.procedure.store import Place
     from rooda.loops.registry import OODA
-    from rooda.loops.remembered import taken_over
+    from rooda.loops.remembered import with_remembered
 
     if can_resume(Place(where.workspace, name)):
-        where, typed = taken_over(where, typed, OODA, name)
+        where, typed = with_remembered(where, typed, OODA, name)
     return start(*settings.prepared(name, where, options.run_options(typed)), where, typed)
 
 
@@ -136,7 +136,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
 _SHOWN_ABOVE = ("display", "summary", "description", *PHASES)
 
 
-@click.command(short_help="What one procedure is made of.")
+@click.command(short_help="The phases and settings of one procedure.")
 @click.argument("procedure", shell_complete=tab_procedures)
 @click.pass_context
 def info(ctx: click.Context, procedure: str) -> int:
@@ -172,7 +172,7 @@ def _configuration(own: dict[str, object]) -> list[str]:
     return ["Configuration:", *(rows or ["  (uses global defaults)"])]
 
 
-@click.command("list", short_help="The procedures there are.")
+@click.command("list", short_help="All procedures.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> int:

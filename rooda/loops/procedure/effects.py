@@ -38,8 +38,8 @@ class Effects(World):
     def signalled(self) -> int:
         return self._session.signalled()
 
-    def enough(self) -> Cause | None:
-        return self._session.enough()
+    def reached_limit(self) -> Cause | None:
+        return self._session.reached_limit()
 
     def emit(self, event: "Event") -> None:
         self._session.emit(event)

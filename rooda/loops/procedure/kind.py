@@ -35,7 +35,7 @@ def resumable(workspace: str) -> list[str]:
 
 def can_resume(place: Place) -> bool:
     try:
-        state = store.look(place)
+        state = store.load_state(place)
     except StateDamaged:
         return False
     return state is not None and procedure_state.can_resume(state.status)
@@ -51,7 +51,7 @@ def _facts(place: Place) -> Json:
     running = lock.is_held(place.lock)
     pid = lock.owner(place.lock).get("pid") if running else None
     try:
-        state = store.look(place)
+        state = store.load_state(place)
     except StateDamaged as problem:
         return {"procedure_name": place.procedure, "status": "damaged", "problem": problem.why, "running": running}
     if state is None:

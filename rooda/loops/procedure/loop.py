@@ -27,7 +27,7 @@ STATUS_OF = {
 def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> Ending:
     """Run iterations until a rule ends the loop. The first state is saved before the first agent call."""
     state = turns.carry(start)
-    while (ending := why_stop(state, world.signalled()) or at_limit(world.enough())) is None:
+    while (ending := why_stop(state, world.signalled()) or at_limit(world.reached_limit())) is None:
         world.emit(IterationStarted(iteration=state.iteration, max_iterations=state.max_iterations))
         try:
             prompt = world.compose(procedure, state.iteration)
@@ -44,7 +44,7 @@ def ooda(turns: Turns, start: OodaState, procedure: Procedure, world: World) -> 
             state = turns.carry(state)
             continue
         gates = world.check(procedure.gates or (), state.iteration) if reply.ok else Gates()
-        before, state = state, turns.carry(settle(state, reply, gates, world.now()))
+        before, state = state, turns.carry(next_state(state, reply, gates, world.now()))
         world.emit(iteration_ended(before, state, reply, gates))
         if reply.outcome in FATAL:
             ending = Ending("agent", FAILED, note=f"{reply.outcome}: {reply.message}")
@@ -89,7 +89,7 @@ def at_limit(reached: Cause | None) -> Ending | None:
     return Ending("limit", UNFINISHED, note=in_words(reached), cause=reached) if reached else None
 
 
-def settle(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
+def next_state(state: OodaState, reply: Reply, gates: Gates, now: str) -> OodaState:
     """The state after an iteration. Every call that was started counts, however it ended."""
     closed = state._replace(
         iteration=state.iteration + 1,

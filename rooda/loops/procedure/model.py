@@ -43,7 +43,7 @@ class Procedure(NamedTuple):
     display: str = ""
     summary: str = ""
     description: str = ""
-    builtin: bool = False  # all four phases are the shipped ones
+    builtin: bool = False  # at least one phase is a shipped one
     max_iterations: int = 0
     failure_threshold: int = 3
     on_interrupted: str = "ask"

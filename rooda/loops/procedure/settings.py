@@ -25,7 +25,7 @@ _HINT = "A path in a file is relative to that file; a typed one to the workspace
 
 
 class _Parameters(NamedTuple):
-    """Values for {{name}}. Typed ones win over a fragment's own, and those over the procedure's."""
+    """Values for {{name}} placeholders: a typed value wins over the fragment's own, and that over the procedure's."""
 
     procedure: Mapping[str, str]
     typed: Mapping[str, str]
@@ -44,7 +44,7 @@ def phases_of(look: Lookup) -> tuple[Phase, ...]:
     return phases
 
 
-def shipped_whole(look: Lookup) -> bool:
+def has_shipped_phase(look: Lookup) -> bool:
     """True unless the user has replaced all four phases."""
     return any((phase := look.find(name)) and phase.layer.tier == BUILT_IN for name in PHASES)
 
@@ -196,7 +196,7 @@ def procedure(settings: Settings, name: str, flags: Mapping[str, Any]) -> Proced
     require(settings, name)
     _check_flags(flags)
     look = lookup(settings, name, flags)
-    builtin = shipped_whole(look)
+    builtin = has_shipped_phase(look)
     table = own(settings, name)
     made = Procedure(
         name=name,

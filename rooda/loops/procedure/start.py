@@ -21,14 +21,14 @@ from rooda.loops.procedure.state import (
     can_resume,
     fresh,
     mode_of_answer,
-    reopened,
+    resumed_state,
     start_mode,
     total_seconds,
 )
 from rooda.loops.procedure.store import Place
 from rooda.loops.procedure.view import LINES
 from rooda.loops.registry import OODA
-from rooda.loops.remembered import has_own, taken_over
+from rooda.loops.remembered import has_remembered, with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import gates_md, questions
@@ -50,9 +50,9 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         return _in_worktree(*prepare(found, procedure, where, asked), where, asked)
     own_options = not asked.opening and _has_own_options(place)
     made = None if own_options else prepare(found, procedure, where, asked)
-    screen = made[1] if made else Screen(launch.look(procedure.setup, asked), LINES)
-    held = locked(place, screen)
-    state = earlier(place, screen)
+    screen = made[1] if made else Screen(launch.screen_options(procedure.setup, asked), LINES)
+    held = take_lock(place, screen)
+    state = load_earlier(place, screen)
     mode = start_mode(state and state.status, asked.opening, procedure.on_interrupted)
     if mode == "refuse":
         raise _marked_running(place)
@@ -60,12 +60,12 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
         assert state is not None
         mode = _ask(state)
     if mode == "resume" and not made:
-        where, typed = taken_over(where, typed, OODA, procedure.name)
+        where, typed = with_remembered(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
         found, procedure = settings.prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
     procedure, screen = made or prepare(found, procedure, where, asked)
     _warn_of_crash(state if mode == "resume" else None, screen)
-    return go(procedure, where, screen, held, state if mode == "resume" else None, asked)
+    return run_session(procedure, where, screen, held, state if mode == "resume" else None, asked)
 
 
 def _has_own_options(place: Place) -> bool:
@@ -73,32 +73,34 @@ def _has_own_options(place: Place) -> bool:
     if not os.path.exists(place.state):
         return False
     try:
-        state = procedure_store.look(place)
+        state = procedure_store.load_state(place)
     except StateDamaged:  # reported once this process has the lock
         return False
     resumable = state is not None and state.status in RESUMABLE
-    return resumable and has_own(place.workspace, OODA, place.procedure)
+    return resumable and has_remembered(place.workspace, OODA, place.procedure)
 
 
 def _in_worktree(procedure: Procedure, screen: Screen, where: Where, asked: RunOptions) -> int:
     def work(there: Where) -> int:
-        return go(procedure, there, screen, locked(Place(there.workspace, procedure.name), screen), None, asked)
+        return run_session(
+            procedure, there, screen, take_lock(Place(there.workspace, procedure.name), screen), None, asked
+        )
 
-    return launch.inside(where, "ooda", procedure.name, screen, work)
+    return launch.in_worktree(where, "ooda", procedure.name, screen, work)
 
 
 def resume(name: str, where: Where, typed: Json) -> int:
     """Run `rooda resume P`: continue the saved run with the options that it was started with."""
     place = Place(where.workspace, name)
     require_saved(place)
-    where, typed = taken_over(where, typed, OODA, name)
+    where, typed = with_remembered(where, typed, OODA, name)
     asked = options.run_options(typed)
     found, procedure = settings.prepared(name, where, asked)
     procedure, screen = prepare(found, procedure, where, asked)
-    held = locked(place, screen)
+    held = take_lock(place, screen)
     state = require_saved(place)
     _warn_of_crash(state, screen)
-    return go(procedure, where, screen, held, state, asked)
+    return run_session(procedure, where, screen, held, state, asked)
 
 
 def _warn_of_crash(state: OodaState | None, screen: Screen) -> None:
@@ -114,12 +116,12 @@ def prepare(
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = launch.checked(agent, where.workspace, effects.prompt_text(procedure, 1))
+    program = launch.check_agent(agent, where.workspace, effects.prompt_text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=with_prices(agent, found)))
     if procedure.gates is None:
         procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
-    screen = Screen(launch.look(procedure.setup, asked), LINES)
-    launch.announced(agent, program, screen, asked.kept)
+    screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
+    launch.announce_agent(agent, program, screen, asked.kept)
     return procedure, screen
 
 
@@ -131,20 +133,20 @@ def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
     return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
 
-def locked(place: Place, screen: Screen) -> lock.Lock | None:
+def take_lock(place: Place, screen: Screen) -> lock.Lock | None:
     """Take the procedure's lock and remove temporary files of earlier runs."""
-    held = launch.locked(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
+    held = launch.take_lock(place.lock, f"procedure '{place.procedure}'", place.procedure, screen)
     if held:
         procedure_store.tidy(place)
     return held
 
 
-def earlier(place: Place, screen: Screen) -> OodaState | None:
+def load_earlier(place: Place, screen: Screen) -> OodaState | None:
     """The state of the last run. A damaged file is renamed and counts as none."""
     try:
-        return procedure_store.look(place)
+        return procedure_store.load_state(place)
     except StateDamaged as problem:
-        kept = f"kept as {place.corrupt}" if procedure_store.set_aside(place) else "it could not be kept"
+        kept = f"kept as {place.corrupt}" if procedure_store.rename_damaged(place) else "it could not be kept"
         launch.warn(screen, f"{problem.what}; starting fresh ({kept})")
         return None
 
@@ -152,9 +154,9 @@ def earlier(place: Place, screen: Screen) -> OodaState | None:
 def require_saved(place: Place) -> OodaState:
     """The state to resume. UsageProblem if there is none; a damaged file is renamed."""
     try:
-        state = procedure_store.look(place)
+        state = procedure_store.load_state(place)
     except StateDamaged as problem:
-        kept = procedure_store.set_aside(place)
+        kept = procedure_store.rename_damaged(place)
         problem.hint = f"Kept as {place.corrupt}. " if kept else ""
         problem.hint += f"Start over with: rooda {place.procedure}"
         raise
@@ -195,7 +197,7 @@ def _ask(state: OodaState) -> str:
     )
 
 
-def go(
+def run_session(
     procedure: Procedure,
     where: Where,
     screen: Screen,
@@ -205,13 +207,13 @@ def go(
 ) -> int:
     """Run the loop to its end and return the exit code."""
     if state is not None:
-        setup = launch.kept(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
+        setup = launch.with_earlier_limits(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
         owner = Owner(KIND, procedure.name, procedure.setup, state is not None, asked.kept)
         session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
         store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
-        began = opened(procedure, state, asked)
+        began = initial_state(procedure, state, asked)
         session.emit(_opening(procedure, began, state is None))
         try:
             ending = loop.ooda(Turns(store), began, procedure, Effects(session))
@@ -245,9 +247,9 @@ def _hint_at_resume(name: str, ending: str, screen: Screen) -> None:
         screen.hint(f"What happened: rooda logs {name}. Resume with: rooda resume {name}")
 
 
-def opened(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
+def initial_state(procedure: Procedure, state: OodaState | None, asked: RunOptions) -> OodaState:
     """The state that a run begins with."""
     if state is None:
         return fresh(procedure, clock.rfc3339(clock.now()))
     limits = (asked.flags.get("default_iterations"), asked.flags.get("failure_threshold"))
-    return reopened(state._replace(procedure_name=procedure.name), *limits)
+    return resumed_state(state._replace(procedure_name=procedure.name), *limits)

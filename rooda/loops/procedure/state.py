@@ -34,7 +34,7 @@ def fresh(procedure: "Procedure", started_at: str) -> OodaState:
     return OodaState(0, *limits, started_at, None, RUNNING, procedure.name, ())
 
 
-def reopened(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
+def resumed_state(state: OodaState, max_iterations: int | None, failure_threshold: int | None) -> OodaState:
     """A resumed state, with new limits if the user gave some. Resuming an aborted run resets its failures."""
     threshold = state.failure_threshold if failure_threshold is None else failure_threshold
     aborted = state.status == ABORTED or state.consecutive_failures >= threshold

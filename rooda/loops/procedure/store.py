@@ -52,7 +52,7 @@ class ProcedureStore:
 
     def load(self, scope: Scope) -> Saved:
         try:
-            return Saved(look(self._place))
+            return Saved(load_state(self._place))
         except StateDamaged:  # the start of the run has reported it
             return Saved()
 
@@ -117,7 +117,7 @@ def tidy(place: Place) -> None:
         pass  # the next holder tries again
 
 
-def look(place: Place) -> OodaState | None:
+def load_state(place: Place) -> OodaState | None:
     """The saved state, None if there is none; StateDamaged if the file is invalid."""
     try:
         data = files.read_ours(place.state)
@@ -154,7 +154,7 @@ def _checked(state: OodaState) -> OodaState:
     return state
 
 
-def set_aside(place: Place) -> bool:
+def rename_damaged(place: Place) -> bool:
     """Rename a damaged file. False if that fails."""
     try:
         files.rename(place.state, place.corrupt)

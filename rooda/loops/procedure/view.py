@@ -155,7 +155,7 @@ def _turn(record: Json, past: Past) -> Iterator[Reason]:
         yield from _failed(record, past, transcript)
     else:
         rule = "the agent exited with 0"
-        rule += ", and every gate passed" if "gates.ended" in past.turn else ", and there are no gates"
+        rule += ", and every gate passed" if "gates.ended" in past.this_iteration else ", and there are no gates"
         promised = record.get("promise") == "SUCCESS"
         signal = "; it signaled SUCCESS" if promised else ""
         yield Reason(*where, "went on", rule + signal, transcript, PROMISE if promised else "")
@@ -166,9 +166,9 @@ def _failed(record: Json, past: Past, transcript: str) -> Iterator[Reason]:
     count = f"failures in a row: {record['consecutive_failures']} of {record['failure_threshold']}"
     words = record.get("message") or (PROMISE.replace("SUCCESS", "FAILURE") if record["promise"] == "FAILURE" else "")
     for fault in faults(record):
-        evidence = past.red[0].get("output", "") if past.red and fault.of_gates else transcript
+        evidence = past.failed_gates[0].get("output", "") if past.failed_gates and fault.of_gates else transcript
         yield Reason(*where, f"{fault.text}; {count}", evidence, words)
-    for gate in past.red:
+    for gate in past.failed_gates:
         yield Reason(*where, f"gate {gate['gate']}: {gate['verdict']}", gate.get("output", ""))
 
 
@@ -179,8 +179,8 @@ def _ended(record: Json, past: Past) -> Iterator[Reason]:
     transcript, words = past.transcript()
     words = PROMISE if reason == "success-signal" else words
     shown = reason in ("success-signal", "failures", "agent") or _of_account(record)
-    if reason == "failures" and past.red:
-        transcript, words = past.red[0].get("output", ""), ""
+    if reason == "failures" and past.failed_gates:
+        transcript, words = past.failed_gates[0].get("output", ""), ""
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", transcript if shown else "", words)
 
 

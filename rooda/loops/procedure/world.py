@@ -21,7 +21,7 @@ class World(Protocol):
     def signalled(self) -> int:
         """The first signal received, 0 for none."""
 
-    def enough(self) -> Cause | None:
+    def reached_limit(self) -> Cause | None:
         """The limit of cost, tokens or time that is reached, if any."""
 
     def emit(self, event: "Event") -> None: ...

@@ -56,7 +56,9 @@ def _new(ctx: click.Context, /, task: tuple[str, ...], **typed: object) -> int:
     given = Given(bool(typed["confirm_criteria"]), _number(typed["confirm_max_iterations"]))
     proposal = confirmed(proposal, given, asked.json, _edit)
     if asked.worktree:
-        return launch.inside(here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made))
+        return launch.in_worktree(
+            here, "reflex", "reflex", made.screen, lambda there: start(proposal, there, asked, made)
+        )
     return start(proposal, here, asked, made)
 
 
@@ -214,7 +216,7 @@ def history(ctx: click.Context, alias: str | None, as_json: bool) -> int:
     place = find(workspace, alias)
     if place is None:
         raise none_active(workspace)
-    found = files.look(place)
+    found = files.load(place)
     if found.no_history:
         raise no_history_error(place, found)
     for event in found.history:
@@ -296,7 +298,7 @@ def _asked_alias(workspace: str) -> str:
 
 
 def _is_running(place: Place) -> bool:
-    state = files.look(place).state
+    state = files.load(place).state
     return lock.is_held(place.lock) or (state is not None and state.status == RUNNING)
 
 

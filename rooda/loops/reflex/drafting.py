@@ -17,7 +17,7 @@ from rooda.loops.reflex import rules
 from rooda.loops.reflex.contract import has_lone_surrogate, unique_keys
 from rooda.loops.reflex.events import KIND
 from rooda.loops.reflex.rules import LEVELS, Criteria
-from rooda.loops.reflex.scoring import written
+from rooda.loops.reflex.scoring import number_text
 from rooda.loops.reflex.setup import Prepared
 from rooda.processes.signals import Signals
 from rooda.run import questions
@@ -235,10 +235,10 @@ def show(proposal: Proposal, to_stderr: bool) -> None:
         f"Success criteria: {proposal.criteria.name} ({proposal.origin})",
     ]
     for level in LEVELS:
-        rows.append(f"  Phase {level}, threshold {written(proposal.criteria.thresholds[level])}")
+        rows.append(f"  Phase {level}, threshold {number_text(proposal.criteria.thresholds[level])}")
         for rule in rules:
             if rule.phase == level:
-                weight = f"{rule.severity}, phase {rule.phase}, weight {written(rule.weight)}"
+                weight = f"{rule.severity}, phase {rule.phase}, weight {number_text(rule.weight)}"
                 rows.append(f"    {rule.id:<{width}}  {weight}: {' '.join(rule.description.split())}")
                 rows.append(f"      check: {' '.join(rule.check.split())}")
     rows.append(f"Maximum iterations: {proposal.max_iterations}")

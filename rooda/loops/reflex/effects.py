@@ -26,7 +26,7 @@ from rooda.run import questions
 from rooda.run.calls import NOT_ASKED
 from rooda.run.event_records import Event, QuestionAnswered, QuestionAsked
 from rooda.run.prompts import Measure
-from rooda.run.records import Command, Ran
+from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.settings.lookup import Lookup
 from rooda.views.lines import Line
@@ -45,7 +45,7 @@ WORDS = {
     "": "the agent ended with exit code {code}{detail}",
 }
 
-Runner = Callable[[Sequence[Command], bool], list[Ran]]  # runs commands, in parallel or one after the other
+Runner = Callable[[Sequence[Command], bool], list[CommandResult]]  # runs commands, in parallel or one after the other
 
 
 class Effects(World):
@@ -168,7 +168,7 @@ class Effects(World):
     ) -> list[Reply]:
         replies: list[Reply] = []
 
-        def run(commands: Sequence[Command], parallel: bool) -> list[Ran]:
+        def run(commands: Sequence[Command], parallel: bool) -> list[CommandResult]:
             if replies:
                 return self._session.run(commands, parallel)
             found, ran = self._session.calls.ask_together(calls, commands)
@@ -316,7 +316,7 @@ def run_guarded(commands: Sequence[Command], path: str, run: Runner, parallel: b
     ]
 
 
-def _check_result(command: Command, ran: Ran, changed: bool, artifact: bytes) -> CheckResult:
+def _check_result(command: Command, ran: CommandResult, changed: bool, artifact: bytes) -> CheckResult:
     if changed:
         return CheckResult(False, "the command changed the artifact; it was put back")
     if ran.ended == "timeout":

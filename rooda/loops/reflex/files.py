@@ -88,7 +88,7 @@ def is_begun(place: Place) -> bool:
     return any(os.path.isfile(path) and os.path.getsize(path) for path in (place.run, place.history, place.artifact))
 
 
-def look(place: Place) -> Found:
+def load(place: Place) -> Found:
     """Read the state from `run.json`; if that is missing or invalid, rebuild it from the history."""
     lines = read_lines(place)
     history = parsed(lines or ())
@@ -151,7 +151,7 @@ def _pointed_at(workspace: str) -> str | None:
 
 
 def _is_running(place: Place) -> bool:
-    state = look(place).state
+    state = load(place).state
     return state is not None and state.status == RUNNING
 
 
@@ -236,7 +236,7 @@ def append(place: Place, run_id: str, events: list[reflex_history.Event], when: 
 
 
 # Finding the loop that a command names.
-FRESH = "Start a new loop with: rooda reflex new TASK"
+START_NEW = "Start a new loop with: rooda reflex new TASK"
 
 
 def named(workspace: str, alias: str) -> Place:
@@ -268,7 +268,7 @@ def none_active(workspace: str) -> Undecided:
 def no_history_error(place: Place, found: Found) -> RoodaError:
     """The error for a loop without a history. A running one must be stopped before a new loop starts."""
     stop = "End this one first: rooda reflex stop\n" if found.state and found.state.status == RUNNING else ""
-    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{FRESH}")
+    return RoodaError(f"{place.history} is missing: the loop '{place.alias}' can't be resumed.", f"{stop}{START_NEW}")
 
 
 def newest(workspace: str) -> Place | None:
@@ -280,5 +280,5 @@ def newest(workspace: str) -> Place | None:
 
 
 def _touched(place: Place) -> str:
-    state = look(place).state
+    state = load(place).state
     return state.updated_at if state else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rooda.base.json import Json
-from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Position, follows
+from rooda.loops.reflex.scoring import FAILED, STATUS_OF, STOPPED, Position, step_after
 from rooda.loops.reflex.state import (
     CRITIQUE,
     EVALUATE,
@@ -162,7 +162,7 @@ def rebuilt(history: list[Json]) -> State | None:
         return state
     if last == "evaluation_done":
         where = Position(state.phase, state.iteration, state.max_iterations, state.stagnation_count)
-        step = follows(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
+        step = step_after(where, state.evaluation["passed"], bool(state.evaluation["failed"]))
         return after_evaluation(state._replace(current_step=EVALUATE), step)
     return _advanced(state, {"iteration": state.iteration + 1}, {}) if last == "refinement_done" else state
 

@@ -31,7 +31,7 @@ def event_line(event: Json) -> str:
 def versions(place: Place) -> list[Version]:
     """One version per evaluated iteration, oldest first."""
     found: dict[int, Version] = {}
-    for event in reflex_files.look(place).history:
+    for event in reflex_files.load(place).history:
         payload = event.get("payload", {})
         if event["event"] == "evaluation_done" and isinstance(payload.get("sections"), dict):
             number = event["iteration"]

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 from rooda.base.json import Json
 
-STALE, STALLED = Fraction("0.02"), 2  # the least gain that counts; the number of smaller ones that ends the loop
+LEAST_GAIN, MOST_SMALL_GAINS = (
+    Fraction("0.02"),
+    2,
+)  # the least gain that counts; the number of smaller ones that ends the loop
 COMPLETED, STOPPED, FAILED = "completed", "stopped", "failed"
 STATUS_OF = {
     "threshold_reached": COMPLETED,
@@ -96,18 +99,18 @@ def next_step(position: Position, now: Fraction, passed: bool, blocked: bool) ->
     `no_major_issues` only counts in phase B: in A it would end the loop before the rules of B are evaluated.
     """
     counts = position.level == "A" and not passed and not blocked
-    count = position.stagnation_count + (counts and now - position.before < STALE)
-    what = follows(position._replace(stagnation_count=count), passed, blocked)
+    count = position.stagnation_count + (counts and now - position.before < LEAST_GAIN)
+    what = step_after(position._replace(stagnation_count=count), passed, blocked)
     return Next(what, 0 if what == SWITCH else count)
 
 
-def follows(position: Position, passed: bool, blocked: bool) -> str:
+def step_after(position: Position, passed: bool, blocked: bool) -> str:
     """The next step after the stagnation count is updated."""
     if passed:
         return SWITCH if position.level == "A" else "threshold_reached"
     if position.level == "B" and not blocked:
         return "no_major_issues"
-    if position.stagnation_count >= STALLED:
+    if position.stagnation_count >= MOST_SMALL_GAINS:
         return "stagnation"
     return "iteration_limit" if position.iteration >= position.max_iterations else REFINE
 
@@ -118,7 +121,7 @@ def hundredths(number: Any) -> str:
     return f"{cut // 100}.{cut % 100:02d}"
 
 
-def written(number: Any) -> str:
+def number_text(number: Any) -> str:
     """The number with all stored digits."""
     return str(number).removesuffix(".0")
 

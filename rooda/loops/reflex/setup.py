@@ -42,9 +42,9 @@ def prepared(where: Where, asked: RunOptions, own: Json) -> Prepared:
         made, look = setup(found, "reflex", {**flags, "read_only": True})
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(found, "[reflex]"))
-    screen = ReflexScreen(launch.look(made, asked))
-    program = launch.checked(made.agent, where.workspace, "")
-    launch.announced(made.agent, program, screen, asked.kept)
+    screen = ReflexScreen(launch.screen_options(made, asked))
+    program = launch.check_agent(made.agent, where.workspace, "")
+    launch.announce_agent(made.agent, program, screen, asked.kept)
     return Prepared(made, look, made.agent, _models(found, look), screen)
 
 

@@ -17,7 +17,7 @@ from rooda.loops.reflex import store as reflex_store
 from rooda.loops.reflex.drafting import Proposal
 from rooda.loops.reflex.effects import CAP, Effects, Permission, exec_checks, show_artifact
 from rooda.loops.reflex.events import KIND, RunEnded, RunResumed, RunStarted
-from rooda.loops.reflex.files import FRESH, Found, Place, no_history_error
+from rooda.loops.reflex.files import START_NEW, Found, Place, no_history_error
 from rooda.loops.reflex.history import JUDGED
 from rooda.loops.reflex.keys import OWN
 from rooda.loops.reflex.loop import reflex
@@ -25,7 +25,7 @@ from rooda.loops.reflex.setup import Prepared, prepared
 from rooda.loops.reflex.state import PLAN, PRODUCE_PREPARE, RUNNING, State
 from rooda.loops.reflex.store import ReflexStore
 from rooda.loops.reflex.world import LoopOptions
-from rooda.loops.remembered import taken_over
+from rooda.loops.remembered import with_remembered
 from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run.event_records import limits_of
@@ -52,32 +52,32 @@ def start(proposal: Proposal, here: Where, asked: RunOptions, made: Prepared) ->
     """Start a confirmed loop."""
     reflex_store.tidy_all(here.workspace)
     place = Place(here.workspace, unused_alias(here.workspace, proposal.alias))
-    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.require_none_running(here.workspace)  # another loop may have started before this one took the lock
     store = ReflexStore(place, None)
-    return go(place, store, first(place, proposal), made, held, asked)
+    return run_session(place, store, first_state(place, proposal), made, held, asked)
 
 
 def resume_loop(place: Place, here: Where, typed: Json) -> int:
     """Resume the saved loop with the options that it was started with, and run it to its end."""
-    require_open(place, files.look(place))
+    require_open(place, files.load(place))
     _refuse_beside_another(place)
-    here, typed = taken_over(here, typed, "reflex", place.alias)
+    here, typed = with_remembered(here, typed, "reflex", place.alias)
     asked = options.run_options(typed)
     made = _limited(prepared(here, asked, own_flags(typed)), place, asked)
-    held = launch.locked(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
+    held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.tidy_all(here.workspace)
-    found = files.look(place)
+    found = files.load(place)
     state = require_open(place, found)
     if found.rebuilt:
         launch.warn(made.screen, f"{place.run} could not be read; it was rebuilt from history.jsonl.")
     elif not found.history:
         launch.warn(made.screen, f"{place.history} has no event of this loop; it continues from run.json alone.")
-    store = reflex_store.opened(place, found)
-    return go(place, store, with_artifact(place, state), made, held, asked)
+    store = reflex_store.open_store(place, found)
+    return run_session(place, store, with_artifact(place, state), made, held, asked)
 
 
-def first(place: Place, proposal: Proposal) -> State:
+def first_state(place: Place, proposal: Proposal) -> State:
     """The state before the first phase."""
     now = clock.now()
     stamp = clock.file_stamp(now)
@@ -100,9 +100,9 @@ def require_open(place: Place, found: Found) -> State:
     if found.no_history:
         raise no_history_error(place, found)
     if found.state is None:
-        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", FRESH)
+        raise RoodaError(f"The files of the loop '{place.alias}' can't be understood.", START_NEW)
     if found.state.status != RUNNING:
-        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", FRESH)
+        raise Undecided(f"{_ended(place, found.state)}{last_error(found)}", START_NEW)
     return found.state
 
 
@@ -157,7 +157,9 @@ def unused_alias(workspace: str, alias: str) -> str:
 
 def _limited(made: Prepared, place: Place, asked: RunOptions) -> Prepared:
     """Limits that aren't typed stay as the loop was started with."""
-    return made._replace(setup=launch.kept(made.setup, place.workspace, "reflex", place.alias, asked.flags))
+    return made._replace(
+        setup=launch.with_earlier_limits(made.setup, place.workspace, "reflex", place.alias, asked.flags)
+    )
 
 
 def _ended(place: Place, state: State) -> str:
@@ -165,7 +167,7 @@ def _ended(place: Place, state: State) -> str:
     return f"The loop '{place.alias}' has ended: {why}; there is nothing to resume."
 
 
-def go(
+def run_session(
     place: Place, store: ReflexStore, start: State, prepared: Prepared, held: lock.Lock | None, asked: RunOptions
 ) -> int:
     """Run the loop to its end, show the result, and return the exit code."""
@@ -269,7 +271,7 @@ def _why(state: State) -> str:
     if not found or reason not in JUDGED:
         ended = "ended by another command" if state.elsewhere else f"stopped by the user: {reason}"
         return state.error or ended
-    threshold = f"threshold {scoring.written(state.threshold)} of phase {state.phase}"
+    threshold = f"threshold {scoring.number_text(state.threshold)} of phase {state.phase}"
     score = f"score {scoring.hundredths(found['score'])}, {threshold}"
     left = ", ".join(entry["id"] for entry in (*found["failed"], *found["warnings"]))
     return "; ".join(part for part in (score, f"not met: {left}" if left else "", RULES.get(reason, "")) if part)

@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 def ended(state: State, reason: str, error: str = "") -> State:
     """End the loop for one of the known reasons."""
-    return _over(state, STATUS_OF[reason], reason)._replace(error=error)
+    return _ended(state, STATUS_OF[reason], reason)._replace(error=error)
 
 
 def after_evaluation(state: State, step: str) -> State:
@@ -69,10 +69,10 @@ def after_evaluation(state: State, step: str) -> State:
 
 def stopped(state: State, word: str) -> State:
     """End the loop for the user. Any word is allowed as the reason; known reasons have no special meaning here."""
-    return _over(state, STOPPED, word or "user_stop")
+    return _ended(state, STOPPED, word or "user_stop")
 
 
-def _over(state: State, status: str, reason: str) -> State:
+def _ended(state: State, status: str, reason: str) -> State:
     passed = bool(state.evaluation and state.evaluation["passed"])
     return state._replace(status=status, stop={"passed": passed, "reason": reason})
 

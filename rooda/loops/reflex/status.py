@@ -6,7 +6,7 @@ from rooda.base.json import Json
 from rooda.loops.reflex import files
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_number
-from rooda.loops.reflex.scoring import FAILED, hundredths, written
+from rooda.loops.reflex.scoring import FAILED, hundredths, number_text
 from rooda.processes import lock
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -14,7 +14,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def facts_of(place: Place) -> Json:
     """Facts from the loop's files and lock."""
-    found = files.look(place)
+    found = files.load(place)
     held = lock.is_held(place.lock)
     owner = {"running": held, "pid": lock.owner(place.lock).get("pid") if held else None}
     state = found.state
@@ -36,11 +36,11 @@ def lines(facts: Json) -> list[str]:
     if word == "damaged":
         return [f"{alias}: its files can't be understood; start a new loop with: rooda reflex new TASK"]
     how = f" (pid {facts['pid']})" if facts["running"] and word == "running" else ""
-    shown = word if facts["running"] or word != "running" else facts.get("standing", "running (interrupted)")
+    shown = word if facts["running"] or word != "running" else facts.get("shown_status", "running (interrupted)")
     rows = [
         f"{alias}: {shown}{how}",
         f"  iteration {facts['iteration']}/{facts['max_iterations']}, phase {facts['phase']}, {facts['current_step']}",
-        f"  last score {hundredths(facts['last_score'])}, threshold {written(facts['threshold'])}"
+        f"  last score {hundredths(facts['last_score'])}, threshold {number_text(facts['threshold'])}"
         f"{sparkline(facts['scores'])}",
         f"  started {facts['created_at']}, updated {facts['updated_at']}",
         f"  artifact {facts['artifact']}",
@@ -62,7 +62,7 @@ def sparkline(scores: list[list[object]]) -> str:
 
 
 def row(place: Place) -> Json:
-    state = files.look(place).state
+    state = files.load(place).state
     if state is None:
         return {"task_alias": place.alias, "status": FAILED, "damaged": True}
     keys = ("task_alias", "status", "iteration", "max_iterations", "phase", "last_score", "updated_at")

@@ -133,10 +133,10 @@ class ReflexStore:
 
 def close(place: Place, reason: str) -> State | None:
     """End the loop for the user; `stop.reason` says why. None if it had ended before."""
-    found = reflex_files.look(place)
+    found = reflex_files.load(place)
     if found.state is None or found.state.status != RUNNING:
         return None
-    store = ReflexStore(place, found.state) if lock.is_held(place.lock) else opened(place, found)
+    store = ReflexStore(place, found.state) if lock.is_held(place.lock) else open_store(place, found)
     return store.save(stopped(found.state, reason), by_user=True)
 
 
@@ -145,7 +145,7 @@ def require_none_running(workspace: str) -> None:
         raise Undecided(f"Another loop, '{running[0]}', was started at the same time; this one was not started.")
 
 
-def opened(place: Place, found: reflex_files.Found) -> ReflexStore:
+def open_store(place: Place, found: reflex_files.Found) -> ReflexStore:
     """Open a loop to resume it, and complete what an earlier process left unfinished."""
     assert found.state is not None
     with WriteLock(place.workspace):
@@ -178,9 +178,9 @@ def tidy_all(workspace: str) -> None:
             if not os.path.islink(place.folder):
                 remove(place)
             continue
-        found = reflex_files.look(place)
+        found = reflex_files.load(place)
         if found.state is not None and found.state.status != RUNNING:
-            opened(place, found)
+            open_store(place, found)
         else:
             tidy(place, found.state)
 

@@ -8,7 +8,7 @@ from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.views.lines import Line, LineMakers, warning
 from rooda.views.live import Live
-from rooda.views.screen import Look, Screen
+from rooda.views.screen import Screen, ScreenOptions
 from rooda.views.why import Past, Reason, ReasonMakers, limits, stopped
 
 LONGEST = 300  # characters shown of a plan or a fix
@@ -150,7 +150,7 @@ class ReflexLive(Live):
         super().__init__(stream)
         self._tokens, self._cost, self._unknown = 0, 0.0, False
 
-    def note(self, record: Json) -> None:
+    def update(self, record: Json) -> None:
         event = record["event"]
         if event == "reflex.phase":
             self._where = f"Iteration {record['display']} · phase {record['level']} · {' ‖ '.join(record['steps'])}"
@@ -182,7 +182,7 @@ class ReflexLive(Live):
 class ReflexScreen(Screen):
     """A screen with this live status."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: ScreenOptions) -> None:
         super().__init__(look, LINES, ReflexLive)
 
 
@@ -214,7 +214,7 @@ def _judged(record: Json, past: Past) -> Iterator[Reason]:
     open_ = [*record["failed"], *record["warnings"]]
     rule = f"phase {record['level']}: score {record['score']}"
     rule += f"; not met: {', '.join(open_)}" if open_ else "; all rules hold"
-    judge = past.turn.get("evaluate", {}) or past.latest.get("evaluate", {})
+    judge = past.this_iteration.get("evaluate", {}) or past.latest_by_call.get("evaluate", {})
     evidence = judge.get("transcript") or record["artifact"]
     decision = "passed" if record["passed"] else "failed"
     yield Reason(record["ts"], record["number"], decision, rule, evidence, open_[0] if open_ else "")
@@ -222,7 +222,7 @@ def _judged(record: Json, past: Past) -> Iterator[Reason]:
 
 def _went_on(record: Json, past: Past) -> Iterator[Reason]:
     if record["switched"]:
-        number = int(past.turn["reflex.block"]["number"])
+        number = int(past.this_iteration["reflex.block"]["number"])
         yield Reason(record["ts"], number, "went on", "phase A passed, phase B begins", *past.transcript("evaluate"))
 
 
@@ -233,7 +233,7 @@ def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
     text = "; ".join(filter(None, (text, stopped(record), rule)))
     if record["elsewhere"]:
         text += "; another command ended it"
-    judged = record["status"] != "running" and "reflex.block" in past.turn
+    judged = record["status"] != "running" and "reflex.block" in past.this_iteration
     call = past.transcript("evaluate") if judged else past.transcript() if record["status"] == "failed" else ("", "")
     yield Reason(record["ts"], 0, "ended", f"{text} (exit {record['exit_code']})", *call)
 

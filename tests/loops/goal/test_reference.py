@@ -19,7 +19,7 @@ from kit.workspace import FAKE_AI
 from rooda.loops.goal.criteria import Criterion, Mark
 from rooda.loops.goal.loop import goal
 from rooda.loops.goal.plan import MustNot, Step
-from rooda.loops.goal.prompts import following
+from rooda.loops.goal.prompts import next_action
 from rooda.loops.goal.scoring import Scores
 from rooda.loops.goal.state import Brief, GoalState, public
 from rooda.loops.goal.world import CallResult, Finding, Violations
@@ -61,7 +61,7 @@ class Memory(Script):
         if self.states and state.iteration > self.states[-1].iteration:
             names = [each.name for each in state.brief.criteria]
             met = dict(zip(names, (mark.met for mark in state.marks), strict=True))
-            self.blocks.append((state.exit_signal, met, state.stuck, following(state)))
+            self.blocks.append((state.exit_signal, met, state.stuck, next_action(state)))
         self.states.append(state)
         return state
 

@@ -174,7 +174,7 @@ def test_O_120_settling_an_iteration_is_a_table(ws: Workspace) -> None:
         (Reply(0, 1.0, promise="FAILURE"), "running", 3),
         (Reply(1, 1.0, promise="SUCCESS"), "running", 3),
     ):
-        state = loop.settle(STATE._replace(consecutive_failures=2), reply, Gates(), "now")
+        state = loop.next_state(STATE._replace(consecutive_failures=2), reply, Gates(), "now")
         assert (state.status, state.consecutive_failures) == (status, failures), reply
         assert (state.iteration, state.elapsed_per_iteration, state.last_iteration_at) == (1, ("1.0s",), "now")
 

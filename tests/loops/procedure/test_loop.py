@@ -10,7 +10,7 @@ from rooda.errors import Cause, PromptProblem
 from rooda.loops.kernel import Saved, Scope, Turns
 from rooda.loops.procedure import loop
 from rooda.loops.procedure.model import Procedure
-from rooda.loops.procedure.state import OodaState, fresh, reopened
+from rooda.loops.procedure.state import OodaState, fresh, resumed_state
 from rooda.loops.procedure.world import World
 from rooda.run.event_records import Event
 from rooda.run.records import Ending, Gate, GateResult, Gates
@@ -49,7 +49,7 @@ class Script(World):
     def signalled(self) -> int:
         return self.signal
 
-    def enough(self) -> Cause | None:
+    def reached_limit(self) -> Cause | None:
         return SPENT if len(self.replies) == self.poor else None
 
     def emit(self, event: Event) -> None:
@@ -154,7 +154,7 @@ def test_a_signal_during_the_last_iteration_s_end_does_not_hide_completion() -> 
 def test_settle(reply: Reply, gates: Gates, failures: int, status: str, outcome: str) -> None:
     """Whatever became of a started call, it is closed and counted; failures and status follow the rules."""
     before = fresh(PROCEDURE, "x")._replace(iteration=4, consecutive_failures=1, elapsed_per_iteration=("1.0s",))
-    after = loop.settle(before, reply, gates, "now")
+    after = loop.next_state(before, reply, gates, "now")
     assert (after.iteration, after.last_iteration_at, len(after.elapsed_per_iteration)) == (5, "now", 2)
     assert (after.consecutive_failures, after.status) == (failures, status)
     assert loop.iteration_ended(before, after, reply, gates).outcome == outcome
@@ -192,7 +192,7 @@ def test_why_stop(fields: dict[str, Any], signal: int, kind: str | None) -> None
 )
 def test_reopened(fields: dict[str, Any], typed: tuple[int | None, int | None], wanted: tuple[int, int, int]) -> None:
     """Resume keeps the saved limits unless new ones are given, and forgives failures that would end it at once."""
-    state = reopened(fresh(PROCEDURE, "x")._replace(**fields), *typed)
+    state = resumed_state(fresh(PROCEDURE, "x")._replace(**fields), *typed)
     assert (state.max_iterations, state.failure_threshold, state.consecutive_failures) == wanted
     assert state.status == "running"
 

@@ -16,7 +16,7 @@ from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.inspect import event_line, versions
 from rooda.loops.reflex.state import State, encoded
 from rooda.loops.reflex.status import row, row_line
-from rooda.loops.reflex.store import opened, tidy_all
+from rooda.loops.reflex.store import open_store, tidy_all
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),
@@ -50,13 +50,13 @@ def told(folder: Path, run: str, history: str) -> None:
     Path(place.history).write_text(history)
     Path(place.artifact).write_text("# A\n")
     assert status.lines(status.facts_of(place)) and row_line(row(place), 9)
-    found = files.look(place)
+    found = files.load(place)
     assert all(map(event_line, found.history))
     versions(place)
     files.active(str(folder))
     tidy_all(str(folder))
     if found.state is not None:
-        opened(place, found)
+        open_store(place, found)
         assert files.read_state(place) is not None
 
 
