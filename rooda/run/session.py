@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooda.agents import command
 from rooda.agents.context import CallContext
-from rooda.agents.records import Call, Prompt, Reply
+from rooda.agents.records import Prompt
 from rooda.base import clock, secrets
 from rooda.base.json import Json
 from rooda.errors import Interrupted
@@ -137,10 +137,6 @@ class Session:
         if prompt.over_budget:
             self.emit(BudgetExceeded(phase="budget", tokens=prompt.tokens, exact=prompt.exact, budget=prompt.budget))
         return prompt
-
-    def ask(self, call: Call) -> Reply:
-        """One agent call, repeated after each usage limit."""
-        return self.calls.ask(call)
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         """Run the quality gates; without gates nothing is reported."""

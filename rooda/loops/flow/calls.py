@@ -112,7 +112,7 @@ class Calls:
             wants_answer=True,
         )
         with self.guarded(request.who, request.output.paths, request.may_edit):
-            reply = self._session.ask(call)
+            reply = self._session.calls.ask(call)
         if reply.ended == "interrupted" or reply.outcome == USAGE_LIMIT:  # a signal ended the wait for the limit's end
             raise Interrupted(self._session.signalled())
         return reply

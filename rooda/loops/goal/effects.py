@@ -128,7 +128,9 @@ class Effects(World):
             self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
         descriptor = hold_folder(self._workspace)
         try:
-            reply = self._session.ask(Call(kind, number, agent, prompt, setup.bounds, label=label, wants_answer=True))
+            reply = self._session.calls.ask(
+                Call(kind, number, agent, prompt, setup.bounds, label=label, wants_answer=True)
+            )
         finally:
             lost = folder_replaced(descriptor, self._workspace)
         edits = self._edits(reply.answer.edits) if kind == "step" else {}

@@ -58,7 +58,7 @@ class Effects(World):
             raise PromptProblem(f"The prompt can't be written: {where}: {problem.strerror}", "Make room.") from None
 
     def ask(self, call: Call) -> Reply:
-        return self._session.ask(call)
+        return self._session.calls.ask(call)
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         return self._session.check(gates, iteration)

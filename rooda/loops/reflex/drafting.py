@@ -135,7 +135,7 @@ def draft(task: str, here: Where, made: Prepared) -> Drafted:
         session = Session(here.workspace, owner, signals, made.screen.show, made.screen.tick(), None)
         try:
             prompt = session.prompt(lambda: text, "draft", Measure("", setup.token_budget))
-            reply = session.ask(Call("draft", 1, agent, prompt, setup.bounds, wants_answer=True))
+            reply = session.calls.ask(Call("draft", 1, agent, prompt, setup.bounds, wants_answer=True))
             if reply.ended == "interrupted":
                 raise Interrupted(session.signalled())
         finally:
