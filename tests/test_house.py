@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from rooda.loops import registry
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
 LAYERS = ["cli", "page", "fleet", "tasks", "loops", "views", "settings"]
 LAYERS += ["run", "agents", "git", "processes", "base", "errors"]
 TOP = {"startup", "demo"}  # they belong to the layer of cli
-KINDS = {"procedure", "reflex", "flow", "goal"}
+KINDS = {path.parent.name for path in (PACKAGE / "loops").glob("*/kind.py")}  # slices
 LONGEST_FUNCTION = 40
 LONG_MODULE = 500  # from here on ARCHITECTURE.md says why it is one thing
 
@@ -171,15 +173,21 @@ def test_slices_do_not_see_each_other() -> None:
 
 def test_only_the_registry_names_a_kind() -> None:
     """No other shared module has the name of a kind as a text."""
-    names = {"ooda", "reflex", "flow", "goal"}
     faults = [
         f"{module}:{node.lineno} {node.value!r}"
         for module, tree in modules().items()
         if not slice_of(module) and module != "loops/registry" and not module.startswith(PROGRAMS)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and node.value in names
+        if isinstance(node, ast.Constant) and node.value in registry.KINDS
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_every_kind_is_one_folder_and_one_row() -> None:
+    """The registry has a row for each slice, and mypy checks each kind.py against the contract."""
+    assert {row.package for row in registry.KINDS.values()} == {f"rooda.loops.{kind}" for kind in KINDS}
+    for kind in KINDS:
+        assert "    _CONTRACT: registry.Kind = kind\n" in (PACKAGE / "loops" / kind / "kind.py").read_text()
 
 
 def is_pure(module: str) -> bool:

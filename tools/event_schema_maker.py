@@ -16,15 +16,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATH = os.path.join(ROOT, "config", "events.schema.json")
 sys.path.insert(0, ROOT)
 
+from rooda.loops.registry import KINDS  # noqa: E402
 from rooda.run.event_records import Event, SessionEnd  # noqa: E402
 
-RECORDS = {  # by kind of loop
-    "any": "rooda.run.event_records",
-    "ooda": "rooda.loops.procedure.events",
-    "goal": "rooda.loops.goal.events",
-    "reflex": "rooda.loops.reflex.events",
-    "flow": "rooda.loops.flow.events",
-}
+FIRST = ("ooda", "goal", "reflex", "flow")  # the order of the kinds on the page; others follow
+RECORDS = {"any": "rooda.run.event_records"}  # modules, by kind of loop
+RECORDS |= {kind: f"{KINDS[kind].package}.events" for kind in dict.fromkeys([*FIRST, *KINDS])}
 ORDER = (  # of the events that the page describes first; all others follow
     *("run.started", "run.resumed", "iteration.started", "prompt.assembled", "budget.exceeded"),
     *("agent.started", "agent.ended", "output.truncated", "resting", "rested"),

@@ -141,7 +141,8 @@ def page(schema: Json) -> str:
     tables = {"always": _table(schema), "turn": _table(defs["turn"]), "end": _table(defs["end"])}
     parts = [HEAD.format(**tables)]
     parts += [_section(f"`{_event(key)}`", each) for key, each in defs.items() if key.startswith(("ooda:", "any:"))]
-    for kind, text in OWN.items():
+    for kind in [*OWN, *(sorted({key.partition(":")[0] for key in defs if ":" in key} - {"ooda", "any", *OWN}))]:
+        text = OWN.get(kind, f"# Events of a {kind} loop\n")
         own = {key: each for key, each in defs.items() if key.startswith(f"{kind}:")}
         parts += [text, *(_section(f"{kind.capitalize()}: `{_event(key)}`", each) for key, each in own.items())]
     return "\n".join(parts)

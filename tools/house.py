@@ -15,7 +15,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rooda"
-KINDS = ("procedure", "reflex", "flow", "goal")
+KINDS = sorted(path.parent.name for path in (PACKAGE / "loops").glob("*/kind.py"))
 
 # Prints the modules on the stack when the agent starts, main first. Audit events report the start of a process.
 HOPS = """

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     import click
 
     from rooda.base.json import Json
-    from rooda.loops.flow import kind as flows
-    from rooda.loops.goal import kind as goals
-    from rooda.loops.procedure import kind as procedures
-    from rooda.loops.reflex import kind as reflexes
     from rooda.run.history import Now
     from rooda.run.setup import Setup
     from rooda.settings.check import OwnKeys
@@ -77,12 +73,8 @@ KINDS = {
 
 
 def own_keys() -> "OwnKeys":
-    """The settings that one kind of loop has alone, by its table."""
-    from rooda.loops.flow import keys as of_flows
-    from rooda.loops.goal import keys as of_goals
-    from rooda.loops.reflex import keys as of_reflexes
-
-    return {"reflex": of_reflexes.OWN, "flow": of_flows.OWN, "goal": of_goals.OWN}
+    """Return the settings that one kind of loop has alone, by its table; those of procedures are in the schema."""
+    return {kind: _module(kind, "keys").OWN for kind in KINDS if kind != OODA}
 
 
 def demo_of(kind: str) -> "Callable[[str], int]":
@@ -109,7 +101,7 @@ def view(kind: object) -> "View":
 
 
 class Kind(Protocol):
-    """The contract of a kind of loop: its kind.py. NAME is always the name of one loop."""
+    """The contract of a kind of loop, which mypy checks at the end of its kind.py. NAME is the name of one loop."""
 
     def locks(self, workspace: str) -> "dict[str, str]":
         """Return the lock's path of every loop that ever ran in the workspace, by name."""
@@ -158,13 +150,6 @@ class Kind(Protocol):
 
     def setup(self, settings: "Settings", name: str) -> "Setup":
         """Return the settings that NAME runs with."""
-
-
-if TYPE_CHECKING:  # mypy checks that each kind keeps the contract
-    _PROCEDURE: Kind = procedures
-    _REFLEX: Kind = reflexes
-    _FLOW: Kind = flows
-    _GOAL: Kind = goals
 
 
 class Loop(NamedTuple):

@@ -149,3 +149,10 @@ def _repo(workspace: str) -> "Repo | None":
         return repository.find(workspace)
     except RoodaError:
         return None
+
+
+if TYPE_CHECKING:  # mypy checks that this module keeps the contract
+    from rooda.loops import registry
+    from rooda.loops.flow import kind  # noqa: PLW0406 - itself, as mypy sees it
+
+    _CONTRACT: registry.Kind = kind

@@ -129,3 +129,10 @@ def setup(settings: "Settings", name: str) -> "Setup":
     from rooda.settings.setup import setup as of_kind
 
     return of_kind(settings, "goal", {}, price_raw=True)[0]
+
+
+if TYPE_CHECKING:  # mypy checks that this module keeps the contract
+    from rooda.loops import registry
+    from rooda.loops.goal import kind  # noqa: PLW0406 - itself, as mypy sees it
+
+    _CONTRACT: registry.Kind = kind

@@ -138,3 +138,10 @@ def first_prompt(settings: "Settings", name: str) -> str:
     from rooda.loops.procedure import settings as procedure_settings
 
     return effects.prompt_text(procedure_settings.procedure(settings, name, {}), 1)
+
+
+if TYPE_CHECKING:  # mypy checks that this module keeps the contract
+    from rooda.loops import registry
+    from rooda.loops.procedure import kind  # noqa: PLW0406 - itself, as mypy sees it
+
+    _CONTRACT: registry.Kind = kind
