@@ -1,7 +1,8 @@
 """Writes the defaults of the settings' rows into config/rooda.toml. Run: python tools/defaults.py
 
-It changes the values of [loop], [reflex], [flow] and [goal], keeps order and comments, and appends a new key to its
-table. With --print it prints the file instead; a test compares the output with the file.
+It changes the values of [loop] and of the tables of the kinds of loops, keeps order and comments, appends a new key to
+its table and a new table before those of the agents. With --print it prints the file instead; a test compares the
+output with the file.
 """
 
 import os
@@ -22,6 +23,9 @@ TABLES: dict[str, dict[str, Key]] = {"loop": LOOP, **registry.own_keys()}
 
 def text(before: str) -> str:
     parts = before.split("\n[")
+    heads = [part.partition("]")[0] for part in parts]
+    first = next(at for at, head in enumerate(heads) if head.startswith("agents."))
+    parts[first:first] = [f"{name}]\n" for name in TABLES if name not in heads]
     return "\n[".join("\n".join(_lines(part)) for part in parts)
 
 
