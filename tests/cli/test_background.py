@@ -153,11 +153,11 @@ def test_who_is_told_to_pause_and_to_go_on_goes_on(ws: Workspace) -> None:
 
 def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
     """A run that stood still for longer than its --max-duration continues to its end."""
-    background(ws, "-n", "2", "--max-duration", "4")
+    background(ws, "-n", "2", "--max-duration", "2.5")
     ws.rooda("pause")
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
     since = time.monotonic()
-    until(lambda: time.monotonic() - since > 4, what="more time than the limit allows")
+    until(lambda: time.monotonic() - since > 2.5, what="more time than the limit allows")
     ws.write("go", "")
     ws.rooda("continue")
     until(lambda: ws.state() is None, what="the end of the run")

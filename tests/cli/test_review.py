@@ -166,10 +166,10 @@ def test_a_full_standard_output(ws: Workspace) -> None:
 
 def test_a_hook_that_prints_without_end(ws: Workspace) -> None:
     """It is ended by its timeout; what it printed fills neither memory nor disk."""
-    ws.sections["hooks"] = '\n[hooks]\ndone = { command = "yes", timeout = 2 }\n'
+    ws.sections["hooks"] = '\n[hooks]\ndone = { command = "yes", timeout = 0.5 }\n'
     ws.procedure()
     ran = ws.rooda("build", "-n", "1")
-    assert ran.code == 0 and "the hook 'done' failed (not ended within 2s)" in ran.err
+    assert ran.code == 0 and "the hook 'done' failed (not ended within 0.5s)" in ran.err
 
 
 def test_the_starter_may_die(ws: Workspace) -> None:

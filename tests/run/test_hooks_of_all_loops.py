@@ -141,11 +141,11 @@ def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> 
     assert posted.pop("moment") == "done" and posted == bare.events()[-1]
 
 
-@pytest.mark.parametrize(("status", "said"), [(None, "not ended within 2s"), (500, "500")])
+@pytest.mark.parametrize(("status", "said"), [(None, "not ended within 0.5s"), (500, "500")])
 def test_a_server_that_is_of_no_use(bare: Workspace, server: Server, status: int | None, said: str) -> None:
     """A server that never answers times out, one that refuses is reported; the exit code is the run's."""
     server.status = status
-    ran = hooked(bare, done={"url": server.url, "timeout": 2 if status is None else 30}).ooda("-n", "1")
+    ran = hooked(bare, done={"url": server.url, "timeout": 0.5 if status is None else 30}).ooda("-n", "1")
     assert ran.code == 0 and "the hook 'done' failed" in ran.err and said in ran.err
     assert (len(server.posted) == 1 or status is None) and not bare.leftovers()
 

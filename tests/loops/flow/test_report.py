@@ -165,11 +165,11 @@ def test_F_202_the_last_twenty_commits(flow: Flow) -> None:
     from kit.flow import FL1
 
     flow.scenario("S3")
-    flow.put(limited(FL1, 24))
+    flow.put(limited(FL1, 21))
     flow.commit("long")
     assert flow.run(timeout=120).code == 4
     facts = json.loads(flow.ws.rooda("flow", "status", "--json").out)
-    assert len(facts["commits"]) == 20 and "iteration 24 —" in facts["commits"][-1]["subject"]
+    assert len(facts["commits"]) == 20 and "iteration 21 —" in facts["commits"][-1]["subject"]
 
 
 def test_F_202_status_from_another_branch(flow: Flow) -> None:
