@@ -46,6 +46,7 @@ class Loop:
         self._python, self._dice, self._watch = python, dice, watch
         self._last = ""  # what was done to it
         self._before = ("", 0)
+        self._process: subprocess.Popen[bytes] | None = None
         self._detached = False
         self._leftover: set[int] = set()  # alive when the present run began
         self._made = 0  # calls before it
@@ -93,7 +94,8 @@ class Loop:
             self._leftover = set()
 
     def alive(self) -> bool:
-        return bool(self._watch.loops(self.folder)) or self._process.poll() is None
+        starting = self._process is not None and self._process.poll() is None
+        return bool(self._watch.loops(self.folder)) or starting
 
     def strike(self) -> None:
         """End it one way or another, wait, and look at what it leaves."""
@@ -127,8 +129,9 @@ class Loop:
         self.turns += count - self._before[1] if which == self._before[0] else count
         self._before = (which, count)
         text = self._said()
-        if "Traceback" in text or self._process.returncode in REFUSED:
-            self._wrong("refused", f"exit {self._process.returncode}: {text[-2000:]}")
+        code = self._process.returncode if self._process else None
+        if "Traceback" in text or code in REFUSED:
+            self._wrong("refused", f"exit {code}: {text[-2000:]}")
 
     def calls(self) -> list[list[str]]:
         try:
@@ -186,7 +189,7 @@ class Loop:
 
     def _away(self) -> None:
         """A start that was cut off may have left its --detach command; it ends by itself."""
-        if hasattr(self, "_process"):
+        if self._process:
             self._process.wait(PATIENCE)
 
     def _main(self) -> None:

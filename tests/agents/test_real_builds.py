@@ -9,13 +9,21 @@ from kit.workspace import Workspace
 from rooda.agentkit.server.server import ModelServer
 
 USUAL = ("codex", "gemini")
+# What these cases prove another case of the CLI proves too; most of each is the wait for its idle timeout.
+LONG = {"codex": ("rate_limit_wait",), "gemini": ("overloaded", "rate_limit_wait", "usage_limit_wait")}
 OTHERS = ("claude", "opencode", "copilot", "qwen", "droid", "pi")
 
 
 def rows() -> list[object]:
-    """Every case of every CLI; all but the usual ones by `-m real`."""
+    """Every case of every CLI; all but the usual ones by `-m real`, some of those by `-m long`."""
+
+    def marks(cli: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
+        if cli not in USUAL:
+            return (pytest.mark.real,)
+        return (pytest.mark.long,) if name in LONG[cli] else ()
+
     return [
-        pytest.param(cli, name, id=f"{cli}-{name}", marks=() if cli in USUAL else pytest.mark.real)
+        pytest.param(cli, name, id=f"{cli}-{name}", marks=marks(cli, name))
         for cli in (*USUAL, *OTHERS)
         for name in build_cases.cases(cli, "/")
     ]

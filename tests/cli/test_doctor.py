@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from typing import Any
 
 import pytest
@@ -164,7 +165,10 @@ def test_what_a_start_refuses_is_a_failure(bare: Workspace, toml: str, what: str
     assert start.code == 2 and found[what]["detail"] in start.err
 
 
-@pytest.mark.parametrize("answer", ["yes 2.0.14", "yes 2.0.14 >&2", "sleep 300 & echo 2.0.14; exec sleep 300"])
+HANGS = "sleep 300 & echo 2.0.14; exec sleep 300"
+
+
+@pytest.mark.parametrize("answer", ["yes 2.0.14", "yes 2.0.14 >&2", pytest.param(HANGS, marks=pytest.mark.long)])
 def test_an_agent_that_floods_or_hangs_at_its_version(ws: Workspace, answer: str) -> None:
     """It is ended with what it started, after some bytes or seconds, and has no version; the rest is looked at."""
     path = ws.write("../bin/claude", f"#!/bin/sh\n{answer}\n", 0o755)
@@ -172,6 +176,24 @@ def test_an_agent_that_floods_or_hangs_at_its_version(ws: Workspace, answer: str
     done = ws.rooda("doctor", "--json", env=env)
     (claude,) = (row for row in json.loads(done.out)["agents"] if row["name"] == "claude")
     assert claude["version"] == "" and done.code == 0
+
+
+def test_a_program_that_hangs_is_ended_with_its_children() -> None:
+    """What it printed before is kept."""
+    began = time.monotonic()
+    late = capture.capture(["/bin/sh", "-c", f"echo $$; {HANGS}"], timeout=0.3, most=1000)
+    assert late.code == capture.TIMED_OUT and time.monotonic() - began < 30
+    leader, version = late.out.split()
+    assert version == b"2.0.14"
+    until(lambda: not group_exists(int(leader)), what="the end of its process group")
+
+
+def group_exists(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_of_one_that_says_too_much_little_is_read() -> None:

@@ -19,8 +19,8 @@ NEVER = ("lost", "corrupt", "doubled", "orphaned", "hung", "refused")
 
 
 def test_a_short_soak_loses_nothing(tmp_path: Path) -> None:
-    """Four loops, killed every other second: each has called agents, nothing is lost, left, doubled or broken."""
-    options = ("--minutes", "0.1", "--life", "2", "--results", str(tmp_path))
+    """Four loops, killed every second: each has called agents, nothing is lost, left, doubled or broken."""
+    options = ("--minutes", "0.05", "--life", "1", "--results", str(tmp_path))
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.soak", *options], cwd=ROOT, capture_output=True, text=True, timeout=110
     )
