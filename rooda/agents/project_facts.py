@@ -1,0 +1,432 @@
+"""Finds what a settings file or a prompt of an agent CLI starts or redirects: hooks, MCP servers, plugins, addresses.
+
+Other text in these files changes daily and is not a fact. A key is known by its name, wherever it is, because the CLIs
+add and move keys with every version.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from rooda.base.facts import Fact
+from rooda.base.files import sha256
+
+LARGEST = 1_048_576  # bytes of a file that is parsed; of a larger one the hash is the fact
+MOST_FACTS = 1000  # in one file; nobody reads more
+LONGEST = 160  # characters of a name or value on the screen
+SEARCHED = 2000  # characters in which secrets are masked; the rest is not shown
+DIGITS = 16  # of a hash: enough that no second value can be made for one that is trusted
+UNREADABLE = "can't be read by rooda"
+FOLDER = "folder"  # a folder of more files than rooda reads
+
+# Keys, in small letters and without - and _.
+_BOUND = {
+    *("hooks", "hook", "disableallhooks", "httphookallowedenvvars", "allowedhttphookurls", "statusline", "notify"),
+    *("mcp", "mcpservers", "enableallprojectmcpservers", "enabledmcpjsonservers", "lsp", "lspservers", "formatter"),
+    *("plugin", "plugins", "enabledplugins", "pluginconfigs", "extensions", "marketplaces", "extraknownmarketplaces"),
+    *("env", "environment", "setenv", "envfile", "shellenvironmentpolicy", "modelprovider", "modelproviders", "npm"),
+    *("otel", "share", "sandboximage", "load", "modelsettingsfile", "pager", "terminals", "install", "start"),
+}
+_BOUND_ENDINGS = (
+    *("command", "commands", "cmd", "helper", "refresh", "export", "statusline", "marketplaces", "setupworktree"),
+    *("baseurl", "apibase", "endpoint", "proxy", "proxyport", "url", "uri", "setupworktreeunix"),
+)
+_RESTRAINING = {"deny", "denied", "exclude", "excludetools", "excluded", "disallowedtools", "deniedtools", "denyread"}
+_RESTRAINING |= {"denywrite", "coretools", "core", "disabledmcpjsonservers", "disablebypasspermissionsmode"}
+_RESTRAINING |= {"deniedmcpservers", "excludedtools", "denieddomains"}
+_TEXTS = {"command", "commands"}  # a table of prompts, by their names
+_COSMETIC = {"type", "timeout", "description", "statusmessage", "schema", "matcher", "title", "displayname"}
+_SILENT = _COSMETIC - {"matcher"}  # of a table with a program
+_RUNS = ("command", "cmd", "serverCommand")
+_CONNECTS = ("url", "httpUrl", "serverUrl", "uri")
+_BASES = ("baseurl", "apibase", "apiurl", "endpoint")  # endings of the name of a model's address
+_MODELS = re.compile(
+    r"OPENAI|ANTHROPIC|CLAUDE|CODEX|GEMINI|GOOGLE|VERTEX|AZURE|BEDROCK|OLLAMA|GROQ|GROK|XAI_|DEEPSEEK|OPENROUTER|MISTRAL"
+    r"|COHERE|QWEN|DASHSCOPE|LITELLM|LLM_|LM_STUDIO|CODE_ASSIST"
+)
+_STARTS_MORE = re.compile(
+    r"LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|DYLD_\w+|NODE_OPTIONS|NODE_PATH|BASH_ENV|PATH|SHELL|PROMPT_COMMAND|ZDOTDIR"
+    r"|PYTHONPATH|PYTHONHOME|PYTHONSTARTUP|PERL5OPT|PERL5LIB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|EDITOR|VISUAL|PAGER|BROWSER"
+    r"|GIT_(?:SSH|SSH_COMMAND|CONFIG\w*|EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND|EDITOR|ASKPASS|DIR|TEMPLATE_DIR|PAGER)"
+)
+_OWN_HOSTS = ("api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com")
+_SECRET = re.compile(
+    r"sk-[\w-]{8,}|gh[pousr]_\w{8,}|github_pat_\w{8,}|A[KS]IA[A-Z0-9]{12,}|xox\w-[\w-]{8,}|eyJ[\w-]{8,}\.[\w.-]+"
+    r"|AIza[\w-]{20,}|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{8,}|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^\"]*"
+)
+_REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # to a variable: no secret itself
+Path: TypeAlias = tuple[str, ...]
+
+
+class Kind(NamedTuple):
+    """Whose file it is, and how it is read."""
+
+    label: str
+    reader: str  # "settings", "words", "code", "rules", "env" or FOLDER
+
+
+class _Found(NamedTuple):
+    """A fact without its file and label."""
+
+    path: Path
+    text: str
+    name: str = ""  # of a variable or key, which says what the text is for
+    restrains: bool = False
+
+
+def read(kind: Kind, file: str, data: bytes) -> list[Fact]:
+    """Return the facts in the content of a file."""
+    if kind.reader == FOLDER:
+        return [unreadable(kind, file, f"{UNREADABLE}: too many files")]
+    if not data:
+        return []
+    try:
+        found = [_fact(file, kind, each) for each in _distinct(_read(kind, file, data))]
+    except (ValueError, RecursionError):
+        return [unreadable(kind, file, f"{UNREADABLE} (sha256 {_hash(data)})")]
+    return [*{fact.identity: fact for fact in found}.values()]
+
+
+def unreadable(kind: Kind, file: str, value: str) -> Fact:
+    return Fact(file, "", value, kind.label, warning=f"{kind.label} may read it all the same")
+
+
+def _distinct(found: Iterable[_Found]) -> Iterable[_Found]:
+    kept: dict[_Found, None] = {}
+    for each in found:
+        kept[each] = None
+        if len(kept) > MOST_FACTS:
+            raise ValueError("too many facts")
+    return kept
+
+
+# Contents.
+
+
+def _read(kind: Kind, file: str, data: bytes) -> Iterator[_Found]:
+    if len(data) > LARGEST:
+        raise ValueError("too large")
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    if kind.reader == "code":
+        yield _Found((), f"runs: {os.path.basename(file)} (sha256 {_hash(data)})")
+    elif kind.reader == "rules":
+        yield _Found((), f"rules (sha256 {_hash(data)})", restrains=True)
+    elif kind.reader == "env":
+        yield from _variables(text)
+    elif kind.reader == "words":
+        yield from _prompt(file, text, kind)
+    else:
+        yield from _walk(_tree(file, text), (), kind)
+
+
+def _tree(file: str, text: str) -> Any:
+    """Parse a settings file; ValueError if rooda can't."""
+    if not text.strip():
+        return {}
+    if file.lower().endswith(".toml"):
+        return _toml(text)
+    if file.lower().endswith((".yml", ".yaml")):
+        return _yaml(text)
+    return _json(text)
+
+
+_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}""")
+
+
+def _toml(text: str) -> Any:
+    import tomllib
+
+    if _LONG_KEY.search(text):  # tomllib needs quadratic time for it
+        raise ValueError("a key has too many parts")
+    return tomllib.loads(text)
+
+
+def _yaml(text: str) -> Any:
+    from rooda.base import yaml
+
+    document = yaml.read(text)
+    if document.faults:
+        raise ValueError(document.faults[0].text)
+    return document.value
+
+
+_STRING = r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))'
+_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
+_COMMAS = re.compile(rf"{_STRING}|,(?=\s*+[}}\]])", re.DOTALL)
+
+
+def _json(text: str) -> Any:
+    """Parse JSON, with comments and commas at the end of a list if need be."""
+    from rooda.base.json import loads
+
+    try:
+        return loads(text, _loads)
+    except _Twice:
+        raise
+    except ValueError:
+        bare = _COMMAS.sub(r"\1", _COMMENTS.sub(r"\1 ", text))
+        return loads(bare, _loads)
+
+
+class _Twice(ValueError):
+    """A key is there twice: another parser may take the other value."""
+
+
+def _loads(text: str) -> Any:
+    import json
+
+    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise _Twice("a key is there twice")
+        return found
+
+    return json.loads(text, object_pairs_hook=table)
+
+
+_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*[=:](.*)$", re.MULTILINE | re.ASCII)
+
+
+def _variables(text: str) -> Iterator[_Found]:
+    """Of a .env only what redirects the CLI or starts something with it: the rest is the project's own."""
+    for found in _VARIABLE.finditer(text):
+        name, value = found[1], found[2].strip().strip("\"'`")
+        if _is_address(name) or _is_proxy(name) or name.startswith("AIDER_") or _STARTS_MORE.fullmatch(name):
+            yield _Found((name,), f"{name}={value}", name)
+
+
+def _is_address(variable: str) -> bool:
+    """True for a variable with the address of a model: OPENAI_API_BASE, OLLAMA_HOST."""
+    return bool(_MODELS.search(variable)) and _plain(variable).endswith((*_BASES, "host"))
+
+
+def _is_proxy(name: str) -> bool:
+    return _plain(name).endswith("proxy") and _plain(name) != "noproxy"
+
+
+_FENCED = re.compile(r"^[ \t]*```!(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"!`([^`\n]+)`")
+_BRACED = re.compile(r"!\{((?:[^{}]|\{[^{}]*+\})*+\}|[^\n]*+)")
+_FRONT = re.compile(r"\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT_KEYS = re.compile(
+    r"""(?:^[ \t"'-]*|[{,][ \t"']*)(?:hooks|mcp|env\b|permission|disallowed)|\\[xuU]""", re.MULTILINE | re.IGNORECASE
+)
+
+
+def _prompt(file: str, text: str, kind: Kind) -> Iterator[_Found]:
+    """A prompt, or a table with one, and what the head of the file starts."""
+    if file.lower().endswith(".toml"):
+        for path, leaf in _leaves(_toml(text), ()):
+            yield from _shell(leaf, path, kind) if isinstance(leaf, str) else ()
+        return
+    yield from _shell(text, (), kind)
+    head = _FRONT.match(text) if text.lstrip().startswith("---") else None
+    if head and _FRONT_KEYS.search(head[1]):
+        yield from _walk(_yaml(head[1]), (), kind)
+
+
+def _shell(text: str, path: Path, kind: Kind) -> Iterator[_Found]:
+    """The shell commands in a prompt, which run before the agent sees it."""
+    forms = (_FENCED, _INLINE, _BRACED) if kind.label in ("gemini", "qwen") else (_FENCED, _INLINE)
+    for found in sorted((found for form in forms for found in form.finditer(text)), key=_start):
+        if command := found[1].removesuffix("}").strip():
+            yield _Found((*path, "shell"), f"runs: {command}")
+
+
+def _start(found: "re.Match[str]") -> int:
+    return found.start()
+
+
+# Trees.
+
+
+def _walk(value: Any, path: Path, kind: Kind) -> Iterator[_Found]:
+    """Look for keys that start, redirect or restrain something."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _walk(each, path, kind)
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        here, plain = (*path, str(key)), _plain(str(key))
+        if plain in _RESTRAINING:
+            yield from _restraints(inner, here, True)
+        elif plain in ("permission", "tools") and kind.label in ("opencode", "kilo"):
+            yield from _restraints(inner, here, False)
+        elif plain in _TEXTS and isinstance(inner, dict):
+            yield from _prompts(inner, here, kind)
+        elif kind.label == "aider" and plain in ("read", "file"):
+            yield from _read_outside(inner, here)
+        elif plain in _BOUND or plain.endswith(_BOUND_ENDINGS):
+            yield from _bound(inner, here, "")
+        else:
+            yield from _walk(inner, here, kind)
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", key.rpartition(".")[2].lower())
+
+
+def _is_refused(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and value in ("deny", "ask"))
+
+
+def _restraints(value: Any, path: Path, every: bool) -> Iterator[_Found]:
+    """Rules that hold the agent back: all of them, or only what is refused."""
+    for here, leaf in _leaves(value, path):
+        if every and leaf not in (False, None):
+            only = {*map(_plain, path)} & {"core", "coretools"}
+            yield _Found(here, f"{'allows only' if only else 'denies'}: {leaf}", restrains=True)
+        elif not every and _is_refused(leaf):
+            yield _Found(here, "denies" if leaf is False else str(leaf), restrains=True)
+
+
+def _prompts(value: Mapping[str, Any], path: Path, kind: Kind) -> Iterator[_Found]:
+    for here, leaf in _leaves(value, path):
+        yield from _shell(leaf, here, kind) if isinstance(leaf, str) else ()
+
+
+def _read_outside(value: Any, path: Path) -> Iterator[_Found]:
+    for here, leaf in _leaves(value, path):
+        if isinstance(leaf, str) and (leaf.startswith(("/", "~")) or ".." in leaf.split("/")):
+            yield _Found(here, f"reads: {leaf}", "outside")
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, path)
+    else:
+        yield path, value
+
+
+def _bound(value: Any, path: Path, when: str) -> Iterator[_Found]:
+    """All that a key holds which starts or redirects something: a fact for each program, address and scalar."""
+    if isinstance(value, dict):
+        if words := _program(value, path):
+            yield _Found(path, f"{words}{when}", _name_of(path))
+            return
+        if matcher := value.get("matcher"):
+            when = f" ({matcher})" if isinstance(matcher, str) else f" ({_compact(matcher)})"
+        in_hooks = "hooks" in map(_plain, path)
+        for key, inner in value.items():
+            plain, here = _plain(str(key)), (*path, str(key))
+            if plain in _RESTRAINING:
+                yield from _restraints(inner, here, True)
+            elif not in_hooks or plain not in _COSMETIC or isinstance(inner, dict | list):
+                yield from _bound(inner, path if in_hooks and plain == "hooks" else here, when)
+    elif isinstance(value, list):
+        if all(isinstance(each, str) for each in value) and _plain(path[-1]) in ("notify", "command"):
+            yield _Found(path, f"runs: {_joined(value)}")
+        else:
+            for inner in value:
+                yield from _bound(inner, path, when)
+    elif value is not None and value is not False:
+        yield _scalar(value, path, when)
+
+
+def _scalar(value: Any, path: Path, when: str) -> _Found:
+    name, plain = _name_of(path), _plain(path[-1])
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    if name:
+        return _Found(path, f"{name}={text}", name)
+    runs = plain.endswith(("command", "cmd", "helper", "refresh", "export"))
+    runs = runs or (plain != "prompt" and "hooks" in map(_plain, path))
+    assigned = plain == "setenv" and text.partition("=")[0]
+    return _Found(path, f"{'runs: ' if runs else ''}{text}{when}", assigned or path[-1])
+
+
+def _name_of(path: Path) -> str:
+    """The variable that this key is; "" if it is none."""
+    above = [*map(_plain, path[:-1])]
+    return path[-1] if above and (above[-1] in ("env", "environment") or "shellenvironmentpolicy" in above) else ""
+
+
+def _program(value: Mapping[str, Any], path: Path) -> str:
+    """What a table with a command or an address starts, all its other keys included."""
+    key = next((key for key in (*_RUNS, *_CONNECTS) if isinstance(value.get(key), str | list)), "")
+    if not key:
+        return ""
+    rest = {name: inner for name, inner in value.items() if name != key and _plain(str(name)) not in _SILENT}
+    if key in _CONNECTS:
+        words = f"connects to: {value[key]}"
+    else:
+        given = value[key] if isinstance(value[key], list) else [value[key]]
+        arguments = rest.pop("args", [])
+        arguments = arguments if isinstance(arguments, list) else [arguments]
+        command = given[0] if len(given) == 1 and not arguments else _joined([*given, *arguments])
+        words = f"{'runs' if 'hooks' in map(_plain, path) else 'starts'}: {command}"
+    return f"{words} {_compact(rest)}" if rest else words
+
+
+def _joined(words: Iterable[Any]) -> str:
+    import shlex
+
+    return shlex.join(map(str, words))
+
+
+def _compact(value: Any) -> str:
+    """The value as JSON, with secrets masked by the names of their keys."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+# Values.
+
+
+def _fact(file: str, kind: Kind, found: _Found) -> Fact:
+    from rooda.base.text import escape_line
+
+    name = ".".join(found.path)
+    name, value = _short(escape_line(name[:SEARCHED]), name), _short(escape_line(_masked(found)), found.text)
+    return Fact(file, name, value, kind.label, warning=_warning(found), restrains=found.restrains)
+
+
+def _short(shown: str, text: str) -> str:
+    """What is shown of a text, with a hash of it if that isn't all."""
+    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+    return shown if shown == text else f"{shown} (sha256 {_hash(text.encode('utf-8', 'surrogatepass'))})"
+
+
+def _masked(fact: _Found) -> str:
+    """Hide secrets by form, by the name of the variable, and by the names of keys in JSON."""
+    from rooda.base.secrets import HIDDEN, looks_secret
+
+    text = _SECRET.sub(HIDDEN, fact.text[:SEARCHED])
+
+    def hidden(found: "re.Match[str]") -> str:
+        secret = looks_secret(found[2]) and not _REFERENCE.fullmatch(found[4])
+        return f"{found[1]}{found[2]}{found[3]}{HIDDEN}" if secret else found[0]
+
+    text = re.sub(r"""(")([\w.-]+)(": ")((?:[^"\\]|\\.)+)""", hidden, text)
+    return re.sub(r"()(?<![\w-])([A-Za-z_][\w-]*)(=)([^\s\"']+)", hidden, text)
+
+
+def _warning(found: _Found) -> str:
+    if found.restrains:
+        return ""
+    plain, last = _plain(found.name), _plain(found.path[-1]) if found.path else ""
+    address = found.text.partition("=")[2] if found.text.startswith(f"{found.name}=") else found.text
+    if found.name == "outside":
+        return "a file outside of the workspace"
+    if _is_proxy(found.name) or "otlp" in plain or "otel" in map(_plain, found.path):
+        return "sends what the agent does elsewhere"
+    if (plain.endswith(_BASES) or _is_address(found.name)) and not _is_own(address):
+        return "sends your key elsewhere"
+    if _STARTS_MORE.fullmatch(found.name):
+        return "can start something in every program"
+    if last == "share" and found.text == "auto":
+        return "publishes what the agent writes"
+    return "switches off your own hooks" if last == "disableallhooks" else ""
+
+
+def _is_own(address: str) -> bool:
+    return bool(re.match(rf"https://(?:{'|'.join(map(re.escape, _OWN_HOSTS))})(?:/|$)", address))
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data)[:DIGITS]

@@ -1,0 +1,180 @@
+"""Finds the agent CLIs' own files in a project, and what they start or redirect.
+
+rooda starts the CLIs with their own question off, so it asks in their place: see `project_facts.py`.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from rooda.agents import project_facts
+from rooda.agents.project_facts import FOLDER, UNREADABLE, Kind
+from rooda.base import files as doors
+from rooda.base.facts import Fact
+
+MOST_READ = 67_108_864  # bytes of a file
+MOST_FILES, MOST_FOLDERS = 2000, 500  # below one of a CLI's folders
+
+# Which files, and whose they are.
+FILES = {
+    ".mcp.json": "claude",
+    "opencode.json": "opencode",
+    "opencode.jsonc": "opencode",
+    ".opencode.json": "opencode",
+    ".aider.conf.yml": "aider",
+    ".aider.model.settings.yml": "aider",
+    ".env": "aider, gemini",
+}
+FOLDERS = {
+    ".claude": "claude",
+    ".codex": "codex",
+    ".gemini": "gemini",
+    ".qwen": "qwen",
+    ".opencode": "opencode",
+    ".cursor": "cursor",
+    ".agents": "codex",
+    ".factory": "droid",
+    ".kiro": "kiro",
+    ".pi": "pi",
+    ".amp": "amp",
+    ".kilo": "kilo",
+    ".kilocode": "kilo",
+    ".grok": "grok",
+}
+_CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # what is in there runs by itself
+_WORDS = {"agent", "agents", "command", "commands", "droids", "mode", "modes", "prompts", "skill", "skills"}
+_RULES = {"policies", "rules"}
+_INNER = {*_CODE, *_WORDS, *_RULES, "settings"}  # other folders hold a CLI's own notes, caches and work trees
+_SETTINGS = (".json", ".jsonc", ".toml", ".yml", ".yaml")
+_STARTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".py", ".sh")
+
+
+def facts(folders: Sequence[str]) -> list[Fact]:
+    """Return the facts in the files of these folders: the workspace and those above it."""
+    found = list[Fact]()
+    for path in files(folders):
+        found += _facts_at(path)
+    return found
+
+
+def files(folders: Sequence[str]) -> list[str]:
+    """Return the absolute path of each file that `facts` reads."""
+    return [path for folder in dict.fromkeys(map(os.path.abspath, folders)) for path in _files_in(folder)]
+
+
+def facts_in(file: str, data: bytes) -> list[Fact]:
+    """Return the facts in the content of one file; the path says what kind of file it is."""
+    kind = _kind(file)
+    return project_facts.read(kind, file, data) if kind else []
+
+
+def theirs(found: Iterable[Fact], file: str, contents: Iterable[bytes]) -> list[Fact]:
+    """Return those of a file's facts that one of these contents, which somebody else wrote, holds too.
+
+    A fact without a name stands for the whole file, of which a changed line leaves the rest somebody else's.
+    """
+    written = [facts_in(file, content) for content in contents]
+    identities = {fact.identity for each in written for fact in each}
+    whole = any(not name for _, name, _ in identities)
+    kept = (fact for fact in found if whole or fact.identity in identities or (not fact.name and any(written)))
+    return [*kept]
+
+
+def _facts_at(path: str) -> list[Fact]:
+    """Follow links, as the CLIs do: what they lead to is what counts."""
+    kind, real = _kind(path), os.path.realpath(path)
+    try:
+        known = kind is None or kind.reader == FOLDER
+        readable = known or os.path.getsize(real) <= MOST_READ
+        data = doors.read_ours(real) if readable and not known else b""
+    except OSError as problem:
+        readable, data = isinstance(problem, FileNotFoundError), b""
+    return facts_in(path, data) if readable or kind is None else [project_facts.unreadable(kind, path, UNREADABLE)]
+
+
+def _files_in(folder: str) -> list[str]:
+    found = list[str]()
+    for name in sorted(_known_names(folder)):
+        path = os.path.join(folder, name)
+        if name.lower() in FILES:
+            found.append(path)
+        else:
+            found += _below(path) if name.lower() in FOLDERS else _below(os.path.join(path, "hooks"))
+    return found
+
+
+def _known_names(folder: str) -> list[str]:
+    """The names in the folder that count, in one look at it. macOS opens `.MCP.json` as `.mcp.json`."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.name[:1] in ".oO" and entry.name.lower() in _KNOWN]
+    except OSError:
+        return []
+
+
+_KNOWN = {*FILES, *FOLDERS, ".github"}  # of which only hooks/ is copilot's
+
+
+def _below(folder: str) -> list[str]:
+    """The files in a CLI's folder; the folder itself if there are too many. A link in a circle is entered once."""
+    found, todo, seen = list[str](), [folder], set[str]()
+    while todo:
+        place = todo.pop()
+        if (real := os.path.realpath(place)) in seen:
+            continue
+        seen.add(real)
+        for name in doors.list_folder(place):
+            path = os.path.join(place, name)
+            if not os.path.isdir(path):
+                found += [path] if _kind(path) else []
+            elif _is_entered(name.lower(), place == folder and _is_top(folder)):
+                todo.append(path)
+        if len(found) > MOST_FILES or len(seen) > MOST_FOLDERS:
+            return [folder]
+    return sorted(found)
+
+
+def _is_top(folder: str) -> bool:
+    return os.path.basename(folder).lower() in FOLDERS
+
+
+def _is_entered(name: str, at_top: bool) -> bool:
+    return name not in ("node_modules", ".git") and (not at_top or name in _INNER)
+
+
+def _kind(file: str) -> Kind | None:
+    """Whose file this is; None if no CLI's. The last of the known folders in the path decides."""
+    parts = file.lower().split("/")
+    if parts[-1] in FILES:
+        return Kind(FILES[parts[-1]], "env" if parts[-1] == ".env" else "settings")
+    if parts[-1] in FOLDERS:
+        return Kind(FOLDERS[parts[-1]], FOLDER)
+    for place in range(len(parts) - 2, -1, -1):
+        inner = parts[place + 1 :]
+        if parts[place] in FOLDERS:
+            reader = _reader(inner)
+            return Kind(FOLDERS[parts[place]], reader) if reader else None
+        if parts[place] == ".github" and inner[0] == "hooks":
+            return Kind("copilot", "settings") if inner[-1].endswith(".json") else None
+    return None
+
+
+def _reader(inner: Sequence[str]) -> str:
+    """How a file below a CLI's folder is read; "" if it starts nothing."""
+    first, name = inner[0], inner[-1]
+    if name == ".env":
+        return "env"
+    if name.startswith("sandbox") and name.endswith((".bashrc", ".dockerfile", ".sb")):
+        return "code"
+    settings, words = name.endswith(_SETTINGS), name.endswith(".md")
+    if len(inner) == 1 or first == "settings":
+        return "settings" if settings and not name.startswith(("package", "tsconfig")) else ""
+    if first in _CODE:
+        started = name.endswith(_STARTED) or (first == "hooks" and not words) or "hooks" in inner[1:-1]
+        return "words" if words else "settings" if settings else "code" if started else ""
+    if first in _WORDS:
+        return "words" if words or (name.endswith(".toml") and first != "agents") else _agent_reader(first, settings)
+    return "rules" if first in _RULES and name.endswith((".rules", ".toml")) else ""
+
+
+def _agent_reader(first: str, settings: bool) -> str:
+    return "settings" if settings and first in ("agent", "agents") else ""
