@@ -11,7 +11,7 @@ from rooda.base.text import escape_line
 from rooda.cli import snapshots as shared
 from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
-from rooda.git import restore, worktrees
+from rooda.git import command, restore, worktrees
 from rooda.git import snapshots as world
 from rooda.git.repository import Repo, read_head
 from rooda.git.restore import Plan
@@ -87,6 +87,8 @@ def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: 
     ):
         if trouble:
             click.echo(f"WARNING: not all of {what}: {trouble}", err=True)
+    if text := command.warning(repo.workspace):
+        click.echo(f"WARNING: {text}", err=True)
     _say_head(repo, target.snapshot)
     if not plan.changes:
         click.echo(f"Nothing to do: the files are as they were {target.what} already.")

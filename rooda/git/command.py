@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping
 
+from rooda.base import files
+from rooda.git import programs
 from rooda.processes.capture import Captured, capture
 
 SETTINGS = (
@@ -16,6 +18,10 @@ SETTINGS = (
     "i18n.logOutputEncoding=UTF-8",
     "advice.addEmbeddedRepo=false",
     "log.showSignature=false",
+    "submodule.recurse=false",
+    "diff.ignoreSubmodules=dirty",  # git would run in them, with their settings
+    "protocol.ext.allow=never",
+    "safe.bareRepository=explicit",
 )
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -23,6 +29,7 @@ ENVIRONMENT = {
     "GIT_EDITOR": "true",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ADVICE": "0",
+    "GIT_ALLOW_PROTOCOL": "none",  # of a partial clone git fetches what is missing, by any program
 }
 PATHSPECS = (
     "GIT_GLOB_PATHSPECS",
@@ -32,6 +39,7 @@ PATHSPECS = (
 HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 DEFAULT_IDENTITY = {"GIT_AUTHOR_NAME": "rooda", "GIT_AUTHOR_EMAIL": "rooda@localhost"}
 DEFAULT_IDENTITY |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in DEFAULT_IDENTITY.items()}
+SHOWN = 5  # paths in a warning
 _OPTIONS = [word for setting in SETTINGS for word in ("-c", setting)]
 
 
@@ -59,7 +67,27 @@ def run(
     if not literal:
         del used["GIT_LITERAL_PATHSPECS"]
     quiet = [] if hooks else ["-c", f"core.hooksPath={os.devnull}"]
-    return capture(["git", *_OPTIONS, *quiet, *args], stdin=stdin, env=used, cwd=cwd, timeout=timeout, brief=not hooks)
+    words, variables = programs.arguments(programs.of(cwd, args, used), used)
+    argv = ["git", *_OPTIONS, *quiet, *words, *args]
+    return capture(argv, stdin=stdin, env=used | variables, cwd=cwd, timeout=timeout, brief=not hooks)
+
+
+def warning(cwd: str) -> str:
+    """A sentence about filters that are not run because the repository itself defines them, with files; or ""."""
+    if not (filters := programs.of(cwd, (), os.environ).filters):
+        return ""
+    listed = run(["ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd).out
+    said = files.to_text(run(["check-attr", "-z", "--stdin", "filter"], cwd, stdin=listed).out).split("\0")
+    found = {path: name for path, name in zip(said[::3], said[2::3], strict=False) if name in filters}
+    if not found:
+        return ""
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    names = ", ".join(sorted({*found.values()}))
+    return (
+        f"git filters that the repository itself defines are not run ({names}); saved and "
+        f"restored as they are: {', '.join(sorted(found)[:SHOWN])}{more}. Filters of your own settings are run: "
+        "git config --global"
+    )
 
 
 def with_identity(cwd: str, env: Mapping[str, str]) -> dict[str, str]:

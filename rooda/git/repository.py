@@ -11,7 +11,7 @@ from rooda.git import command
 from rooda.processes.capture import Captured
 
 GIT_TIMEOUT = 1800.0  # seconds; reading a large repository and the user's hooks take long
-PLAIN = ("core.splitIndex=false", "core.untrackedCache=false", "submodule.recurse=false")
+PLAIN = ("core.splitIndex=false", "core.untrackedCache=false")
 _HEADS = "refs/heads/"
 _PLAIN = [word for setting in PLAIN for word in ("-c", setting)]
 

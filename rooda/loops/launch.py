@@ -9,7 +9,7 @@ from rooda.agents.records import Agent
 from rooda.base.dirs import make_home
 from rooda.base.json import Json
 from rooda.errors import Undecided
-from rooda.git import worktrees
+from rooda.git import command, worktrees
 from rooda.git.repository import read_head
 from rooda.loops import registry
 from rooda.loops.options import RunOptions
@@ -136,6 +136,8 @@ def _make_worktree(where: Where, name: str, screen: Screen) -> Where:
     """Create the worktree. The settings stay those of the current workspace."""
     repo = worktrees.require_repository(where.workspace)
     left = worktrees.count_uncommitted(repo)
+    if text := command.warning(where.workspace):
+        warn(screen, text)
     own = worktrees.create(repo, name)
     _say(screen, f"Worktree: {own.root} on the new branch {own.branch}")
     if left:

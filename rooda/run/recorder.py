@@ -5,6 +5,7 @@ from typing import Any
 
 from rooda.base.json import Json
 from rooda.errors import Interrupted
+from rooda.git import command
 from rooda.git.repository import GitProblem, find
 from rooda.git.retention import due_snapshots
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune
@@ -56,6 +57,8 @@ class Recorder:
                             commit=snapshot.commit,
                         )
                     )
+            if text := command.warning(self._workspace):
+                self._report(text)
             if seen.trouble:
                 self._report(f"The snapshots are not complete: {seen.trouble}")
         except GitProblem as problem:

@@ -133,8 +133,8 @@ def test_a_filter_that_fails(ws: Workspace) -> None:
     """If git fails halfway, there is no snapshot of half the work tree."""
     repository(ws, {"a": "1\n"})
     ws.write(".gitattributes", "b filter=gone\n")
-    ws.git("config", "filter.gone.required", "true")
-    ws.git("config", "filter.gone.clean", "false")
+    ws.git("config", "--global", "filter.gone.required", "true")
+    ws.git("config", "--global", "filter.gone.clean", "false")
     ws.write("b", "1\n")
     run = ws.rooda("build", "-n", "1")
     assert run.code == 0 and "No snapshot: " in run.err

@@ -20,6 +20,7 @@ from rooda.errors import (
     UsageProblem,
     code_of_signal,
 )
+from rooda.git import command
 from rooda.git.repository import Repo, nul_terminated
 from rooda.loops import configuration, launch
 from rooda.loops.flow import commits, effects, repository
@@ -179,9 +180,14 @@ def require_clean(prepared: Prepared, allowed: bool) -> None:
         )
 
 
-def warn_of_ignored(prepared: Prepared) -> None:
-    """Warn of flow files that git ignores. They are not committed, because a checkout would then delete them."""
+def warn_of_git(prepared: Prepared) -> None:
+    """Warn of filters that are not run, and of flow files that git ignores.
+
+    Ignored files are not committed, because a checkout would then delete them.
+    """
     own = [prepared.repo.inside(path) for path in (FLOW_FILE, *agent_files(prepared.topology.root))]
+    if text := command.warning(prepared.repo.top):
+        launch.warn(prepared.screen, text)
     words = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin")
     ignored = files.to_text(prepared.repo.run(*words, stdin=nul_terminated(own)).out).split("\0")[:-1]
     if ignored:

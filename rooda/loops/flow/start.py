@@ -33,7 +33,7 @@ from rooda.loops.flow.session import (
     require_repository,
     run_session,
     take_lock,
-    warn_of_ignored,
+    warn_of_git,
 )
 from rooda.loops.remembered import has_remembered, task_with_secrets, with_remembered
 from rooda.processes import lock
@@ -101,7 +101,7 @@ def _in_worktree(prepared: Prepared, call: Invocation, task: str) -> int:
 
 def _begin(prepared: Prepared, words: str, allow_dirty: bool, held: lock.Lock | None) -> int:
     require_clean(prepared, allow_dirty)
-    warn_of_ignored(prepared)
+    warn_of_git(prepared)
     task = (
         files.to_bytes(words).decode("utf-8", "replace").strip("\n")
         if words.strip()

@@ -105,7 +105,7 @@ def diff(workspace: str, base: str) -> str:
         now = work_tree.read_with_copy(repo, index_of(repo, GOAL)).tree
     except (GitProblem, OSError):
         return ""
-    done = repo.run("diff", "--no-color", "--no-ext-diff", base, now)
+    done = repo.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", base, now)
     return done.out.decode("utf-8", "replace") if done.code == 0 else ""
 
 
