@@ -31,11 +31,22 @@ def let_go(ws: Workspace) -> None:
 
 
 def kill_all(ws: Workspace, *spared: int) -> None:
-    """As at a logout that kills everybody: no process of the workspace is left."""
-    while left := [pid for pid in ws.leftovers() if pid not in spared]:
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    """Kill every process of the workspace, as a logout can. All stop first, so that none reacts to another's end.
+
+    A parent stops before its children, since a guardian wakes its loop, and dies after them for the same reason.
+    """
+    stopped: list[int] = []
+    while fresh := sorted({*ws.leftovers()} - {*stopped, *spared}):
+        _send_all(fresh, signal.SIGSTOP)
+        stopped += fresh
+    _send_all(stopped[::-1], signal.SIGKILL)
+    until(lambda: not {*ws.leftovers()} - {*spared}, what="every process to be gone")
+
+
+def _send_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def detached(ws: Workspace, n: str = "3", hold: int | str = "iteration-1", *words: str) -> str:
