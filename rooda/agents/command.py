@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rooda.agents.records import Agent
+from rooda.base.signing import PRIVATE
 from rooda.processes.guardian import MANAGER_VARIABLES
 
 _split = lru_cache(16)(shlex.split)  # cached: every call has the same command
@@ -94,8 +95,8 @@ _OURS = ("ROODA_CALL", "ROODA_RUN", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_PROC
 
 
 def base_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Our environment without variables of an enclosing agent or rooda."""
-    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES}
+    """Our environment without variables of an enclosing agent or rooda, and without those of rooda's key and trust."""
+    misleading = {*NESTING, *_OURS, *MANAGER_VARIABLES, *PRIVATE}
     return {key: value for key, value in environ.items() if key not in misleading}
 
 

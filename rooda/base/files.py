@@ -178,6 +178,42 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
         os.close(descriptor)
 
 
+def create_whole(path: str, data: bytes, mode: int) -> None:
+    """Create a durable file that no reader sees half written; FileExistsError if there is one."""
+    temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    try:
+        create(temporary, data, mode)
+        sync_file(temporary)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            create(path, data, mode)
+    except OSError as problem:
+        raise _with_path(path, problem) from None
+    finally:
+        remove(temporary)
+    sync_parent(path)
+
+
+def sync_file(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private(descriptor: int) -> bool:
+    """Take all rights to an open file from group and others; False if that fails."""
+    try:
+        os.fchmod(descriptor, 0o600)
+    except OSError:
+        return False
+    return True
+
+
 def write(path: str, data: bytes, mode: int = 0o666) -> None:
     """Replace a file without syncing, for files that need not survive a crash."""
     remove(path)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 from rooda.base import files
+from rooda.base.signing import PRIVATE
 from rooda.git import programs
 from rooda.processes.capture import Captured, capture
 
@@ -59,7 +60,7 @@ def run(
     Raises Interrupted at the user's second signal; with hooks, which may take any time, at the first.
     """
     inherited = os.environ if env is None else env
-    removed = HOOK_VARIABLES if hooks else (*HOOK_VARIABLES, *PATHSPECS)
+    removed = (*HOOK_VARIABLES, *PRIVATE) if hooks else (*HOOK_VARIABLES, *PRIVATE, *PATHSPECS)
     used = {key: value for key, value in inherited.items() if key not in removed}
     used |= {"GIT_TERMINAL_PROMPT": "0"} if hooks else ENVIRONMENT  # hooks get the user's locale and path rules
     if index:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rooda.base import files
 from rooda.errors import RoodaError
 from rooda.git import command
+from rooda.git.traces import may_track
 from rooda.processes.capture import Captured
 
 GIT_TIMEOUT = 1800.0  # seconds; reading a large repository and the user's hooks take long
@@ -84,6 +85,16 @@ def find(workspace: str) -> Repo:
 
 def _rev_parse(question: str, workspace: str) -> str:
     return files.to_text(command.run(["rev-parse", question], workspace).out).removesuffix("\n")
+
+
+def has_commit(workspace: str, commit: str) -> bool:
+    """True if the repository around the workspace has this commit, or if there is no git to ask."""
+    return command.run(["cat-file", "-e", f"{commit}^{{commit}}"], workspace).code in (0, 127)
+
+
+def tracks(workspace: str, folder: str) -> bool:
+    """True if git tracks files below this folder of the workspace. git is asked only if its index may have some."""
+    return may_track(workspace, folder) and bool(command.run(["ls-files", "-z", "--", folder], workspace).out)
 
 
 def read_head(repo: Repo) -> Head:

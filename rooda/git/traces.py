@@ -1,6 +1,7 @@
 """Cheap signs of a tool's branches and files in a repository, read from git's files without starting git."""
 
 import os
+import re
 from collections.abc import Iterable
 
 from rooda.base import files
@@ -23,6 +24,31 @@ def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
         or not packed.startswith("# pack-refs " if packed else "")  # damaged: git says so
         or os.path.lexists(os.path.join(common, "reftable"))  # only git can read it
     )
+
+
+def head_commit(workspace: str) -> str:
+    """Return the commit of HEAD in the repository around the workspace; "" if git's plain files don't have it."""
+    folder = _git_folder(os.path.realpath(workspace))
+    if not folder:
+        return ""
+    head = _text(os.path.join(folder, "HEAD")).strip()
+    ref = head.removeprefix("ref: ")
+    if ref != head:
+        common = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
+        head = _text(os.path.join(common, ref)).strip() or _packed(common, ref)
+    return head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
+
+
+def _packed(common: str, ref: str) -> str:
+    rows = _text(os.path.join(common, "packed-refs")).split("\n")
+    return next((row[: -len(ref) - 1] for row in rows if row.endswith(f" {ref}")), "")
+
+
+def may_track(workspace: str, name: str) -> bool:
+    """True if git's index may have files below this folder of the workspace; only git knows."""
+    folder = _git_folder(os.path.realpath(workspace))
+    index = _text(os.path.join(folder, "index")) if folder else ""
+    return f"{name[1:]}/" in index or "link" in index  # a compressed path lacks the dot; "link": a split index
 
 
 def _git_folder(folder: str) -> str:

@@ -1,0 +1,144 @@
+"""Signs files with a key of this user, so that rooda does not believe what somebody else wrote.
+
+A signature covers what the file is (`start RUN`, `order RUN`, …) and its content, but not its path. The key never
+leaves this process: agents and commands get neither it nor the variable that names its file.
+"""
+
+import os
+import stat
+from typing import NamedTuple
+
+from rooda.base import dirs, files
+
+VARIABLE = "ROODA_KEY_FILE"
+PRIVATE = (VARIABLE, "ROODA_TRUST")  # variables that no process but rooda gets
+LENGTH = 32  # bytes of a new key, and the least of one that the user made
+LONGEST = 4096
+_MARK, _END = b', "mac": "', b'"}'
+_HEX = 64  # characters of a signature
+
+
+class Key(NamedTuple):
+    """The key, b"" if there is none; and a sentence about what is wrong, or was repaired."""
+
+    data: bytes = b""
+    problem: str = ""
+
+
+_keys: dict[str, Key] = {}  # read once per process, by path
+
+
+def path() -> str:
+    """The file of the key; "" if this user has no home folder."""
+    return os.environ.get(VARIABLE, "") or dirs.state("key")
+
+
+def problem() -> str:
+    """What the user should know about the key: why nothing can be signed, or what was repaired; "" if all is well."""
+    return _key(create=True).problem
+
+
+def has_key() -> bool:
+    """True if something can be signed."""
+    return bool(_key(create=True).data)
+
+
+def mac(what: str, content: bytes) -> str:
+    """The signature, made with a new key if there is none yet; "" if there can't be a key."""
+    key = _key(create=True).data
+    return _mac(key, what, content) if key else ""
+
+
+def is_ours(what: str, content: bytes, signature: str) -> bool:
+    """True if this user signed the content as `what`."""
+    key = _key(create=False).data
+    if not key or len(signature) != _HEX:
+        return False
+    import hmac
+
+    return hmac.compare_digest(_mac(key, what, content).encode(), files.to_bytes(signature))
+
+
+def signed(what: str, record: bytes) -> bytes:
+    """The text of a JSON object with the key `mac` added at its end; unchanged without a key."""
+    return with_mac(record, mac(what, record))
+
+
+def with_mac(record: bytes, signature: str) -> bytes:
+    """Add a signature, unless it is empty."""
+    return record[:-1] + _MARK + signature.encode() + _END if signature else record
+
+
+def parted(data: bytes) -> tuple[bytes, str]:
+    """A signed record as it was before, and its signature; "" if it has none."""
+    text = data.rstrip(b"\n")
+    at = len(text) - len(_END) - _HEX
+    if not text.endswith(_END) or text[:at][-len(_MARK) :] != _MARK:
+        return text, ""
+    return text[: at - len(_MARK)] + b"}", files.to_text(text[at : -len(_END)])
+
+
+def is_signed(what: str, data: bytes) -> bool:
+    """True if `signed` made these bytes from a record of `what`; a line end after them does not count."""
+    return is_ours(what, *parted(data))
+
+
+def _mac(key: bytes, what: str, content: bytes) -> str:
+    import hmac
+
+    name = files.to_bytes(what)
+    return hmac.digest(key, b"rooda 1 %d\0%s\0%s" % (len(name), name, content), "sha256").hex()
+
+
+def _key(create: bool) -> Key:
+    place = path()
+    known = _keys.get(place)
+    if known is None or (create and not (known.data or known.problem)):
+        known = _keys[place] = _read(place, create)
+    return known
+
+
+def _read(place: str, create: bool) -> Key:
+    """Read the key's file, or make it. Without a key nothing can be signed, and the problem says why."""
+    if not os.path.isabs(place):
+        why = f"{VARIABLE} must be an absolute path, got {place!r}" if place else "HOME is not set"
+        return Key(problem=_unsigned(why))
+    try:
+        return _opened(place)
+    except FileNotFoundError:
+        if not create:
+            return Key()
+    except OSError as problem:
+        return Key(problem=_unsigned(f"{place} can't be read ({problem.strerror})"))
+    try:
+        files.make_folder(os.path.dirname(place))
+        files.create_whole(place, os.urandom(LENGTH), 0o600)
+    except FileExistsError:
+        pass  # another process was first
+    except OSError as problem:
+        return Key(problem=_unsigned(f"{place} can't be written ({problem.strerror})"))
+    try:
+        return _opened(place)
+    except OSError as problem:
+        return Key(problem=_unsigned(f"{place} can't be read ({problem.strerror})"))
+
+
+def _opened(place: str) -> Key:
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts, said = os.fstat(descriptor), ""
+        if not stat.S_ISREG(facts.st_mode) or not LENGTH <= facts.st_size <= LONGEST:
+            return Key(problem=_unsigned(f"{place} is not a key: it must be a file of {LENGTH} to {LONGEST} bytes"))
+        if facts.st_uid not in (os.geteuid(), 0):
+            return Key(problem=_unsigned(f"{place} belongs to another user (uid {facts.st_uid})"))
+        if facts.st_mode & 0o077:
+            if not files.make_private(descriptor):
+                return Key(problem=_unsigned(f"other users can read {place}; type: chmod 600 {place}"))
+            said = f"Other users could read the key {place}; now only you can. Delete it if you don't trust them."
+        return Key(os.read(descriptor, LONGEST), said)
+    finally:
+        os.close(descriptor)
+
+
+def _unsigned(why: str) -> str:
+    return f"{why}: rooda can't sign the files of its runs, so a resume asks before it goes on"
