@@ -9,7 +9,8 @@ from rooda.base import secrets
 from rooda.errors import RoodaError, UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import items, place_of_tab
-from rooda.run import folder
+from rooda.run import folder, history
+from rooda.run.events import NAME
 from rooda.settings.where import Where, parent_hint, valid_name, where
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ def say_no_runs(here: Where, name: str | None) -> None:
 def say_parent_hint(workspace: str) -> None:
     if there := parent_hint(workspace):
         click.echo(there, err=True)
+
+
+def say_if_unsigned(run: str) -> None:
+    """Say that somebody else may have written the log of a run that has ended."""
+    path = os.path.join(run, NAME)
+    if not history.is_signed(path) and (history.has_end(path) or not folder.origin_of(run).get("signed")):
+        click.echo(f"WARNING: {path}: this record is not signed by you; it may not be what happened.", err=True)
 
 
 def _known(here: Where) -> list[str]:

@@ -12,7 +12,7 @@ from rooda.base import files, secrets
 from rooda.base.dirs import shipped
 from rooda.base.json import Json
 from rooda.base.text import escape_text
-from rooda.cli.common import keys, say_no_runs, tab_loops
+from rooda.cli.common import keys, say_if_unsigned, say_no_runs, tab_loops
 from rooda.cli.usage import start_of
 from rooda.errors import OK, UsageProblem
 from rooda.loops import registry
@@ -48,6 +48,8 @@ def logs(ctx: click.Context, /, name: str | None, following: bool, **how: Any) -
     if how["iteration"]:
         folder = session_with(workspace, folder, how["iteration"], alone=os.path.basename(folder) == name)
     live, events = is_live(workspace, folder), recorded(folder)
+    if not live:
+        say_if_unsigned(folder)
     _show(folder, events, **how)
     if how["iteration"] is None and not live and all(record["event"] != "run.ended" for record in events):
         say_cut_off(folder)

@@ -1,6 +1,7 @@
 """`rooda resume [NAME]`: resume a run; `rooda resume --all`: resume every run that was cut off."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from rooda.base import files
 from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
-from rooda.loops import options, registry
+from rooda.loops import options, registry, signed
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER_VARIABLES
@@ -129,6 +130,7 @@ class CutOff(NamedTuple):
     workspace: str
     loop: Loop
     folder: str
+    doubt: str = ""  # why it must not be resumed: this user did not sign all of it
 
 
 def resume_all(here: Where) -> tuple[int, list[CutOff]]:
@@ -137,6 +139,9 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
     haste = StopRequest(0)
     try:
         for each in (each for workspace in _everywhere(here) for each in _of(workspace)):
+            if each.doubt:
+                codes[each] = _skipped(each)
+                continue
             codes[each] = FAILED
             codes[each] = _resume_in_background(each, haste)
     except Interrupted:
@@ -150,6 +155,12 @@ def resume_all(here: Where) -> tuple[int, list[CutOff]]:
     return OK if good else FAILED, [each for each, code in codes.items() if code == OK]
 
 
+def _skipped(each: CutOff) -> int:
+    hint = f"Look at it: rooda -C {shlex.quote(each.workspace)} resume {each.loop.name}"
+    click.echo(f"Not resumed: {each.loop.name} in {each.workspace}: {each.doubt}. {hint}", err=True)
+    return UNDECIDED
+
+
 def _everywhere(here: Where) -> list[str]:
     known = workspaces.known()
     own = os.path.realpath(here.workspace)
@@ -158,6 +169,11 @@ def _everywhere(here: Where) -> list[str]:
 
 def _of(workspace: str) -> Iterator[CutOff]:
     """Yield the runs of a workspace that were cut off. Errors in its files are reported and skipped."""
+    try:
+        signed.refuse_tracked(workspace)
+    except RoodaError as problem:
+        click.echo(f"Not resumed: {problem.what} {problem.hint}", err=True)
+        return
     for kind in registry.kinds_in(workspace):
         try:
             names = [*registry.kind(kind).resumable(workspace), *damaged(workspace, kind)]
@@ -169,7 +185,8 @@ def _of(workspace: str) -> Iterator[CutOff]:
             sessions = history.sessions(workspace, name, kind)
             held = name in paths and lock.is_held(paths[name])
             if sessions and not held and _is_cut_off(sessions[-1]):
-                yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), sessions[-1].folder)
+                why = signed.why_not(workspace, kind, name, sessions[-1])
+                yield CutOff(workspace, Loop(kind, name, paths.get(name, "")), sessions[-1].folder, why)
 
 
 def damaged(workspace: str, kind: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from rooda.base import files
+from rooda.base import files, signing
 from rooda.base.json import Json
 from rooda.cli.resume import CutOff, resume_all
 from rooda.errors import OK, RoodaError, Undecided
@@ -147,7 +147,7 @@ def _xml(text: str) -> str:
 
 UNIT = "rooda.service"
 PLACES = (
-    *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME"),
+    *("ROODA_CONFIG_HOME", "ROODA_STATE_HOME", "ROODA_CACHE_HOME", signing.VARIABLE),
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
 )
 _force = click.option("--force", is_flag=True, help="Also if the file was edited.")

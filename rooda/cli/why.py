@@ -8,7 +8,7 @@ import click
 from rooda.base import files, secrets
 from rooda.base.json import Json
 from rooda.base.text import escape_line
-from rooda.cli.common import keys, say_no_runs, tab_loops
+from rooda.cli.common import keys, say_if_unsigned, say_no_runs, tab_loops
 from rooda.cli.logs import is_live, session_with
 from rooda.errors import OK
 from rooda.loops import registry
@@ -38,8 +38,10 @@ def why(ctx: click.Context, name: str | None, iteration: int | None, as_json: bo
         return OK
     if iteration:
         folder = session_with(workspace, folder, iteration, alone=os.path.basename(folder) == name)
-    log, hidden = _Log(folder), keys()
-    found = [*reasons(log.records(), registry.view, is_live(workspace, folder))]
+    log, hidden, live = _Log(folder), keys(), is_live(workspace, folder)
+    if not live:
+        say_if_unsigned(folder)
+    found = [*reasons(log.records(), registry.view, live)]
     shown = [_shown(each, log, workspace, hidden) for each in found if iteration in (None, each.iteration)]
     if as_json:
         import json

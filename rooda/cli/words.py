@@ -38,6 +38,7 @@ WORDS = {
     "info": Word("rooda.loops.procedure.cli:info", "Prompts and settings of a procedure."),
     "init": Word("rooda.cli.init:init", "Write a commented rooda.toml for this project."),
     "config": Word("rooda.cli.config:config", "The settings in force, and where each comes from."),
+    "trust": Word("rooda.cli.trust:trust", "Sign what loops saved here, so that a resume believes it."),
     "agents": Word("rooda.cli.agents:agents", "The agent CLIs: installed or not, version, what rooda knows of them."),
     "tokens": Word("rooda.cli.tokens:tokens", "Count the tokens of files."),
     "doctor": Word("rooda.cli.doctor:doctor", "Check whether a loop can run here, and who pays for it."),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rooda.base.json import Json
     from rooda.run.history import Now
+    from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.check import OwnKeys
     from rooda.settings.layers import Settings
@@ -138,6 +139,9 @@ class Kind(Protocol):
 
     def resume(self, name: str, where: "Where", typed: "Json") -> int:
         """Resume NAME and return the exit code."""
+
+    def doubt(self, workspace: str, name: str) -> "Doubt | None":
+        """Return NAME's saved words that would run or reach an agent, unless this user signed them."""
 
     def is_name(self, name: str) -> bool:
         """True if the form of NAME alone shows that it is of this kind."""

@@ -68,6 +68,9 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
 
     `begun`: the session that began the run, if its state says so.
     """
+    from rooda.loops import signed
+
+    signed.require(here.workspace, kind, name, begun)
     known, context = _known(here.workspace, kind, name, begun), _context(kind)
     before = _options(context, known)
     found, words = dict(typed), list[str]()
@@ -87,7 +90,12 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
 
 def has_remembered(workspace: str, kind: str, name: str) -> bool:
     """True if the run was started with options that a resume uses again."""
-    return bool(_options(_context(kind), _known(workspace, kind, name)))
+    return bool(words_of(kind, _known(workspace, kind, name)))
+
+
+def words_of(kind: str, origin: Json) -> list[str]:
+    """The words of an origin that a resume uses again."""
+    return [word for option in _options(_context(kind), origin).values() for word in option.words]
 
 
 def _known(workspace: str, kind: str, name: str, begun: str = "") -> Json:
@@ -103,7 +111,10 @@ def task_with_secrets(workspace: str, kind: str, name: str, shown: str, begun: s
     """Return a task with its secrets, and a warning if they are unknown. `shown`: the task in its public file."""
     if HIDDEN not in shown:
         return shown, ""
-    task = _known(workspace, kind, name, begun).get("task", "")
+    from rooda.loops import signed
+
+    session = history.newest(workspace, name, kind, begun)
+    task = signed.believed(session, workspace, kind).get("task", "") if session else ""
     if hide_references(task) != shown:
         doubt = f"The task of {name} may have contained a secret where it shows {HIDDEN}."
         return shown, f"{doubt} It is not known here, so agents get {HIDDEN}."

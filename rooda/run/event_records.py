@@ -96,6 +96,7 @@ class SessionEnd(Event, name=""):
     # `used` and `limit` in dollars, tokens or seconds, and `unknown`, calls of unknown cost, if there are any;
     # `account`, with the `account` and `until` when it may be used again; or, of a goal, `pause` or `cancel`
     cause: EndCause = ABSENT
+    mac: str = ABSENT  # only if rooda has a key of the user: the signature of all lines so far, this one without `mac`
 
 
 class PromptAssembled(Event, name="prompt.assembled"):

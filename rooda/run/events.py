@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from rooda.base import clock, files, secrets
+from rooda.base import clock, files, secrets, signing
 from rooda.base.json import Json
 from rooda.run.event_records import Event, Problem, SessionEnd
 from rooda.run.folder import RunFolder
@@ -13,7 +13,30 @@ from rooda.run.folder import RunFolder
 # `events.jsonl`: one JSON object per line, in a versioned format.
 VERSION = 1
 NAME = "events.jsonl"
+END = "run.ended"  # carries the signature of the whole log
 _json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+
+
+class Digest:
+    """The hash of a log's lines, for the signature in its last record: one signature for a run, none per event."""
+
+    def __init__(self, run: str) -> None:
+        import hashlib
+
+        self._what, self._hash = f"events {run}", hashlib.sha256()
+
+    def add(self, line: bytes) -> None:
+        """Add a line without its end."""
+        self._hash.update(line + b"\n")
+
+    def signature(self, line: bytes) -> str:
+        """The signature of the log up to and including this next line; "" without a key."""
+        return signing.mac(self._what, self._hash.digest() + line)
+
+    def covers(self, line: bytes) -> bool:
+        """True if this user's rooda wrote the lines so far and this one."""
+        record, signature = signing.parted(line)
+        return signing.is_ours(self._what, self._hash.digest() + record, signature)
 
 
 class Journal:
@@ -25,6 +48,7 @@ class Journal:
         self._sequence = 0
         self._descriptor = -1
         self._unsynced = False
+        self._digest = Digest(folder.run)
         self.hidden: tuple[str, ...] = ()  # secrets that no reader gets
         self._looked_at: Mapping[str, str] = {}
 
@@ -47,7 +71,12 @@ class Journal:
         try:
             if self._descriptor < 0 or (durable and not os.fstat(self._descriptor).st_nlink):
                 self._open()
-            files.append(self._descriptor, _json(record).encode("utf-8", "replace") + b"\n")
+            line = _json(record).encode("utf-8", "replace")
+            if record["event"] == END and (signature := self._digest.signature(line)):
+                record["mac"] = signature
+                line = signing.with_mac(line, signature)
+            files.append(self._descriptor, line + b"\n")
+            self._digest.add(line)
             self._unsynced = self._unsynced or durable
         except OSError:
             self.close()
@@ -112,7 +141,7 @@ class Events:
         if in_turn:
             self._iteration = number = facts.get("iteration", self._iteration)
             turn = {"iteration": number, "display": number + 1}
-        elif name == "run.ended":
+        elif name == END:
             facts = {**facts, **self._at_the_end().facts}
         record = self.journal.record(name, turn, facts)
         self.journal.append(record, event.DURABLE)

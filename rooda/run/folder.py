@@ -4,11 +4,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from rooda.base import clock, dirs, files, secrets
+from rooda.base import clock, dirs, files, secrets, signing
 from rooda.base.json import Json
 from rooda.base.secrets import MARK, to_references
+from rooda.git import traces
+from rooda.run.owner import Owner
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
@@ -170,7 +173,7 @@ def leave_order(folder: str, word: str, reason: str = "") -> bool:
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
         files.make_folder(folder)  # an agent may have cleaned it away
-        files.replace(os.path.join(folder, ORDER_FILE), json.dumps(order, ensure_ascii=False).encode() + b"\n")
+        _write_order(folder, order)
     except OSError:
         return False
     return True
@@ -189,38 +192,102 @@ def take_back_order(folder: str) -> None:
 
 
 def order_of(folder: str) -> Json:
-    """The order in force with the texts `order`, `reason` and `at`; {} if there is none."""
-    try:
-        found = json.loads(files.read_ours(os.path.join(folder, ORDER_FILE)))
-    except (OSError, ValueError, RecursionError):
+    """The order in force with the texts `order`, `reason` and `at`; {} if there is none that this user signed."""
+    order, is_ours = _order(folder)
+    return order if is_ours else {}
+
+
+def has_foreign_order(folder: str) -> bool:
+    """True if there is an order that this user did not sign. Nobody obeys it."""
+    order, is_ours = _order(folder)
+    return bool(order) and not is_ours
+
+
+def sign_order(folder: str) -> Json:
+    """Sign an order that this user did not sign yet, and return it."""
+    order, is_ours = _order(folder)
+    if not order or is_ours:
         return {}
+    order = {key: value for key, value in order.items() if key != "mac"}
+    _write_order(folder, order)
+    return order
+
+
+def _write_order(folder: str, order: Json) -> None:
+    data = signing.signed(_what(ORDER_FILE, folder), json.dumps(order, ensure_ascii=False).encode())
+    files.replace(os.path.join(folder, ORDER_FILE), data + b"\n")
+
+
+def _order(folder: str) -> tuple[Json, bool]:
+    try:
+        data = files.read_ours(os.path.join(folder, ORDER_FILE))
+        found = json.loads(data)
+    except (OSError, ValueError, RecursionError):
+        return {}, False
     whole = isinstance(found, dict) and all(isinstance(found.get(key), str) for key in ("order", "reason", "at"))
-    return found if whole else {}
+    return (found, signing.is_signed(_what(ORDER_FILE, folder), data)) if whole else ({}, False)
+
+
+def _what(name: str, folder: str) -> str:
+    """What a signature covers besides the content: the file's name, and the run as its folder is named."""
+    return f"{name} {os.path.basename(folder)}"
 
 
 # How a session was started: the command line, the working directory, and the run that it was started inside.
 ORIGIN_FILE = "start"
 
 
-def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, kept: Sequence[str], task: str) -> None:
-    """Write the origin, with secrets replaced by the names of their variables. `kept`: options of earlier starts."""
-    every = (sys.argv[1:], kept, (task,))
+def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, owner: Owner) -> None:
+    """Write and sign the origin, with secrets replaced by the names of their variables."""
+    every = (sys.argv[1:], owner.kept, (owner.task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
-    facts = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
-    facts["task"] = work
-    folder.write(ORIGIN_FILE, json.dumps(facts).encode() + b"\n")
+    facts: Json = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
+    facts |= {"task": work, "loop": owner.kind.name, "limits": owner.setup.budget._asdict(), **place_of(workspace)}
+    folder.write(ORIGIN_FILE, signing.signed(f"{ORIGIN_FILE} {folder.run}", json.dumps(facts).encode()) + b"\n")
+
+
+def place_of(workspace: str) -> dict[str, str]:
+    """The folder and the commit that a signature holds for."""
+    return {"workspace": os.path.realpath(workspace), "commit": traces.head_commit(workspace)}
+
+
+UNSIGNED = "not signed by you"
+
+
+def elsewhere(said: Mapping[str, Any], workspace: str) -> str:
+    """Why a valid signature does not hold here: it is for another folder, or another repository lies there now."""
+    here, commit = place_of(workspace), said.get("commit")
+    if said.get("workspace") != here["workspace"]:
+        return f"signed by you for {said.get('workspace')}"
+    if not commit or commit == here["commit"]:
+        return ""
+    from rooda.git.repository import has_commit
+
+    return "" if has_commit(workspace, str(commit)) else "signed by you for another repository in this folder"
 
 
 def origin_of(folder: str) -> Json:
-    """Read the origin; {} if it is missing or invalid."""
+    """Read the origin; {} if it is missing or invalid. `signed`: this user signed it, for `workspace` and `commit`."""
     try:
-        found = json.loads(files.read_ours(os.path.join(folder, ORIGIN_FILE)))
+        data = files.read_ours(os.path.join(folder, ORIGIN_FILE))
+        found = json.loads(data)
         return {
             "words": [str(word) for word in found["words"]],
             "kept": [str(word) for word in found.get("kept", ())],
             "folder": str(found["folder"]).replace(MARK, ""),
             "inside": str(found["inside"]),
             "task": str(found.get("task", "")),
+            "loop": str(found.get("loop", "")),
+            "limits": found.get("limits"),
+            "workspace": str(found.get("workspace", "")),
+            "commit": str(found.get("commit", "")),
+            "signed": signing.is_signed(_what(ORIGIN_FILE, folder), data),
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
+
+
+def sign_origin(folder: str, origin: Json) -> None:
+    """Sign an origin that the user has seen, as it was read."""
+    data = signing.signed(_what(ORIGIN_FILE, folder), json.dumps({**origin, "signed": True}).encode())
+    files.replace(os.path.join(folder, ORIGIN_FILE), data + b"\n")

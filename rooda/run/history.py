@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.records import Agent, Usage
-from rooda.base import clock, json
+from rooda.base import clock, files, json, signing
 from rooda.base.json import Json, loads
 from rooda.processes import table
 from rooda.run import folder as run_folder
-from rooda.run.events import NAME
+from rooda.run.events import END, NAME, Digest
 from rooda.run.setup import Budget
 from rooda.run.spending import Spent, Used, total
 
@@ -22,6 +22,7 @@ OPENING = ("run.started", "run.resumed")
 _COUNTED = (*OPENING, "iteration.started", "agent.started", "agent.ended", "state.saved", "run.ended")
 _ALWAYS = (*(f'"{name}"'.encode() for name in _COUNTED), b'"level": 0')
 _PHASES = {"agent.started": "agent", "gate.started": "gate", "resting": "waiting", "iteration.started": "prompt"}
+_END = f'"{END}"'.encode()
 _BETWEEN = ("agent.ended", "gate.ended", "rested")
 Pricing: TypeAlias = Callable[[], Mapping[str, tuple[float, ...]]]  # called only if a call was cut off
 
@@ -211,10 +212,50 @@ def used(workspace: str, name: str | None = None, since: str = "", prices: Prici
 def last_limits(workspace: str, name: str, loop: str) -> Budget:
     """The limits of the newest run of a loop: a resume without options reuses them."""
     session = newest(workspace, name, loop)
+    if session is None:
+        return Budget()
+    origin = run_folder.origin_of(session.folder)
     try:
-        return json.decode(Budget, session.opening["limits"]) if session else Budget()
+        return json.decode(Budget, origin["limits"] if origin.get("signed") else session.opening["limits"])
     except (ValueError, KeyError, TypeError):
         return Budget()
+
+
+def is_signed(path: str) -> bool:
+    """True if this user's rooda wrote the log up to its end, and nothing follows but problems of hooks."""
+    digest, ended = Digest(os.path.basename(os.path.dirname(path))), False
+    for _, line in _lines_if_there(path, 0):
+        line, known = line.removesuffix(b"\n"), ended
+        if ended and (parsed(line) or {}).get("event") != "problem":
+            return False
+        ended = ended or _is_end(line)
+        if ended and not known and not digest.covers(line):
+            return False
+        digest.add(line)
+    return ended
+
+
+def sign(path: str) -> None:
+    """Sign a log whose end the user has seen; what follows its end is deleted."""
+    digest, found = Digest(os.path.basename(os.path.dirname(path))), list[bytes]()
+    for _, line in lines(path):
+        line = line.removesuffix(b"\n")
+        if _is_end(line):
+            record, _ = signing.parted(line)
+            found.append(signing.with_mac(record, digest.signature(record)))
+            break
+        digest.add(line)
+        found.append(line)
+    files.replace(path, b"".join(line + b"\n" for line in found))
+
+
+def has_end(path: str) -> bool:
+    """True if the log has an end, signed or not."""
+    return any(_is_end(line) for _, line in _lines_if_there(path, 0))
+
+
+def _is_end(line: bytes) -> bool:
+    return _END in line and (parsed(line) or {}).get("event") == END
 
 
 def records(path: str) -> Iterator[Json]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rooda.agents import command
 from rooda.agents.context import CallContext
 from rooda.agents.records import Prompt
-from rooda.base import clock, secrets
+from rooda.base import clock, secrets, signing
 from rooda.base.json import Json
 from rooda.errors import Interrupted
 from rooda.processes import detach, linux, supervise
@@ -72,7 +72,7 @@ class Session:
         self._events = Events(self._journal, self._session_end)
         self.emit: Emit = self._events.emit
         self.hide(self.context.env)
-        run_folder.note_origin(folder, self.context.env, workspace, owner.kept, owner.task)
+        run_folder.note_origin(folder, self.context.env, workspace, owner)
         self._subscribe(show, owner)
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
@@ -111,6 +111,8 @@ class Session:
             events = (*TURN_EVENTS, *owner.kind.turn_events)
             self._events.subscribe_ahead(recorder.before, events)
             self._events.subscribe(recorder.after, events)
+        if problem := signing.problem():
+            self._events.warn(problem)
 
     def _run_hooks(self, record: Json) -> None:
         for problem in self._hooks.run(record) if self._hooks else ():
@@ -194,7 +196,10 @@ class Session:
     def _session_end(self) -> SessionEnd:
         """The session's part of `run.ended`: run time, refusal of the last call, reason of `rooda stop`."""
         facts: Json = {"refused": self.calls.refused} if self.calls.refused else {}
-        order = run_folder.order_of(self.folder.ready())
+        folder = self.folder.ready()
+        if run_folder.has_foreign_order(folder):
+            self._events.warn(f"{os.path.join(folder, run_folder.ORDER_FILE)} is not signed by you; it is not obeyed")
+        order = run_folder.order_of(folder)
         if order.get("order") == run_folder.STOP:
             facts |= {"stopped_by": "person", "stopped_because": order["reason"]}
         return SessionEnd(ran=self._gate.session_seconds(), **facts)

@@ -343,7 +343,7 @@ OLDER = {"default_max_iterations": "default_iterations"}
 
 _COMMANDS = """
     run resume status stop logs list info config init tokens agents reflex flow goal version completion doctor usage
-    events why diff undo snapshots attach pause continue service prune
+    events why diff undo snapshots attach pause continue service prune trust
 """
 COMMANDS = tuple(_COMMANDS.split())
 RESERVED = frozenset({*COMMANDS, "help", "demo"})

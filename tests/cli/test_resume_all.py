@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -54,6 +55,13 @@ def test_terminal_and_session_killed(ws: Workspace, kind: str, tmp_path_factory:
     calm.close()
 
 
+def order(ws: Workspace, run: str) -> None:
+    """What `rooda stop` writes before it sends its signal."""
+    code = "import sys; from rooda.run.folder import leave_order; sys.exit(not leave_order(sys.argv[1], 'stop'))"
+    path = ws.file(f".rooda/runs/{run}")
+    subprocess.run([sys.executable, "-c", code, path], env=ws.env, check=True)
+
+
 LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in ("reflex", "goal")]
 
 
@@ -89,7 +97,7 @@ def test_what_waits_for_a_person_waits(ws: Workspace, how: str) -> None:
         if how == "paused":
             assert ws.rooda("pause").code == 0
         else:
-            ws.write(f".rooda/runs/{rows(ws)[0]['run']}/order", '{"order": "stop", "reason": "", "at": ""}')
+            order(ws, rows(ws)[0]["run"])
         kill_all(ws)
     assert rows(ws) and ws.rooda("resume", "--all").out == NONE
 

@@ -24,6 +24,7 @@ from rooda.processes import lock
 from rooda.run import tokens
 from rooda.run.folder import is_id
 from rooda.run.history import last_limits, parsed, used
+from rooda.run.seal import Seal
 from rooda.settings import detect, procedures
 from rooda.settings.lookup import decided, origins
 from rooda.settings.toml import toml_value
@@ -150,7 +151,9 @@ def goal_public(data: bytes) -> None:
 
 
 def seal(data: bytes) -> None:
-    found = goal_files.Seal(put("goal.seal", data))
+    put(".rooda/goal.seal", data)
+    found = Seal(room(), "goal")
+    assert found.doubt()
     assert found.covers(b"{}") in (True, False)
 
 

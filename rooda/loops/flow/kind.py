@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rooda.git.repository import Repo
     from rooda.loops.flow.runs import FlowRun
     from rooda.run.history import Now
+    from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -96,6 +97,22 @@ def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.loops.flow import start
 
     return start.resume(name, where, typed)
+
+
+def doubt(workspace: str, name: str) -> "Doubt | None":
+    """A task that is not the one that the run was started with here. A run from elsewhere has no start to compare."""
+    from rooda.base.secrets import hide_references
+    from rooda.run import folder, history
+    from rooda.run.seal import Doubt
+
+    task = next((str(run.state["task"]) for run in _runs(workspace) if run.id == name), None)
+    session = history.newest(workspace, name, "flow")
+    origin = folder.origin_of(session.folder) if session else {}
+    if session is None or task is None or not origin or hide_references(origin["task"]) == task:
+        return None
+    place, said = session.folder, {**origin, "task": task}
+    why = f"The task of {name} is not the one that you started it with"
+    return Doubt(why, [f"task: {task}"], lambda: folder.sign_origin(place, said))
 
 
 def is_name(name: str) -> bool:

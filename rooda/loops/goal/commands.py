@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from rooda.agents.command import base_environment
 from rooda.base import files
 from rooda.base.json import Json, loads
 from rooda.base.text import escape_line
 from rooda.errors import OK, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
 from rooda.git.restore import left_alone
-from rooda.loops import configuration
+from rooda.loops import configuration, signed
 from rooda.loops.goal import answers, checkpoints, criteria, kind, scoring, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal import plan as goal_plan
@@ -286,6 +287,7 @@ def status(where: Where, typed: Json) -> int:
 
 def verify(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
+    signed.require(where.workspace, goal_files.NAME, goal_files.NAME)
     state = unfinished(place)
     if state is None:
         raise UsageProblem("There is no unfinished goal here.", "Start one: rooda goal run SPEC")
@@ -373,7 +375,7 @@ def _command_spec(where: Where, look: Lookup, command: str, output: str) -> supe
     return supervise.Spec(
         argv=("/bin/sh", "-c", command),
         cwd=where.workspace,
-        env=os.environ,
+        env=base_environment(),
         output=output,
         timeout=float(look.value("verify_timeout")),
         grace=float(look.value("kill_grace")),

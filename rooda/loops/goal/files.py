@@ -1,13 +1,10 @@
-"""Paths of a goal's files in the folder `.loop`, and the seal of run.json."""
+"""Paths of a goal's files in the folder `.loop`."""
 
-import json
 import os
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from rooda.base import files
-from rooda.base.dirs import make_home
-from rooda.base.json import loads
+from rooda.run.seal import Seal
 
 IGNORED = b"""/.gitignore
 /state.json*
@@ -63,8 +60,8 @@ class Place(NamedTuple):
         return os.path.join(self.workspace, ".rooda", "locks", f"{NAME}-{NAME}.lock")
 
     @property
-    def seal(self) -> str:
-        return os.path.join(self.workspace, ".rooda", f"{NAME}.seal")
+    def seal(self) -> Seal:
+        return Seal(self.workspace, NAME)
 
     @property
     def request(self) -> str:
@@ -85,8 +82,9 @@ def make_ready(place: Place) -> None:
 
 def delete_state(place: Place) -> None:
     """Delete the state files. Evidence, summary and SHAPE.md stay."""
-    for path in (place.state, place.foreign, place.run, place.journal, place.seal):
+    for path in (place.state, place.foreign, place.run, place.journal):
         files.remove(path)
+    place.seal.remove()
     tidy(place)
 
 
@@ -109,42 +107,3 @@ def delete_unchanged(before: dict[str, tuple[int, ...]]) -> None:
     for path, mark in before.items():
         if files.fingerprint(path) == mark:
             files.remove(path)
-
-
-class Seal:
-    """Hashes of the contents of run.json that rooda wrote, kept outside of `.loop`.
-
-    Covers what is about to be written and what is on disk until then, so that a crash leaves a valid seal.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        found = _read(path)
-        self.hashes = found or []
-        self.exists = found is not None
-
-    def cover(self, data: bytes, on_disk: Iterable[bytes]) -> None:
-        """Add `data`. Raises OSError if an old seal stays, which does not cover it."""
-        proved = [files.sha256(each) for each in on_disk]
-        hashes = list(dict.fromkeys([files.sha256(data), *(sha for sha in proved if sha in self.hashes)]))
-        try:
-            make_home(os.path.dirname(self._path))
-            files.replace(self._path, json.dumps({"ours": hashes}).encode())
-        except OSError:
-            if self.exists:
-                raise
-            return  # without a seal anywhere, save without one
-        self.hashes, self.exists = hashes, True
-
-    def covers(self, data: bytes) -> bool:
-        """True if rooda wrote these bytes, or there is no seal, as in a moved folder."""
-        return not self.exists or files.sha256(data) in self.hashes
-
-
-def _read(path: str) -> list[str] | None:
-    try:
-        found = loads(files.read_ours(path))
-    except (OSError, ValueError):
-        return None
-    hashes = found.get("ours") if isinstance(found, dict) else None
-    return hashes if isinstance(hashes, list) else None

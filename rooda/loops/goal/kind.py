@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rooda.loops.goal.state import GoalState
     from rooda.run.history import Now
+    from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -111,6 +112,15 @@ def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.loops.goal import resume as goal_resume
 
     return goal_resume.continue_(where, {**typed, "iterations": typed.get("max_iterations")})
+
+
+def doubt(workspace: str, name: str) -> "Doubt | None":
+    place = Place(workspace)
+    if not os.path.lexists(os.path.dirname(place.run)):
+        return None
+    from rooda.loops.goal import store
+
+    return store.doubt(place)
 
 
 def is_name(name: str) -> bool:

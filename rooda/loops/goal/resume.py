@@ -7,7 +7,7 @@ from rooda.agents.records import Agent
 from rooda.agents.reply import interrupted_reply
 from rooda.base.json import Json
 from rooda.errors import FAILED, OK, UsageProblem
-from rooda.loops import launch
+from rooda.loops import launch, signed
 from rooda.loops.goal import effects, plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import Prepared, check_limit, prepare
@@ -36,6 +36,7 @@ MOST_NAMED = 20  # files changed by a call that was cut off
 
 def continue_(where: Where, typed: Json) -> int:
     place = Place(where.workspace)
+    signed.require(where.workspace, NAME, NAME)
     if state := finish(place):
         say(f"[LOOP] The goal has ended: {state.status}. Its last files were missing and are written now.")
         return OK if state.status == COMPLETED else FAILED

@@ -9,12 +9,13 @@ from rooda.base import files
 from rooda.base import json as base_json
 from rooda.base.json import Json
 from rooda.errors import StateDamaged
-from rooda.loops.goal.files import Place, Seal, make_ready, tidy
+from rooda.loops.goal.files import Place, make_ready, tidy
 from rooda.loops.goal.rules import not_completed
 from rooda.loops.goal.state import STATUSES, UNFINISHED, GoalState, public
 from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
+from rooda.run.seal import Doubt, Seal
 from rooda.run.spending import Spent, since
 
 RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
@@ -31,7 +32,7 @@ class GoalStore:
         self._unsure = False  # a write failed: the file has one of these contents, or is missing
         self._journaled = ("", -1)  # run and iteration of the journal's last line
         self.last: GoalState | None = None  # also if it could not be saved
-        self._seal = Seal(place.seal)
+        self._seal = place.seal
         self._on_disk: dict[str, bytes] = {}  # run.json as last written, and its copy in the journal
 
     def load(self, scope: Scope) -> Saved:
@@ -78,7 +79,7 @@ class GoalStore:
         data = encode(private(state), 2)
         sealed = self._seal.exists or not self._on_disk  # a file without a seal is sealed only after it was replaced
         if sealed:
-            self._seal.cover(data, self._on_disk.values())
+            self._seal.cover(data, map(files.sha256, self._on_disk.values()))
         another = self._journaled[0] != state.brief.run  # keep an earlier goal until the new run.json replaces it
         if not another and state.iteration > self._journaled[1]:
             self._journal(state, data)
@@ -87,7 +88,7 @@ class GoalStore:
         if another:
             self._journal(state, data)
         if not sealed:
-            self._seal.cover(data, self._on_disk.values())
+            self._seal.cover(data, map(files.sha256, self._on_disk.values()))
         data = encode(public(state), 2)
         self._bytes, self._unsure = (*self._bytes, data), True
         files.replace(self._place.state, data)
@@ -192,7 +193,7 @@ def decode(data: Any) -> GoalState:
 
 def load(place: Place) -> GoalState | None:
     """Load the goal from run.json, or from the journal if that is ahead or run.json wasn't written by rooda."""
-    seal = Seal(place.seal)
+    seal = place.seal
     backup = _backup(place, seal)
     try:
         data = files.read_ours(place.run)
@@ -232,15 +233,39 @@ def ended(place: Place) -> GoalState | None:
 
 def finish_files(place: Place, state: GoalState) -> bool:
     """Write the end of a goal again if rooda was killed in between. True if both files had it."""
-    seal, same = Seal(place.seal), True
+    seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
         if seal.exists and not _holds(path, data):
             same = False
             if path == place.run:
-                seal.cover(data, sealed_files(place).values())
+                seal.cover(data, map(files.sha256, sealed_files(place).values()))
             files.replace(path, data)
     return same
+
+
+def doubt(place: Place) -> Doubt | None:
+    """The goal's words, if this user has not sealed them. None, too, for damaged files: a resume says so."""
+    try:
+        state, seal, found = load(place), place.seal, sealed_files(place)
+    except StateDamaged:
+        return None
+    why = seal.doubt() if state else ""
+    if state is None or not why:
+        return None
+    brief = state.brief
+    commands = [f"{each.name}: {each.command}" for each in brief.criteria if each.command]
+    commands += [f"{each.text}: {each.violated_if}" for each in brief.mustNot if each.violated_if]
+    hashes = [files.sha256(data) for data in found.values() if seal.covers(data) and _is_of(state, data)]
+    return Doubt(f"{place.run} is {why}", [f"specification: {brief.spec}", *commands], lambda: seal.write(hashes))
+
+
+def _is_of(state: GoalState, data: bytes) -> bool:
+    """True if these bytes hold the state that the user was shown."""
+    try:
+        return unsealed(decode(base_json.parse_object(data))) == unsealed(state)
+    except base_json.Mismatch:
+        return False
 
 
 def sealed_files(place: Place) -> dict[str, bytes]:

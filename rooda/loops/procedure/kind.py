@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import click
 
     from rooda.run.history import Now
+    from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -112,6 +113,10 @@ def resume(name: str, where: "Where", typed: Json) -> int:
     from rooda.loops.procedure.start import resume as go_on
 
     return go_on(name, where, typed)
+
+
+def doubt(workspace: str, name: str) -> "Doubt | None":
+    return None  # the state names no command
 
 
 def is_name(name: str) -> bool:

@@ -14,6 +14,8 @@ from rooda.loops.reflex import history as reflex_history
 from rooda.loops.reflex.rules import hashes, is_alias
 from rooda.loops.reflex.state import RUNNING, State, decoded
 from rooda.processes import lock
+from rooda.run.folder import UNSIGNED
+from rooda.run.seal import Doubt, Seal
 
 HOME = os.path.join(".ai-factory", "evolution")
 LINE = (
@@ -57,6 +59,11 @@ class Place(NamedTuple):
     def lock(self) -> str:
         return os.path.join(self.workspace, ".rooda", "locks", f"reflex-{self.alias}.lock")
 
+    @property
+    def seal(self) -> Seal:
+        """The seal of the words that run or reach an agent. Everything else in the state can't do harm."""
+        return Seal(self.workspace, f"reflex-{self.alias}")
+
 
 class Found(NamedTuple):
     """A loop's state and history as read from disk. `state` is None if neither file has a valid one."""
@@ -97,6 +104,27 @@ def load(place: Place) -> Found:
     state = reflex_history.rebuilt(history) if rebuilt else state
     state = state and state._replace(task_alias=place.alias)  # the user may have renamed the folder
     return Found(state, history, rebuilt, lines is None)
+
+
+def words_of(state: State) -> bytes:
+    """What the seal covers: the same for all states of a run until its checks change."""
+    words = (state.run_id, state.max_iterations, state.task, state.criteria, state.prepared_checks)
+    return json.dumps(words, sort_keys=True).encode()
+
+
+def doubt(place: Place) -> Doubt | None:
+    """The words of a running loop, if this user has not sealed them."""
+    state, seal = load(place).state, place.seal
+    if state is None or state.status != RUNNING:
+        return None
+    words = words_of(state)
+    why = seal.doubt() or ("" if seal.covers(words) else UNSIGNED)
+    if not why:
+        return None
+    checks = (state.prepared_checks or {}).get("checks", ())
+    shown = [f"task: {state.task['prompt']}", *(f"rule: {rule['description']}" for rule in state.rules)]
+    shown += [f"check: {check.get('command') or check.get('search')}" for check in checks]
+    return Doubt(f"{place.run} is {why}", shown, lambda: seal.cover(words, seal.hashes if seal.signed else ()))
 
 
 def read_state(place: Place) -> State | None:

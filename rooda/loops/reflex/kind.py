@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import click
 
     from rooda.run.history import Now
+    from rooda.run.seal import Doubt
     from rooda.run.setup import Setup
     from rooda.settings.layers import Settings
     from rooda.settings.where import Where
@@ -67,6 +68,10 @@ def resume(name: str, where: "Where", typed: Json) -> int:
 
     assert is_alias(name)
     return resume_loop(Place(where.workspace, name), where, typed)
+
+
+def doubt(workspace: str, name: str) -> "Doubt | None":
+    return files.doubt(Place(workspace, name))
 
 
 def is_name(name: str) -> bool:

@@ -5,6 +5,7 @@ whether the artifact counts, so an interrupted phase is repeated with the same i
 """
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from rooda.base import clock, files
@@ -17,6 +18,8 @@ from rooda.loops.reflex.files import Place, WriteLock
 from rooda.loops.reflex.state import EVALUATE, RUNNING, State, encoded, stopped
 from rooda.processes import lock
 
+MOST_SEALED = 200
+
 
 class ReflexStore:
     """Records finished phases in `run.json`."""
@@ -25,6 +28,7 @@ class ReflexStore:
         self._place = place
         self._state = known  # what is on disk; None: a new loop
         self._staged: bytes | None = None
+        self._seal = place.seal
         self._events: list[Json] = []  # parsed from the history's first `_lines` lines
         self._lines = 0
 
@@ -84,6 +88,8 @@ class ReflexStore:
         waiting = f"{place.artifact}.{state.iteration}-{state.current_step}.tmp"
         if new is not None:
             files.replace(waiting, new)
+        if not by_user:  # the end of a loop needs no seal, and nobody has looked at its words
+            self._cover(state)
         facts = self._facts(new)
         events = reflex_history.events(before, state, facts, by_user)
         if before is None:  # run.json can be rebuilt from the history, not the other way round
@@ -96,6 +102,13 @@ class ReflexStore:
             reflex_files.append(place, state.run_id, events, state.updated_at)
         reflex_files.point_at(place, state)
         self._state = state
+
+    def _cover(self, state: State) -> None:
+        """Seal the words of the next state before it is written. Earlier ones stay valid, for an undo."""
+        words, known = reflex_files.words_of(state), self._seal.hashes if self._state else []
+        if not (self._seal.exists and self._state and self._seal.covers(words)):
+            with suppress(OSError):  # then a resume asks
+                self._seal.cover(words, known[:MOST_SEALED])
 
     def _facts(self, new: bytes | None) -> reflex_history.Artifact:
         """Facts about the artifact for the events of this transition."""
@@ -195,6 +208,7 @@ def remove(place: Place) -> list[str]:
         for path in (place.artifact, place.run, place.history):
             files.move_folder_aside(path)
             files.remove(path)
+        place.seal.remove()
         left = sorted(os.listdir(place.folder))
         if not left:
             files.remove_empty_parents(place.folder)

@@ -188,16 +188,15 @@ def test_C_094_a_killed_call_is_paid(g: Goals) -> None:
     assert "Cost: $10.00/$25 | Step: step1" in ran.out and g.private["cost"] == 14.0, ran.both
 
 
-def test_without_its_seal_a_person_must_accept_the_end(g: Goals) -> None:
-    """Commands forged, the seal removed, everything killed: continue continues, and does not complete by itself."""
+def test_without_its_seal_a_person_must_sign_the_commands(g: Goals) -> None:
+    """Commands forged, the seal removed, everything killed: continue shows them, and runs none."""
     forge = "sed -i 's/test -f [ab].ok/true/' .loop/run.json .loop/iterations.jsonl; rm .rooda/goal.seal"
     g.side("2", f"{forge}\nkill -9 $PPID; sleep 60 & wait")
     g.claims(True)
     g.start("goal", "run", SPEC).finish()
     until(lambda: not g.leftovers(), what="nobody left")
     ran = g.go_on()
-    assert ran.code == 4 and "<loop-complete>" not in ran.out, ran.both
-    assert "[LOOP] ⏸ Paused: tests changed: .loop/run.json" in ran.lines
+    assert ran.code == 3 and "tests pass: true\n" in ran.err and "<loop-complete>" not in ran.out, ran.both
 
 
 def test_C_094_money_is_asked_about_before_any_gate(g: Goals) -> None:

@@ -1,0 +1,126 @@
+"""What a resume believes: words that this user signed. Others are shown, and believed only after a yes."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from rooda.base.json import Json
+from rooda.base.secrets import MARK, hide_references
+from rooda.base.text import escape_line
+from rooda.errors import Undecided, UsageProblem
+from rooda.git.repository import tracks
+from rooda.loops import registry, remembered
+from rooda.run import folder, history, questions
+from rooda.run.history import SessionLog
+from rooda.run.seal import Doubt
+
+HOME = ".rooda"
+_accepted: set[str] = set()  # what the user said yes to in this process: without a key nothing gets signed
+
+
+def refuse_tracked(workspace: str) -> None:
+    """UsageProblem if git tracks `.rooda`: its files came with a checkout, and would come again with the next one."""
+    if tracks(workspace, HOME):
+        path = os.path.join(workspace, HOME)
+        raise UsageProblem(
+            f"git tracks {path}, so anybody who can push may have written it; nothing in it is believed.",
+            f"Untrack it: git -C {workspace} rm -r -q --cached {HOME}, and commit that.",
+        )
+
+
+def require(workspace: str, kind: str, name: str, begun: str = "") -> None:
+    """Show the words that this user did not sign and that a resume would use; Undecided unless the user accepts them.
+
+    `begun`: the session that began the run, if its state says so.
+    """
+    refuse_tracked(workspace)
+    found = [*doubts(workspace, kind, name, begun)]
+    if not found:
+        return
+    shown = "\n".join(rows(found))
+    ask = f"{shown}\nBelieve this, and resume {name}? [y/N] "
+    answer = questions.typed_answer(ask) if questions.at_terminal() else None
+    if (answer or "").strip().lower() not in ("y", "yes"):
+        hint = "If it is yours, sign it: rooda trust --state"
+        raise Undecided(f"Saved words of {name} are not signed by you; nothing was started.\n{shown}", hint)
+    sign(found)
+
+
+def sign_all(workspace: str) -> list[str]:
+    """Sign what a resume in this workspace would use, and its orders and logs; return all of it as lines."""
+    refuse_tracked(workspace)
+    lines = list[str]()
+    for loop in registry.resumable(workspace):
+        found = [*doubts(workspace, loop.kind, loop.name)]
+        sign(found)
+        lines += rows(found)
+        for session in history.sessions(workspace, loop.name, loop.kind):
+            lines += _signed_records(session, workspace, loop.kind)
+    return lines
+
+
+def _signed_records(session: SessionLog, workspace: str, kind: str) -> list[str]:
+    """Sign what a session left, whether or not a resume uses it, so that `rooda resume --all` can."""
+    place, origin, found = session.folder, folder.origin_of(session.folder), list[str]()
+    if origin and _doubt_about_start(session, origin, workspace, kind):
+        folder.sign_origin(place, {**origin, "loop": kind, **folder.place_of(workspace)})
+        found.append(f"{os.path.join(place, folder.ORIGIN_FILE)}: it names nothing that runs")
+    if order := folder.sign_order(place):
+        found.append(f"{os.path.join(place, folder.ORDER_FILE)}: {order['order']} {order['reason']!r}")
+    if session.ended and not history.is_signed(session.path):
+        history.sign(session.path)
+        found.append(f"{session.path}: ended, {session.ended.get('reason', '')}")
+    return found
+
+
+def rows(found: list[Doubt]) -> list[str]:
+    """What is doubted, as lines for the user: every word, because anything that is cut off would run unseen."""
+    return [line for each in found for line in (escape_line(each.why), *(f"  {escape_line(w)}" for w in each.words))]
+
+
+def sign(found: list[Doubt]) -> None:
+    """Sign what was shown. A file that can't be written is asked for again next time."""
+    for each in found:
+        _accepted.add(each.why)
+        with suppress(OSError):
+            each.sign()
+
+
+def doubts(workspace: str, kind: str, name: str, begun: str = "") -> Iterator[Doubt]:
+    """Yield what a resume of this loop would use although this user did not sign it."""
+    session = history.newest(workspace, name, kind, begun)
+    found = [_of_start(session, workspace, kind) if session else None, registry.kind(kind).doubt(workspace, name)]
+    return (each for each in found if each and each.why not in _accepted)
+
+
+def _of_start(session: SessionLog, workspace: str, kind: str) -> Doubt | None:
+    """The doubt about the command line of a session; None if it has no words that a resume uses."""
+    place, origin = session.folder, folder.origin_of(session.folder)
+    words = remembered.words_of(kind, origin) if origin else []
+    if MARK in origin.get("task", ""):
+        words.append(f"task: {hide_references(origin['task'])}")
+    why = _doubt_about_start(session, origin, workspace, kind) if words else ""
+    accepted = {**origin, "loop": kind, **folder.place_of(workspace)}
+    return Doubt(why, words, lambda: folder.sign_origin(place, accepted)) if why else None
+
+
+def _doubt_about_start(session: SessionLog, origin: Json, workspace: str, kind: str) -> str:
+    is_ours = origin.get("signed") and origin["loop"] == kind
+    why = folder.elsewhere(origin, workspace) if is_ours else folder.UNSIGNED
+    return f"{os.path.join(session.folder, folder.ORIGIN_FILE)} is {why}" if why else ""
+
+
+def believed(session: SessionLog, workspace: str, kind: str) -> Json:
+    """The origin of a session if this user signed or accepted it; else {}."""
+    origin = folder.origin_of(session.folder)
+    why = _doubt_about_start(session, origin, workspace, kind)
+    return {} if why and why not in _accepted else origin
+
+
+def why_not(workspace: str, kind: str, name: str, session: SessionLog) -> str:
+    """Why `rooda resume --all` must not resume this run; "" if this user signed all of it."""
+    if why := _doubt_about_start(session, folder.origin_of(session.folder), workspace, kind):
+        return why
+    if session.ended and not history.is_signed(session.path):
+        return f"{session.path} is {folder.UNSIGNED}"
+    return next((each.why for each in doubts(workspace, kind, name)), "")
