@@ -27,7 +27,7 @@ PURE_NAMES = {"state", "model", "world", "rules", "loop", "contract", "scoring",
               "answers", "boundaries", "statistics", "shape",
               "checklist", "closing", "phases", "prompts", "history", "events"}  # fmt: skip
 PURE = {"errors", "base/json", "base/text", "base/secrets", "base/yaml", "agents/records", "agents/outcome",
-        "agents/backoff", "agents/prices", "git/retention", "run/owner", "run/records", "run/setup", "run/spending",
+        "agents/backoff", "agents/prices", "git/retention", "run/records", "run/setup", "run/spending",
         "run/ended", "run/placeholders", "run/event_records", "run/vocabulary", "loops/kernel"}  # fmt: skip
 
 # Who may use what reaches the world. A name ending in / is a room.

@@ -10,7 +10,7 @@ from rooda.git.repository import GitProblem, find
 from rooda.git.retention import due_snapshots
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune
 from rooda.run.event_records import Emit, Event, Problem, SnapshotTaken
-from rooda.run.owner import Owner
+from rooda.run.records import Owner
 
 
 class Recorder:

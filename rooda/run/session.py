@@ -32,9 +32,8 @@ from rooda.run.event_records import (
 )
 from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
-from rooda.run.owner import TURN_EVENTS, Owner
 from rooda.run.prompts import Measure, PromptFile
-from rooda.run.records import Command, CommandResult, Gate, Gates
+from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from rooda.run.event_records import ABSENT, EndCause, Event, Limits
-from rooda.run.owner import LoopKind, turn_of
+from rooda.run.records import LoopKind, turn_of
 
 Status = Annotated[str, "running", "complete", "max-iterations-reached", "error"]
 Sensor = Annotated[str, "pass", "fail", "pending"]

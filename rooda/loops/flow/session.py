@@ -57,7 +57,7 @@ from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import questions
 from rooda.run.event_records import Problem, limits_of
-from rooda.run.owner import Owner
+from rooda.run.records import Owner
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.run.spending import cause_facts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
 from rooda.run.event_records import ABSENT, EndCause, Event
-from rooda.run.owner import LoopKind
+from rooda.run.records import LoopKind
 
 Shape = Annotated[str, "Tool", "Colleague", "Intent"]
 Reversibility = Annotated[str, "2A", "2B", "1"]

@@ -31,8 +31,7 @@ from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import questions
 from rooda.run.event_records import Problem
-from rooda.run.owner import Owner
-from rooda.run.records import Ending
+from rooda.run.records import Ending, Owner
 from rooda.run.session import Session
 from rooda.run.spending import cause_facts
 from rooda.settings.where import Where

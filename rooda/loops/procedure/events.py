@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypedDict
 
 from rooda.run.event_records import ABSENT, AgentOutcome, EndCause, Ended, Event, Limits, Outcome, Promise
-from rooda.run.owner import LoopKind
+from rooda.run.records import LoopKind
 
 KIND = LoopKind(
     "ooda",

@@ -33,8 +33,7 @@ from rooda.processes import lock
 from rooda.processes.signals import Signals
 from rooda.run import gates_md, questions
 from rooda.run.event_records import limits_of
-from rooda.run.owner import Owner
-from rooda.run.records import Gate
+from rooda.run.records import Gate, Owner
 from rooda.run.session import Session
 from rooda.settings import agents, layers
 from rooda.settings.agents import with_prices

@@ -21,9 +21,9 @@ from rooda.loops.reflex.scoring import number_text
 from rooda.loops.reflex.setup import Prepared
 from rooda.processes.signals import Signals
 from rooda.run import questions
-from rooda.run.owner import Owner
 from rooda.run.placeholders import substitute
 from rooda.run.prompts import Measure
+from rooda.run.records import Owner
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 from rooda.settings.toml import parse

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from rooda.run.event_records import ABSENT, EndCause, Event, Limits
-from rooda.run.owner import LoopKind, turn_of
+from rooda.run.records import LoopKind, turn_of
 
 Level = Annotated[str, "A", "B"]
 
