@@ -9,7 +9,7 @@ from rooda.loops.flow import boundaries, effects, topology, yaml
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
-from rooda.loops.goal import answers, criteria, fingerprints, scoring, shape
+from rooda.loops.goal import answers, criteria, scoring, shape, watched_files
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import rules as goal_rules
 from rooda.loops.reflex import contract, drafting, rules
@@ -146,8 +146,8 @@ def ruling(data: bytes) -> None:
 def file_name(data: bytes) -> None:
     name = criteria.evidence_name(3, seen(data))
     assert "/" not in name and len(name.encode("utf-8", "replace")) < 200
-    fingerprints.verifies(seen(data))
-    assert all(fingerprints.recipes(f"make {seen(data)}"))
+    watched_files.verifies(seen(data))
+    assert all(watched_files.recipes(f"make {seen(data)}"))
 
 
 def reflex_reply(data: bytes) -> None:

@@ -10,11 +10,11 @@ from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock, files
 from rooda.base.dirs import shipped
-from rooda.loops.goal import answers, checkpoints, criteria, fingerprints, rules, scoring
+from rooda.loops.goal import answers, checkpoints, criteria, rules, scoring, watched_files
 from rooda.loops.goal.criteria import Criterion, evidence_name
-from rooda.loops.goal.edit_counts import Watch, is_counted, relative_counts
 from rooda.loops.goal.events import CriterionVerified
 from rooda.loops.goal.plan import MustNot
+from rooda.loops.goal.watched_files import Watch, is_counted, relative_counts
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
 from rooda.processes.regex import matches
 from rooda.processes.signals import Signals
@@ -266,10 +266,10 @@ class Effects(World):
         return checkpoints.diff(self._workspace, base)
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-        return fingerprints.fingerprint_files(self._workspace, commands)
+        return watched_files.fingerprint_files(self._workspace, commands)
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
-        return fingerprints.changed(self._workspace, before)
+        return watched_files.changed(self._workspace, before)
 
 
 def hold_folder(path: str) -> int:

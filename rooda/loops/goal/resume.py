@@ -12,7 +12,6 @@ from rooda.loops.goal import effects, plan
 from rooda.loops.goal import shape as goal_shape
 from rooda.loops.goal.arguments import Prepared, check_limit, prepare
 from rooda.loops.goal.criteria import Mark
-from rooda.loops.goal.edit_counts import written_after
 from rooda.loops.goal.events import RunResumed
 from rooda.loops.goal.files import NAME, Place
 from rooda.loops.goal.loop import reopened
@@ -20,6 +19,7 @@ from rooda.loops.goal.rules import MOST_DOLLARS, MOST_ITERATIONS, Pause, add_cos
 from rooda.loops.goal.start import OpenSession, finish, run_session
 from rooda.loops.goal.state import COMPLETED, IN_PROGRESS, GoalState, money
 from rooda.loops.goal.store import unfinished
+from rooda.loops.goal.watched_files import written_after
 from rooda.loops.goal.world import CallResult, Question, World
 from rooda.loops.kernel import Turns
 from rooda.loops.remembered import task_with_secrets, with_remembered

@@ -14,7 +14,6 @@ from rooda.loops import launch
 from rooda.loops.goal import checklist, table
 from rooda.loops.goal import files as goal_files
 from rooda.loops.goal.arguments import Prepared, prepare, request_of
-from rooda.loops.goal.edit_counts import Watch, with_edit_watch
 from rooda.loops.goal.effects import Asker, Context, Effects
 from rooda.loops.goal.events import KIND, RunEnded
 from rooda.loops.goal.files import NAME, Place
@@ -24,6 +23,7 @@ from rooda.loops.goal.prompts import run_ended
 from rooda.loops.goal.state import COMPLETED, GoalState
 from rooda.loops.goal.store import GoalStore, ended, finish_files, unfinished
 from rooda.loops.goal.view import box
+from rooda.loops.goal.watched_files import Watch, with_edit_watch
 from rooda.loops.goal.world import World
 from rooda.loops.kernel import Turns
 from rooda.loops.remembered import with_remembered

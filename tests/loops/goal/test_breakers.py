@@ -7,7 +7,7 @@ import pytest
 
 from kit.goal import SPEC, A, B, Goals, blocks, claim, plan
 from kit.workspace import FAKE_AI
-from rooda.loops.goal.edit_counts import Watch
+from rooda.loops.goal.watched_files import Watch
 
 PAUSE = "sleep 0.6"  # until rooda has looked, on a busy machine too
 
