@@ -79,6 +79,7 @@ def read_option(text: str) -> Scores | str:
     return Scores(*(Score(int(word)) for word in words))
 
 
+# Scores by the words alone.
 _UNIT = (
     r"(?:ms|s|sec\w*|min\w*|hours?|%|percent|x|times|kb|mb|gb|bytes?|loc|lines?|rps|qps|fps|requests?|errors?|users?)"
 )
@@ -151,6 +152,7 @@ def score_words(spec: str) -> Scores:
     )
 
 
+# The workflow, whether gates are skipped, and how hard the work is to undo.
 _WORKFLOWS = {
     "A": r"add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e|es|ed|ing)|new features?",
     "B": r"fix(?:es|ed|ing)?|debug(?:s|ged|ging)?|broken|errors?|fail(?:s|ed|ing)|failures?",

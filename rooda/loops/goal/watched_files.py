@@ -124,6 +124,7 @@ class Watch:
         return dict(self._counts)
 
 
+# The files that verify the work.
 MOST_HASHED, LARGEST = 5000, 4_194_304
 _CHECKING = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
