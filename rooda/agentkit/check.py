@@ -154,8 +154,8 @@ def _of_work(harness: Harness, table: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("a shell command runs", _content(harness, "shell.txt") == "hi\n")
     yield Check("its transcript is understood", ended.get("agent_outcome") == "ok", _outcome(ended, done))
     known = table.get("known", ())
-    yield _told("tokens are read", ended.get("usage"), "usage" in known, _tokens)
-    yield _told("its cost is read", ended.get("cost"), "cost" in known, lambda cost: f"${cost:.4f}")
+    yield _reported("tokens are read", ended.get("usage"), "usage" in known, _tokens)
+    yield _reported("its cost is read", ended.get("cost"), "cost" in known, lambda cost: f"${cost:.4f}")
     yield Check("rooda's gate turns green", done.code == 0 and harness.event("gates.ended").get("outcome") == "success")
 
 
@@ -176,7 +176,7 @@ def _outcome(ended: Json, done: ProcessResult) -> str:
     return f"{ended.get('agent_outcome') or 'exit code only'} {ended.get('message') or ''}".strip()
 
 
-def _told(what: str, value: Any, known: bool, shown: Any) -> Check:
+def _reported(what: str, value: Any, known: bool, shown: Any) -> Check:
     """Require a value that this CLI is known to report; otherwise say that it reports none."""
     if value is None and not known:
         return Check(what, None, "not reported by this CLI")

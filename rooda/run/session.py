@@ -76,7 +76,7 @@ class Session:
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
-        self._gate = BudgetGate(owner.setup.budget, self._rest_until, self.signalled, self._events.warn)
+        self._gate = BudgetGate(owner.setup.budget, self._wait_until, self.signalled, self._events.warn)
         if owner.resumed:
             self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
         self.reached_limit = self._gate.reached_limit
@@ -159,17 +159,17 @@ class Session:
         self._events.report_problem_of(self.folder)
         return found
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Wait this long, even if the clock is set; a signal ends the wait. Events report it."""
         last = clock.monotonic() + seconds
-        self._rest(clock.now() + seconds, lambda: last - clock.monotonic())
+        self._wait(clock.now() + seconds, lambda: last - clock.monotonic())
 
-    def _rest_until(self, moment: float, account: str) -> None:
+    def _wait_until(self, moment: float, account: str) -> None:
         """Wait until the clock shows `moment`, even if it is set during the wait; never longer than expected now."""
         last = clock.monotonic() + moment - clock.now()
-        self._rest(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
+        self._wait(moment, lambda: min(moment - clock.now(), last - clock.monotonic()), account)
 
-    def _rest(self, moment: float, remaining: Callable[[], float], account: str = "") -> None:
+    def _wait(self, moment: float, remaining: Callable[[], float], account: str = "") -> None:
         self.calls.sync_state()
         seconds = round(max(remaining(), 0.0), 1)
         self.emit(Resting(seconds=seconds, until=clock.rfc3339(moment), account=account))

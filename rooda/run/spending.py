@@ -43,7 +43,7 @@ class Spent(NamedTuple):
     estimated: bool = False  # part of `cost` is an estimate
 
     @property
-    def known(self) -> float | None:
+    def known_cost(self) -> float | None:
         """The cost; None if calls were made and the cost of all of them is unknown."""
         return None if self.calls and self.unknown == self.calls else self.cost
 
@@ -73,7 +73,7 @@ def add(
     return plus(spent, Spent(1, cost or 0.0, int(cost is None), sum(usage) if usage else 0, seconds, estimated))
 
 
-def since(before: Spent, now: Spent) -> Spent:
+def difference(before: Spent, now: Spent) -> Spent:
     """The sum of the calls between two sums."""
     calls, cost, unknown = now.calls - before.calls, now.cost - before.cost, now.unknown - before.unknown
     return Spent(calls, cost, unknown, now.tokens - before.tokens, now.seconds - before.seconds, now.estimated)

@@ -199,10 +199,10 @@ def sentence(problem: ValueError, data: bytes) -> str:
         return f": {text[:200]}"
     line, column = found.groups()
     where = f"{line}:{column}" if line else str(data.rstrip(b"\n").count(b"\n") + 1)
-    return f":{where}: {_plain(text[: found.start()])}{'' if line else ' (at the end of the file)'}{_meant(text)}"
+    return f":{where}: {_plain(text[: found.start()])}{'' if line else ' (at the end of the file)'}{_hint_for(text)}"
 
 
-def _meant(text: str) -> str:
+def _hint_for(text: str) -> str:
     return next((f"; {hint}" for words, hint in _MEANT.items() if text.startswith(words)), "")
 
 

@@ -51,7 +51,7 @@ class Script(World):
     def redact(self, text: str) -> str:
         return text
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Return at once."""
 
     def attended(self) -> bool:

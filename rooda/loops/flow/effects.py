@@ -52,9 +52,9 @@ class CallSettings(NamedTuple):
 class Effects(FlowWorld):
     """The effects of one session. Every call is guarded: only its own outputs and what it may edit can change."""
 
-    def __init__(self, session: Session, run_files: RunFiles, guard: Guard, means: CallSettings) -> None:
-        self._session, self._run_files, self._means = session, run_files, means
-        self._calls = Calls(session, means.setup, guard)
+    def __init__(self, session: Session, run_files: RunFiles, guard: Guard, settings: CallSettings) -> None:
+        self._session, self._run_files, self._settings = session, run_files, settings
+        self._calls = Calls(session, settings.setup, guard)
 
     def signalled(self) -> int:
         return self._session.signalled()
@@ -77,7 +77,7 @@ class Effects(FlowWorld):
         if not node.sensors:
             return ()
         sensors, who, tag = self._sensors(node), f"sensors of {node.path}", label(entry.parent_label, number)
-        if self._means.native:
+        if self._settings.native:
             with self._calls.guarded(who, output.paths, False):
                 self._run_sensors(sensors, number)
             self._calls.keep("sensor", node.path, tag, f"{number:04d}-sensor-{tag}", output.paths)
@@ -89,7 +89,7 @@ class Effects(FlowWorld):
                 path=node.path,
                 label=tag,
                 number=number,
-                agent=self._means.agents.for_call("sensor", lenient(sensors[0].text), CHEAP),
+                agent=self._settings.agents.for_call("sensor", lenient(sensors[0].text), CHEAP),
                 prompt=prompts.sensors(prompt_text("sensors.md"), sensors),
                 output=output,
             )
@@ -112,7 +112,7 @@ class Effects(FlowWorld):
                 path=node.path,
                 label=label(entry.parent_label, number),
                 number=number,
-                agent=self._means.agents.for_call("controller", lenient(text), word),
+                agent=self._settings.agents.for_call("controller", lenient(text), word),
                 prompt=prompt,
                 output=ControllerFile(self._run_files, node),
             )
@@ -132,7 +132,7 @@ class Effects(FlowWorld):
                 path=node.path,
                 label=label(entry.parent_label, number),
                 number=number,
-                agent=self._means.agents.for_call("actuator", lenient(text), MAKER),
+                agent=self._settings.agents.for_call("actuator", lenient(text), MAKER),
                 prompt=prompts.actuator(prompt_text("actuator.md"), text, reminder, folder),
                 output=ActuatorFile(self._run_files, node),
                 may_edit=True,
@@ -151,7 +151,7 @@ class Effects(FlowWorld):
         """Run a loop of another kind on the plan and write the actuator's output."""
         output = self._run_files.of_node(entry.node.path, ACTUATOR)
         with self._calls.guarded(f"the loop of {entry.node.path}", [output], True, may_commit=True):
-            done = run_loop(self._session, self._means.agents.agent, entry.node, number, decision.plan)
+            done = run_loop(self._session, self._settings.agents.agent, entry.node, number, decision.plan)
         artifacts.write(output, f"# Actuator Output\n\n## What Was Done\n\n{done.text}\n")
         return done
 
@@ -162,7 +162,7 @@ class Effects(FlowWorld):
             if not command:
                 raise NodeFailed(f"the sensor {each.name} names no command for rooda to run")
             name = f"sensor-{place}-{each.name}"
-            ran = self._session.run((Command(command, name, self._means.sensor_timeout, number),))[0]
+            ran = self._session.run((Command(command, name, self._settings.sensor_timeout, number),))[0]
             if ran.ended == "interrupted":
                 raise Interrupted(self._session.signalled())
             path = os.path.join(self._run_files.project, each.output)

@@ -85,7 +85,7 @@ class Prepared(NamedTuple):
         return bool(self.look.value("sensors") == "native")
 
     @property
-    def means(self) -> CallSettings:
+    def call_settings(self) -> CallSettings:
         agents = FlowAgents(self.look, self.agent)
         return CallSettings(self.setup, agents, self.native, float(self.look.value("sensor_timeout")))
 
@@ -226,7 +226,7 @@ def run_session(
             session.emit(_opening(RunResumed if resumed else RunStarted, prepared, state, done))
             if guard.nested.paths:
                 session.emit(Problem(text=_about_nested(guard.nested.paths)))
-            world = Effects(session, run_files, guard, prepared.means)
+            world = Effects(session, run_files, guard, prepared.call_settings)
             ended = run_node(Run(store), NodeEntry(root, task), world)
             session.emit(_ending(prepared, state, ended, session.elapsed()))
         except Interrupted as cut:

@@ -200,7 +200,7 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
     judged = brief.must_not_judge or any(each.kind == REVIEW for each in brief.criteria)
     brief = brief._replace(base=world.tree(judged), already=tuple(each.name for each in found if each.met))
     commands = [*(each.command for each in brief.criteria), *(each.violated_if for each in brief.mustNot)]
-    return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.gated else "")
+    return state._replace(brief=brief, tests=world.fingerprints(commands), gate="G1" if state.has_gates else "")
 
 
 def announce(turns: Turns, state: GoalState, world: World) -> GoalState:

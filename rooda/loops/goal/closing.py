@@ -21,14 +21,14 @@ def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> Go
         return state
     if claim.exit:
         state = observe(state, world, claim, iteration, final=True)
-    if (open_ := open_to_user(state)) and claims_all(claim, open_):
+    if (open_ := unconfirmed(state)) and claims_all(claim, open_):
         return state._replace(pause=Pause.OBSERVE, reason=f"needs observation: {', '.join(open_)}")
     if state.unmet or not (claim.exit or state.brief.exit_signal_source == "verified"):
         return state
     return confirm(state, world)
 
 
-def open_to_user(state: GoalState) -> list[str]:
+def unconfirmed(state: GoalState) -> list[str]:
     """Criteria that only the user can confirm, and has not."""
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
@@ -43,15 +43,15 @@ def confirm(state: GoalState, world: World) -> GoalState:
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
-    if not doubtful and not state.gated:
+    if not doubtful and not state.has_gates:
         return completed(state)
     answer = world.ask_user(closing_question(state))
     if answer is None:
-        return paused(state, Pause.G3 if state.gated else doubt(state))
+        return paused(state, Pause.G3 if state.has_gates else pause_for_doubt(state))
     if scoring.skips_gates(answer):
         state = state._replace(gates_off=True)
         if doubtful:  # skipping gates doesn't accept changed tests
-            return paused(state, doubt(state))
+            return paused(state, pause_for_doubt(state))
         return completed(state)
     if answer.strip().lower() in YES:
         return completed(state)
@@ -59,7 +59,7 @@ def confirm(state: GoalState, world: World) -> GoalState:
     return state._replace(denied=True, feedback=(missing or "The user says that it is not done yet.",))
 
 
-def doubt(state: GoalState) -> str:
+def pause_for_doubt(state: GoalState) -> str:
     return Pause.TESTS if state.tests_changed else Pause.UNTOLD
 
 
@@ -72,7 +72,7 @@ def paused(state: GoalState, kind: str) -> GoalState:
 def closing_question(state: GoalState) -> Question:
     changed = tuple(f"Changed since the start: {path}" for path in state.tests_changed)
     untold = tuple(f"mustNot could not be checked: {text}" for text in state.untold)
-    if state.gated:
+    if state.has_gates:
         return Question("G3", "All criteria met. Confirm done?", (*changed, *untold))
     why = "Files that verify this work were changed." if changed else "mustNot entries could not be checked."
     return Question("tests", f"{why} Accept it as done?", (*changed, *untold), "[y/N]")

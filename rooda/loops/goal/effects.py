@@ -112,8 +112,8 @@ class Effects(World):
     def redact(self, text: str) -> str:
         return self._session.clean(text)
 
-    def rest(self, seconds: float) -> None:
-        self._session.rest(seconds)
+    def wait(self, seconds: float) -> None:
+        self._session.wait(seconds)
 
     def ask(self, kind: str, number: int, text: str) -> CallResult:
         agent, setup = self._context.agent, self._context.setup

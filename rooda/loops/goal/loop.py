@@ -6,7 +6,7 @@ from rooda.agents.backoff import until_reset
 from rooda.errors import LimitReached
 from rooda.loops.goal import answers, scoring
 from rooda.loops.goal.answers import Claim
-from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, open_to_user
+from rooda.loops.goal.closing import YES, check_must_not, conclude, judge, observe, unconfirmed
 from rooda.loops.goal.criteria import REVIEW, Criterion
 from rooda.loops.goal.prompts import feedback, g2_question, iteration_ended, iteration_started, run_ended, step_prompt
 from rooda.loops.goal.rules import (
@@ -85,7 +85,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
         return add_cost(before, result)._replace(status=FAILED, reason=result.fatal)
     if result.limited:  # counts neither as an iteration nor as a failure
         state = turns.carry(add_cost(before, result))
-        world.rest(until_reset(result.reset_at, world.seconds()))
+        world.wait(until_reset(result.reset_at, world.seconds()))
         return state
     try:
         after, outcome = check_step(add_cost(before, result), result, world)
@@ -144,7 +144,7 @@ def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
     """True if a final check of all criteria could complete the goal."""
     if needs_cause(state) and not claim.root_cause:
         return False
-    personal = set(open_to_user(state))
+    personal = set(unconfirmed(state))
     if any(not state.mark(each.name).met for each in due if each.name not in personal):
         return False
     if claim.exit or state.brief.exit_signal_source == "verified" or state.done >= len(state.steps):
@@ -181,7 +181,7 @@ def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
         return after
     if found := open_breaker(after, outcome.result):
         return after._replace(pause=found[0], reason=found[1])
-    return after._replace(gate="G2" if after.gated and not after.denied else "")
+    return after._replace(gate="G2" if after.has_gates and not after.denied else "")
 
 
 # Gates: questions to the user between iterations.
@@ -194,7 +194,7 @@ def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
     if state.gate == "close":
         closed = conclude(state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
         return state if world.signalled() else turns.carry(closed)
-    if not state.gated:
+    if not state.has_gates:
         return state._replace(gate="")
     answer = world.ask_user(question(state))
     if world.signalled():

@@ -98,7 +98,7 @@ def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
             raise RoodaError(f"The {kind} call failed: {result.fatal}", "Nothing was started.")
         if not result.limited:
             return result
-        world.rest(until_reset(result.reset_at, world.seconds()))
+        world.wait(until_reset(result.reset_at, world.seconds()))
         if world.signalled():
             raise Interrupted(world.signalled())
 

@@ -60,7 +60,7 @@ def read_scores(value: Any) -> Scores | str:
 def checked_quotes(scores: Scores, spec: str, trusted: bool = False) -> Scores:
     """The scores without points whose quote isn't in the specification. `trusted`: points without a quote count."""
     text = plain(spec)
-    return Scores(*(_kept(each, text, trusted) for each in scores))
+    return Scores(*(_with_proven_quote(each, text, trusted) for each in scores))
 
 
 def plain(text: str) -> str:
@@ -144,11 +144,11 @@ _VAGUE_END = re.compile(
 def score_words(spec: str) -> Scores:
     """Score by patterns. They are stricter than an agent, so that rooda asks if in doubt. Each point has its quote."""
     return Scores(
-        _graded(_MEASURE, _DIRECTION, spec),
-        _graded(_PLACE, _AREA, spec),
+        _score_match(_MEASURE, _DIRECTION, spec),
+        _score_match(_PLACE, _AREA, spec),
         _constraints(spec),
         _success(spec),
-        _graded(_END, _VAGUE_END, spec),
+        _score_match(_END, _VAGUE_END, spec),
     )
 
 
@@ -192,13 +192,13 @@ _MIDDLE = re.compile(
 
 def workflow(spec: str) -> str:
     """The workflow of the first indicator in the text; A without one."""
-    found = _ANY.search(_joined(spec))
+    found = _ANY.search(_unwrapped(spec))
     return found.lastgroup or "A" if found else "A"
 
 
 def least_class(spec: str) -> str:
     """The class that the words alone require; "" for none."""
-    spec = _joined(spec)
+    spec = _unwrapped(spec)
     return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
 
 
@@ -221,7 +221,7 @@ def class_of(value: object) -> str:
 
 def skips_gates(text: str) -> bool:
     """True if the text tells rooda not to ask. In doubt rooda asks."""
-    return any(_is_instruction(_joined(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
+    return any(_is_instruction(_unwrapped(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
 
 
 def gate_weakness(letter: str, evidence: str) -> str:
@@ -232,7 +232,7 @@ def gate_weakness(letter: str, evidence: str) -> str:
     return ""
 
 
-def _kept(score: Score, text: str, trusted: bool) -> Score:
+def _with_proven_quote(score: Score, text: str, trusted: bool) -> Score:
     if not score.score or (trusted and not score.quote):
         return score
     quote = plain(score.quote)
@@ -241,7 +241,7 @@ def _kept(score: Score, text: str, trusted: bool) -> Score:
     return Score(0, "", f"cut from {score.score}: the specification does not say {score.quote!r}")
 
 
-def _graded(two: "re.Pattern[str]", one: "re.Pattern[str]", spec: str) -> Score:
+def _score_match(two: "re.Pattern[str]", one: "re.Pattern[str]", spec: str) -> Score:
     if found := two.search(spec):
         return Score(2, found[0].strip())
     found = one.search(spec)
@@ -249,7 +249,7 @@ def _graded(two: "re.Pattern[str]", one: "re.Pattern[str]", spec: str) -> Score:
 
 
 def _constraints(spec: str) -> Score:
-    return _graded(_LIMIT, _LEANING, spec)
+    return _score_match(_LIMIT, _LEANING, spec)
 
 
 def _success(spec: str) -> Score:
@@ -258,7 +258,7 @@ def _success(spec: str) -> Score:
     return Score(min(len(found), 2), found[0] if found else "")
 
 
-def _joined(text: str) -> str:
+def _unwrapped(text: str) -> str:
     """The text with single blanks between words, because a phrase may be wrapped."""
     return " ".join(text.split())
 

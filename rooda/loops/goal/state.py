@@ -104,7 +104,7 @@ class GoalState(NamedTuple):
         return self.steps[self.done] if self.done < len(self.steps) else CONFIRM
 
     @property
-    def gated(self) -> bool:
+    def has_gates(self) -> bool:
         return self.brief.shape == COLLEAGUE and not self.gates_off
 
     def mark(self, name: str) -> Mark:

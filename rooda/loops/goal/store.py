@@ -16,7 +16,7 @@ from rooda.loops.goal.world import Fingerprint
 from rooda.loops.kernel import Saved, Scope
 from rooda.run.event_records import Emit, Problem, StateSaved, StateUnsaved
 from rooda.run.seal import Doubt, Seal
-from rooda.run.spending import Spent, since
+from rooda.run.spending import Spent, difference
 
 RUN, JOURNAL = os.path.join(".loop", "run.json"), os.path.join(".loop", "iterations.jsonl")
 _SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated": "estimated"}  # keys of run.json
@@ -145,7 +145,7 @@ def record(before: GoalState | None, state: GoalState) -> Json:
         **public(state),
         "step": began.step if state.iteration else "",
         "outcome": "success" if good else "failure" if state.iteration else "start",
-        "cost": _rounded(since(before.spent if before else Spent(), state.spent).known),
+        "cost": _rounded(difference(before.spent if before else Spent(), state.spent).known_cost),
         "elapsed": round(state.elapsed - (before.elapsed if before else 0.0), 3),
         "claimed": state.claim.exit,
         "evidence": {name: mark.evidence for name, mark in marks.items() if mark.evidence},
@@ -168,7 +168,7 @@ def private(state: GoalState) -> Json:
         "status": state.status,
         "pause": state.pause,
         "reason": state.reason,
-        "cost": state.spent.known,
+        "cost": state.spent.known_cost,
         "budget": state.budget,
         "max_iterations": state.limit,
         "keep": state.keep,

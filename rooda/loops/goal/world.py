@@ -82,7 +82,7 @@ class World(Protocol):
     def ask(self, kind: str, number: int, text: str) -> CallResult:
         """Call the agent with this prompt."""
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Sleep; a signal ends it early."""
 
     def ask_user(self, question: Question) -> str | None:

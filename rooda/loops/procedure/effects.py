@@ -63,8 +63,8 @@ class Effects(World):
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates:
         return self._session.check(gates, iteration)
 
-    def rest(self, seconds: float) -> None:
-        self._session.rest(seconds)
+    def wait(self, seconds: float) -> None:
+        self._session.wait(seconds)
 
 
 def prompt_text(procedure: Procedure, iteration: int) -> str:

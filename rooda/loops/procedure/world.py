@@ -33,5 +33,5 @@ class World(Protocol):
 
     def check(self, gates: tuple[Gate, ...], iteration: int) -> Gates: ...
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Sleep; a signal ends it early."""

@@ -79,7 +79,7 @@ class Effects(World):
         steps = [query.phase for query in queries]
         self.emit(ReflexPhase(iteration=first.iteration - 1, level=first.level, attempt=first.attempt, steps=steps))
         if first.attempt > 1 and self._retryable:
-            self._session.rest(backoff(self._prepared.setup.retry_wait, first.attempt - 1))
+            self._session.wait(backoff(self._prepared.setup.retry_wait, first.attempt - 1))
             self._raise_if_signalled()
         replies = self._replies(queries, concurrent)
         self._retryable = any(reply.retryable for reply in replies)

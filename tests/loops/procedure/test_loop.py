@@ -55,7 +55,7 @@ class Script(World):
     def emit(self, event: Event) -> None:
         self.told.append((event.NAME, event.facts))
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         self.note(f"rest {seconds:g}")
 
     def compose(self, procedure: Procedure, iteration: int) -> Prompt:
