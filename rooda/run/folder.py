@@ -11,7 +11,7 @@ from rooda.base import clock, dirs, files, secrets, signing
 from rooda.base.json import Json
 from rooda.base.secrets import MARK, to_references
 from rooda.git import traces
-from rooda.run.owner import Owner
+from rooda.run.records import Owner
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"

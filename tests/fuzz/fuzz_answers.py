@@ -3,9 +3,9 @@
 import json
 
 from rooda.agents import outcome, prices
-from rooda.base import files
+from rooda.base import files, yaml
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops.flow import boundaries, effects, topology, yaml
+from rooda.loops.flow import boundaries, effects, topology
 from rooda.loops.flow import contract as flow_contract
 from rooda.loops.flow.artifacts import header, read_state
 from rooda.loops.flow.contract import Broken
