@@ -68,7 +68,7 @@ def test_state_copies_are_collected(ws: Workspace) -> None:
     assert ws.state("other") is None
 
 
-def test_what_outlives_its_command_fails_the_test(bare: Workspace) -> None:
+def test_a_leftover_process_fails_the_test(bare: Workspace) -> None:
     """A process left behind is named, ended, and makes the closing of the workspace fail."""
     left = subprocess.Popen(["sleep", "60"], env=bare.env, start_new_session=True)
     until(lambda: bare.leftovers() == [left.pid], what="the process to show")

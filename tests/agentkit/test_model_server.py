@@ -126,7 +126,7 @@ def test_a_streamed_answer_says_the_same(server: ModelServer, api: str) -> None:
 
 
 @pytest.mark.parametrize("api", PATHS)
-def test_thinking_is_told_apart_from_the_text(server: ModelServer, api: str) -> None:
+def test_thinking_arrives_separately_from_the_text(server: ModelServer, api: str) -> None:
     """The model's thinking arrives, separate from the text."""
     server.play({"turns": [{"thinking": "hmm", "text": "x"}]})
     events = ask(server, api, stream=True)
@@ -233,7 +233,7 @@ def test_the_log_keeps_requests_but_no_keys(tmp_path: Path) -> None:
     assert "secret-key" not in log.read_text() and "body" not in record
 
 
-def test_other_places(server: ModelServer) -> None:
+def test_requests_to_other_paths(server: ModelServer) -> None:
     """Models are listed, tokens counted, other paths are 404; a request can replace the scenario."""
     with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as answer:
         assert json.load(answer)["data"][0]["id"] == "claude-sonnet-4-5"

@@ -11,7 +11,7 @@ from rooda.agentkit.server.tools import choose, from_schema, least
 TEXT = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 
 
-def test_times_and_what_comes_after() -> None:
+def test_repeated_turns_and_the_turn_after_the_last() -> None:
     """A turn is repeated as often as it says, and the scenario defines what follows the last one."""
     script = Script({"turns": [{"text": "a", "times": 2}, {"text": "b"}], "after": {"text": "z"}})
     assert [script.take().turn["text"] for _ in range(5)] == ["a", "a", "b", "z", "z"]
@@ -37,7 +37,7 @@ def test_a_misspelt_key_is_refused() -> None:
     ],
     ids=["patch", "code-mode", "local-shell", "namespace"],
 )
-def test_codex_writes_with_whatever_it_offers(tool: Any, kind: str, given: str) -> None:
+def test_codex_writes_with_any_tool_that_it_offers(tool: Any, kind: str, given: str) -> None:
     """A file is written by a patch, JavaScript or a shell, whichever is offered; tools may be in the input."""
     offered = server_responses.offered({"input": [{"type": "additional_tools", "tools": [tool]}]})
     call = choose({"write": {"path": "/a", "content": "x"}}, offered)

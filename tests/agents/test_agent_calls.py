@@ -278,7 +278,7 @@ def test_OA_38_a_child_that_ignores_TERM(ws: Workspace) -> None:
     assert not ws.leftovers()
 
 
-def test_OA_38_a_pipe_left_open_holds_nobody_up(ws: Workspace) -> None:
+def test_OA_38_a_pipe_left_open_does_not_block_the_loop(ws: Workspace) -> None:
     """A process outside the agent's group that keeps the output open does not block the loop."""
     helper = f"import os; os.setsid(); open('ready', 'w').close()\nwhile not os.path.exists('{ws.path}/over'): pass"
     ws.write("helper.py", "import os, time\n" + helper.replace(": pass", ": time.sleep(0.01)"))
@@ -313,7 +313,7 @@ def test_a_prompt_too_long_for_an_argument(ws: Workspace) -> None:
     assert [event["ended"] for event in ended] == ["exit", "not-started"]
 
 
-def test_OU_36_what_is_kept_of_a_failure(ws: Workspace) -> None:
+def test_OU_36_the_log_of_a_failed_call(ws: Workspace) -> None:
     """The log of a failed call has its command and the first and last 500 characters; a success has neither."""
     ws.procedure("build", loop={"ai_cmd": f"{FAKE_AI} --flag"})
     ws.exits(0, 4)
@@ -360,7 +360,7 @@ def test_settled_12_a_program_in_a_file_is_relative_to_that_file(ws: Workspace, 
     assert [(call.argv, call.cwd) for call in ws.calls] == [(["a b"], ws.file("sub"))]
 
 
-def test_settled_12_a_program_that_is_not_beside_its_file(ws: Workspace) -> None:
+def test_settled_12_a_relative_program_is_found_in_the_workspace(ws: Workspace) -> None:
     """Without such a file, a relative program is found in the workspace, as a typed one is."""
     ws.git("init", "-q")
     for name in ("only", "both"):

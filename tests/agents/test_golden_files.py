@@ -42,7 +42,7 @@ def test_the_set_is_complete(cli: str) -> None:
 
 
 @pytest.mark.parametrize("cli", RECORDED)
-def test_the_facts_fit_the_file(cli: str) -> None:
+def test_the_facts_match_the_transcript(cli: str) -> None:
     """All keys exist, names and folders agree, the version is the pinned one, and no transcript is large."""
     for name, (facts, raw) in recorded(cli).items():
         assert set(facts) == KEYS, name
@@ -51,7 +51,7 @@ def test_the_facts_fit_the_file(cli: str) -> None:
 
 
 @pytest.mark.parametrize("cli", RECORDED)
-def test_nothing_of_this_machine(cli: str) -> None:
+def test_no_path_of_the_recording_machine(cli: str) -> None:
     """No path and no key of the recording machine."""
     own = re.escape(os.path.expanduser("~").encode())
     for name, (facts, raw) in recorded(cli).items():

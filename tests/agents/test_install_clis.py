@@ -51,7 +51,7 @@ def test_a_pinned_version_is_installed_once(installer: Installer) -> None:
     assert os.listdir(installer.cache) == [place.name]
 
 
-def test_a_failure_leaves_nothing_and_stops_nobody(installer: Installer) -> None:
+def test_a_failed_installation_leaves_nothing_and_the_others_continue(installer: Installer) -> None:
     """A CLI that could not be installed is listed, leaves no folder, and can be installed later."""
     ran = installer.run("codex", "qwen", NPM_FAILS="1")
     assert ran.returncode == 1 and ran.stdout == ""

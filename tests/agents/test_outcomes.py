@@ -68,7 +68,7 @@ def test_the_outcome_of_a_recording(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if recorded(name)["signalled"]])
-def test_what_ended_before_its_time_is_no_success(name: str) -> None:
+def test_an_interrupted_call_is_not_a_success(name: str) -> None:
     """An interrupted call is not ok, though some of these CLIs exit with 0 then."""
     assert outcome(name, "interrupted") == "killed"
     assert outcome(name) != "ok" or facts_of(name).ended
@@ -89,14 +89,14 @@ def test_what_ended_before_its_time_is_no_success(name: str) -> None:
         ("claude/stall_int", "timeout"),
     ],
 )
-def test_what_it_waited_for(name: str, expected: str) -> None:
+def test_a_timeout_has_the_outcome_of_the_reported_problem(name: str, expected: str) -> None:
     """A call that hits a timeout has the outcome of the problem that its CLI was waiting for, if it reported one."""
     found = judge(facts_of(name), "idle", 143)
     assert found.kind == expected
     assert found.retryable == (expected == "rate_limit" or name == "gemini/server_error")
 
 
-def test_what_came_to_an_end_is_not_waited_for() -> None:
+def test_a_failed_attempt_is_not_the_cause_after_an_answer() -> None:
     """A failed attempt is not the cause once the model has answered."""
     for cli in ("claude", "codex", "opencode"):
         facts = facts_of(f"{cli}/cut_once")
@@ -121,7 +121,7 @@ def test_usage_has_one_meaning(cli: str) -> None:
     assert usage.input + usage.cached + usage.written == 1300 * calls
 
 
-def test_cost_is_what_the_cli_says_or_unknown() -> None:
+def test_cost_is_as_reported_or_unknown() -> None:
     """claude reports dollars, also for a run that failed midway; codex reports none, which is not zero."""
     assert facts_of("claude/success").cost == pytest.approx(0.01662)
     assert facts_of("claude/error_midway").cost == pytest.approx(0.00554)
@@ -145,7 +145,7 @@ def test_tries_are_counted() -> None:
     assert [facts_of(name).retries for name in names] == [1, 1, 6, 10, 3]
 
 
-def test_usage_is_told_by_model() -> None:
+def test_usage_is_reported_by_model() -> None:
     """gemini's small router model and its main model have their own prices."""
     shares = transcript.read("gemini", str(GOLDEN / "gemini/success.out")).shares
     assert shares == {"gemini-3.5-flash-lite": Usage(1100, 50, 200), "gemini-3.8-flash": Usage(3300, 150, 600)}
@@ -237,7 +237,7 @@ def test_a_transcript_of_one_record_counts_it_once(tmp_path: Path) -> None:
     assert gathered.tools == 1 and gathered.edited == {"a.py": 1}
 
 
-def test_what_is_not_told_is_not_none() -> None:
+def test_missing_usage_is_unknown_not_zero() -> None:
     """A final record without usage leaves it unknown; claude's usage by model is kept, each with its own price."""
     assert told("codex", {"type": "turn.completed"}).facts().usage is None
     assert told("pi", {"type": "message_end", "message": {"role": "assistant", "content": []}}).facts().usage is None

@@ -77,7 +77,7 @@ def test_a_raw_command_is_not_judged(ws: Workspace) -> None:
     assert kept(ws, "asked") == ""
 
 
-def test_how_it_runs_is_said_to_who_watches(ws: Workspace) -> None:
+def test_verbose_shows_version_program_and_payer(ws: Workspace) -> None:
     """--verbose shows version, program and who pays, with only the last four characters of the key."""
     install(ws, "claude")
     ran = build(ws, "--agent", "claude", "-v", env={"IS_SANDBOX": "1", "ANTHROPIC_API_KEY": KEY})
@@ -87,14 +87,14 @@ def test_how_it_runs_is_said_to_who_watches(ws: Workspace) -> None:
     assert KEY not in ran.both and KEY[-6:] not in ran.both
 
 
-def test_nothing_is_said_to_a_pipe(ws: Workspace) -> None:
+def test_nothing_is_printed_to_a_pipe(ws: Workspace) -> None:
     """Without --verbose stderr is empty, and the version is not asked."""
     install(ws, "codex")
     assert build(ws, "--agent", "codex").err == "" and kept(ws, "asked") == ""
     assert build(ws, "--agent", "codex", "--verbose", "--json").err == "" and kept(ws, "asked") == ""
 
 
-def test_it_is_said_on_a_terminal(ws: Workspace) -> None:
+def test_the_payer_is_shown_on_a_terminal(ws: Workspace) -> None:
     """On a terminal the payer is shown without --verbose."""
     install(ws, "codex")
     screen = ws.terminal("build", "-n", "1", "--agent", "codex", columns=200)
@@ -135,7 +135,7 @@ def test_a_cli_without_a_version(ws: Workspace) -> None:
         ("amp -x", "AMP_API_KEY is not set"),
     ],
 )
-def test_a_command_that_will_come_to_nothing(ws: Workspace, command: str, says: str) -> None:
+def test_a_command_that_cannot_work_gets_a_warning(ws: Workspace, command: str, says: str) -> None:
     """The warning goes to stderr, also without a terminal, since the call costs money. The agent runs anyway."""
     name = command.split(maxsplit=1)[0]
     install(ws, name)
@@ -165,7 +165,7 @@ def test_no_false_alarm(command: str, env: dict[str, str]) -> None:
     assert preflight.likely_problems(words[0], words, env) == []
 
 
-def test_the_shipped_commands_are_no_traps() -> None:
+def test_the_shipped_commands_get_no_warnings() -> None:
     """None of the shipped agents gets a warning, except amp without a key."""
     from rooda.loops import configuration
     from rooda.settings import agents
@@ -229,7 +229,7 @@ def test_a_variable_that_is_not_passed_on_does_not_pay(ws: Workspace) -> None:
     assert "Billed: the account that claude is logged in to" in ran.err
 
 
-def test_what_is_denied_is_not_there() -> None:
+def test_denied_variables_are_removed() -> None:
     """Names and patterns of env_deny are removed; rooda's own variables can't be."""
     env = {"A_KEY": "1", "A_KEYS": "2", "B": "3", "ROODA_RUN": "4"}
     assert command.without_denied(env, ["*_KEY", "ROODA_*"]) == {"A_KEYS": "2", "B": "3", "ROODA_RUN": "4"}
@@ -289,7 +289,7 @@ def test_claudes_own_cap_is_a_second_fence(ws: Workspace) -> None:
     assert kept(ws, "argv").endswith("--max-budget-usd\n2\n")
 
 
-def test_a_version_that_is_asked_for_leaves_nobody(ws: Workspace) -> None:
+def test_processes_started_for_a_version_are_ended(ws: Workspace) -> None:
     """Processes that a CLI starts while printing its version are ended with the run."""
     install(ws, "codex")
     ws.write("bin/codex", CLI.replace("exit 0", "sleep 300 >/dev/null 2>&1 & exit 0"), mode=0o755)

@@ -34,7 +34,7 @@ def test_each_kind_of_token_has_its_price() -> None:
     assert cost(Usage(100_000, 20_000, 3_000, 400), "gpt-5", TABLE) == pytest.approx(0.1 + 0.04 + 0.009 + 0.0016)
 
 
-def test_what_is_not_known_costs_an_unknown_amount() -> None:
+def test_without_price_or_tokens_the_cost_is_unknown() -> None:
     """Without a price, a model or tokens the cost is unknown, not 0; zero tokens cost nothing."""
     assert cost(Usage(5, 5, 5, 5), "gpt-9", TABLE) is None
     assert cost(Usage(5, 5, 5, 5), "", TABLE) is None
@@ -57,7 +57,7 @@ def test_what_is_not_known_costs_an_unknown_amount() -> None:
         ("our-gpt-5-codex", "our-*"),
     ],
 )
-def test_a_model_goes_by_several_names(model: str, name: str) -> None:
+def test_a_model_has_several_names(model: str, name: str) -> None:
     """A maker's prefix, a date, -latest and -preview change nothing; the longest matching name counts."""
     assert price_of(model, TABLE) == TABLE[name]
 
@@ -89,14 +89,14 @@ def test_every_family_has_prices(ws: Workspace, model: str, input: float, output
     assert price_of("qwen3-coder-plus", in_force(ws, "")) is None
 
 
-def test_a_person_corrects_a_price(ws: Workspace) -> None:
+def test_the_user_corrects_a_price(ws: Workspace) -> None:
     """[prices."MODEL"] changes the fields that it names; a new model needs input and output, the rest follows."""
     found = in_force(ws, '[prices."gpt-5-codex"]\noutput = 11\n[prices.mine]\ninput = 7\noutput = 8\n')
     assert found["gpt-5-codex"] == Price(1.25, 11, 0.125, 1.25)
     assert found["mine"] == Price(7, 8, 7, 7)
 
 
-def test_a_persons_pattern_beats_what_ships(ws: Workspace) -> None:
+def test_the_users_pattern_overrides_a_shipped_name(ws: Workspace) -> None:
     """A user's price for a pattern overrides a longer shipped name."""
     found = in_force(ws, '[prices."gpt-5*"]\ninput = 0\noutput = 0\n')
     assert cost(Usage(1, 1, 1, 1), "gpt-5.1-codex-max", found) == 0
@@ -115,7 +115,7 @@ def test_a_persons_pattern_beats_what_ships(ws: Workspace) -> None:
         ("[loop]\n[prices.'a.b']\ninput = 1", "rooda.toml:2: prices.'a.b': the key 'output' is missing"),
     ],
 )
-def test_a_wrong_price_is_told_with_its_line(ws: Workspace, toml: str, says: str) -> None:
+def test_a_wrong_price_is_reported_with_its_line(ws: Workspace, toml: str, says: str) -> None:
     """The error has file, line, key and what was expected."""
     with pytest.raises(ConfigProblem) as problem:
         in_force(ws, toml)
@@ -130,7 +130,7 @@ def test_an_unknown_key_of_a_price_is_a_warning(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["build", "--dry-run", "--ai-cmd", "true"]], ids=" ".join)
-def test_who_needs_no_prices_does_not_read_them(ws: Workspace, words: list[str]) -> None:
+def test_only_runs_read_the_price_file(ws: Workspace, words: list[str]) -> None:
     """The price file is read for a run, not for other commands."""
     code = (
         "import sys; opened = []\n"

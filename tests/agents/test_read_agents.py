@@ -28,7 +28,7 @@ def plays(ws: Workspace, *cases: str) -> None:
     ws.exits(*codes)
 
 
-def test_a_denied_run_is_no_success_though_it_exits_0(read: Workspace) -> None:
+def test_a_denied_run_fails_even_with_exit_code_0(read: Workspace) -> None:
     """If every tool was denied, the iteration fails with that reason."""
     plays(read, "denied", "success")
     ran = read.rooda("ship", "-n", "2")
@@ -40,7 +40,7 @@ def test_a_denied_run_is_no_success_though_it_exits_0(read: Workspace) -> None:
 @pytest.mark.parametrize(
     "case, kind", [("auth", "auth"), ("unknown_model", "config"), ("context_overflow", "context_overflow")]
 )
-def test_what_would_only_repeat_ends_the_loop(read: Workspace, case: str, kind: str) -> None:
+def test_an_error_that_would_repeat_ends_the_loop(read: Workspace, case: str, kind: str) -> None:
     """One call, exit 1, state kept as aborted, and the CLI's own message."""
     plays(read, case, "success")
     ran = read.rooda("ship", "-n", "5")

@@ -57,7 +57,7 @@ def test_an_error_and_a_case_without_permissions(into: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
-def test_a_hanging_program_is_signalled_once_it_has_asked(into: str, name: str) -> None:
+def test_a_hanging_program_is_signalled_after_its_request(into: str, name: str) -> None:
     """The signal is sent after the model's request, and how the program ended is recorded."""
     facts = record.record("claude", f"hang_{name.lower()}", into)
     assert (facts["signalled"], facts["limited"], facts["killed"]) == (name, False, False)

@@ -103,7 +103,7 @@ def test_no_such_session(session: str, tmp_path: Path) -> None:
         assert sessions.usage_of(output, session, {"HOME": str(tmp_path)}) == {}
 
 
-def test_an_odd_file_is_unknown(tmp_path: Path) -> None:
+def test_usage_in_an_unreadable_file_is_unknown(tmp_path: Path) -> None:
     """For a link, a pipe, a folder, a torn line or a large file the usage is unknown, and nothing blocks."""
     output, name, records, _ = KEPT["codex"]
     keep(tmp_path, name, records)

@@ -28,7 +28,7 @@ def test_forms(value: float, short: str, long: str) -> None:
 
 
 @given(st.floats(min_value=0, max_value=10**6))
-def test_what_is_written_can_be_read(value: float) -> None:
+def test_a_formatted_duration_can_be_parsed(value: float) -> None:
     """Parsing a formatted duration returns it to a tenth of a second."""
     assert abs(parse_seconds(format_tenths(value)) - value) <= 0.0501
 
@@ -43,7 +43,7 @@ def test_go_forms(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1.2.3s", "5x", "--5s", "5s-3s", "1h 2m", "٣s", "nan", "infs"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     """Anything else is rejected."""
     with pytest.raises(ValueError):
         parse_seconds(text)

@@ -10,7 +10,7 @@ from rooda.base import files
 
 
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="elsewhere nothing is held")
-def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
+def test_replaced_files_stay_open_until_released(tmp_path: Path) -> None:
     """However often files are replaced, few are kept open, and none after the release."""
     files.release_replaced()
     for number in range(3 * files.MOST_HELD):
@@ -22,7 +22,7 @@ def test_what_was_replaced_is_held_until_it_is_let_go(tmp_path: Path) -> None:
     assert sorted(int(each.read_bytes()) for each in tmp_path.iterdir()) == [19, 20, 21, 22, 23]
 
 
-def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
+def test_a_link_in_the_files_place_is_replaced(tmp_path: Path) -> None:
     """A link that an agent put in the file's place is not followed."""
     other = tmp_path / "other"
     other.write_text("kept")
@@ -33,7 +33,7 @@ def test_what_can_t_be_held_is_replaced_all_the_same(tmp_path: Path) -> None:
     assert not (tmp_path / "state").is_symlink()
 
 
-def test_what_is_gone_with_its_folder_has_nothing_to_settle(tmp_path: Path) -> None:
+def test_a_deleted_folder_does_not_stop_the_others_from_being_synced(tmp_path: Path) -> None:
     """A folder deleted after the replacement is not an error, and the other files are synced."""
     for name in ("away", "stays", "other"):
         (tmp_path / name).mkdir()

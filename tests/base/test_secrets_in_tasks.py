@@ -56,7 +56,7 @@ def prompts(ws: Workspace, kind: str) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 @pytest.mark.parametrize("kind", ["flow", "goal"])
-def test_the_agent_has_it_and_nobody_else(kept: Workspace, kind: str, number: signal.Signals) -> None:
+def test_only_the_agent_sees_the_secret(kept: Workspace, kind: str, number: signal.Signals) -> None:
     """Files, commits, branches and output never contain the secret, before and after a resume; prompts do."""
     begun(kept, kind)
     assert KEY in prompts(kept, kind)
@@ -98,7 +98,7 @@ def test_a_clone_of_the_branch(kept: Workspace) -> None:
     assert leaks(kept) == []
 
 
-def test_stars_of_a_person(bare: Workspace) -> None:
+def test_a_task_that_contains_stars_itself(bare: Workspace) -> None:
     """A task that contains stars itself is resumed without a warning."""
     bare.procedure()
     words = prepare(bare, "flow")

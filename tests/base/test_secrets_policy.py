@@ -65,7 +65,7 @@ def test_a_password_in_an_address() -> None:
     assert secrets.forms({"HTTP_PROXY": "http://proxy:8080/", "X": "mailto:a@b"}) == ()
 
 
-def test_what_everybody_sees_is_no_secret() -> None:
+def test_a_workspace_path_is_not_a_secret() -> None:
     """A workspace path is not hidden, even in a variable named like a secret."""
     assert secrets.forms({"KEYS": "/work/project"}, ordinary=["/work/project/src"]) == ()
 
@@ -96,7 +96,7 @@ def test_facts_of_any_depth() -> None:
     ("text", "expected"),
     [("", 0), ("nothing", 0), ("x sk-", 3), ("sk-ant-0123456789abcde", 22), (f"{KEY}", 0), (f"{KEY} s", 1)],
 )
-def test_the_end_of_a_piece_that_may_go_on(text: str, expected: int) -> None:
+def test_text_that_may_begin_a_secret_is_held_back(text: str, expected: int) -> None:
     """The end of a text is held back while it may begin a secret."""
     assert secrets.length_to_hold_back(text, (KEY,)) == expected
 
@@ -154,7 +154,7 @@ def test_json_of_every_writer(as_ascii: bool, slash: str, depth: int) -> None:
         assert "***" in shown and "heim" not in shown
 
 
-def test_lines_that_are_no_code_are_shown_at_once() -> None:
+def test_ordinary_lines_are_shown_at_once() -> None:
     """Text is not held back because its last character could begin a secret's base64."""
     values = secrets.forms({"A_KEY": LONG})
     first = base64.b64encode(LONG.encode()).decode()[0]

@@ -43,7 +43,7 @@ def facts(ws: Workspace, **env: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in json.loads(ran.out)}
 
 
-def test_what_is_installed(bare: Workspace) -> None:
+def test_the_list_of_agents(bare: Workspace) -> None:
     """A line for each agent: version, how the prompt goes in, its limit, what it tells; else how to install it."""
     install(bare, "codex")
     ran = bare.rooda("agents")
@@ -54,7 +54,7 @@ def test_what_is_installed(bare: Workspace) -> None:
     assert lines["demo"] == "installed prompt by stdin; reports nothing but text and exit code"
 
 
-def test_no_name_of_a_stranger_is_proposed(bare: Workspace) -> None:
+def test_no_foreign_package_is_suggested(bare: Workspace) -> None:
     """Where a package index has somebody else's package of the same name, no one is told to install that."""
     for name in ("kiro-cli", "cursor-agent"):
         assert not {"pip", "npm", "pipx"} & {facts(bare)[name]["install"].split(maxsplit=1)[0]}
@@ -101,7 +101,7 @@ def test_every_agent_that_is_here_is_proposed(bare: Workspace) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_what_cannot_be_tried(bare: Workspace, words: list[str], says: str) -> None:
+def test_agents_that_cannot_be_tested(bare: Workspace, words: list[str], says: str) -> None:
     """Exit 2 with a sentence; nothing is started."""
     ran = bare.rooda("agents", "test", *words)
     assert ran.code == 2 and says in ran.err and ran.out == ""
@@ -118,7 +118,7 @@ def test_a_cli_that_does_nothing_fails(bare: Workspace) -> None:
     assert folder.startswith(bare.home) and os.path.exists(f"{folder}/work/work/.rooda")
 
 
-def test_a_cli_without_tokens_is_told_apart(bare: Workspace) -> None:
+def test_a_cli_without_tokens_is_recognized(bare: Workspace) -> None:
     """What is known to be told must be there; what is not known to be told is not a failure."""
     install(bare, "codex", CLI + 'echo \'{"type":"turn.completed"}\'\n')
     bare.config("[agents.codex]\nknown = []\n")
@@ -127,7 +127,7 @@ def test_a_cli_without_tokens_is_told_apart(bare: Workspace) -> None:
     assert verdicts(bare.rooda("agents", "test", "codex"))["its cost is read"] == "FAIL"
 
 
-def test_no_key_of_ours_reaches_it(bare: Workspace) -> None:
+def test_no_key_of_the_user_reaches_the_tested_cli(bare: Workspace) -> None:
     """The CLI runs with a HOME of its own and without our variables: it can't bill anybody."""
     install(bare, "codex", CLI + f"env >>{bare.file('seen')}\n")
     keys = {"OPENAI_API_KEY": "paid-key", "CODEX_HOME": "/secret", "CODEX_API_KEY": "k"}

@@ -25,7 +25,7 @@ def background(ws: Workspace, *words: str) -> str:
     return ran.lines[0].rpartition(" ")[2]
 
 
-def test_detach_returns_at_once_and_the_loop_goes_on(ws: Workspace) -> None:
+def test_detach_returns_at_once_and_the_loop_continues(ws: Workspace) -> None:
     """The starter ends with the run's name while the agent works; the loop ends by itself and says so in its file."""
     run = background(ws)
     status = ws.rooda("status").lines
@@ -36,7 +36,7 @@ def test_detach_returns_at_once_and_the_loop_goes_on(ws: Workspace) -> None:
     assert "Reached max iterations: 1" in ws.read(f".rooda/runs/{run}/console.log")
 
 
-def test_a_run_elsewhere_says_how_it_is_reached(ws: Workspace) -> None:
+def test_a_run_in_another_folder_prints_how_to_reach_it(ws: Workspace) -> None:
     """In a worktree, or where -C led: the lines that are printed show it and end it; one that works here has none."""
     ws.write("agent.sh", STAYS.replace("<>pipe", "<>$FAKE/pipe"))
     ws.git("init", "-q")
@@ -80,9 +80,7 @@ def test_the_terminal_may_go(ws: Workspace) -> None:
         (["--observe", "./gone.md"], 2, "gone.md"),
     ],
 )
-def test_a_start_that_fails_is_told_to_whoever_started_it(
-    ws: Workspace, words: list[str], code: int, said: str
-) -> None:
+def test_a_failed_start_in_the_background_is_reported(ws: Workspace, words: list[str], code: int, said: str) -> None:
     """The exit code and the sentence are those of a start in the foreground."""
     ran = ws.rooda("build", "--detach", *words)
     assert ran.code == code and said in ran.err, ran.both
@@ -139,7 +137,7 @@ def test_a_second_pause_and_a_second_continue_do_nothing(ws: Workspace) -> None:
     ws.rooda("stop")
 
 
-def test_who_is_told_to_pause_and_to_go_on_goes_on(ws: Workspace) -> None:
+def test_pause_and_continue_in_turns(ws: Workspace) -> None:
     """Again and again, each as soon as the one before has spoken; each is true when it is said."""
     background(ws)
     for _ in range(8):
@@ -151,7 +149,7 @@ def test_who_is_told_to_pause_and_to_go_on_goes_on(ws: Workspace) -> None:
     until(lambda: ws.state() is None, what="the end of the run")
 
 
-def test_time_limits_stand_still_with_a_paused_loop(ws: Workspace) -> None:
+def test_time_limits_are_suspended_with_a_paused_loop(ws: Workspace) -> None:
     """A run that stood still for longer than its --max-duration continues to its end."""
     background(ws, "-n", "2", "--max-duration", "2.5")
     ws.rooda("pause")
@@ -222,7 +220,7 @@ def now(ws: Workspace) -> dict[str, object]:
     return found
 
 
-def test_status_tells_what_it_is_doing(ws: Workspace) -> None:
+def test_status_shows_phase_calls_and_cost(ws: Workspace) -> None:
     """The phase, how many calls were made, what they cost as far as known, and that it stands still."""
     background(ws)
     found = now(ws)

@@ -58,7 +58,7 @@ def test_O_111_help_of_a_procedure(bare: Workspace, words: tuple[str, ...]) -> N
     assert "rooda info build" in ran.out
 
 
-def test_every_option_says_what_it_does(bare: Workspace) -> None:
+def test_every_option_has_a_description(bare: Workspace) -> None:
     """No option in the help of a run or of a resume stands without an explanation or shows a type of the code."""
     for words in (("build", "--help"), ("resume", "--help")):
         lines = bare.rooda(*words).out.partition("Options:\n")[2].splitlines()
@@ -96,7 +96,7 @@ def test_OU_33_an_unknown_word(bare: Workspace, typed: str, meant: str) -> None:
         (("status", "build", "more"), "Error: Got unexpected extra argument (more)"),
     ],
 )
-def test_a_task_in_the_wrong_place(bare: Workspace, words: tuple[str, ...], advice: str) -> None:
+def test_extra_words_are_refused_with_a_hint(bare: Workspace, words: tuple[str, ...], advice: str) -> None:
     """Words that a command does not take are refused with exit 2, and where they belong is said last."""
     ran = bare.rooda(*words)
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "", advice)
@@ -157,7 +157,7 @@ def test_an_option_before_its_word(ws: Workspace, option: str) -> None:
     assert not ws.calls
 
 
-def test_OA_42_where_may_stand_before_and_after(ws: Workspace) -> None:
+def test_OA_42_workspace_options_before_and_after_the_command(ws: Workspace) -> None:
     """-C and --config mean the same before the word and after it."""
     ws.write("other.toml", ws.read("rooda.toml").replace("[loop]\n", "[loop]\ndefault_iterations = 2\n"))
     folder = os.path.dirname(ws.path)
@@ -173,7 +173,7 @@ def test_OA_42_where_may_stand_before_and_after(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("words", [("status",), ("logs",), ("config", "show"), ("info", "mine"), ("list",)])
-def test_OA_42_where_may_stand_behind_a_question_too(ws: Workspace, words: tuple[str, ...]) -> None:
+def test_OA_42_workspace_options_of_commands_that_only_read(ws: Workspace, words: tuple[str, ...]) -> None:
     """Every word that looks at a workspace takes -C and --config in front of it and behind it."""
     ws.procedure("mine")
     ws.rooda("mine", "-n", "1")
@@ -214,7 +214,7 @@ def test_OA_41_reserved_names(bare: Workspace, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../up", ".hidden", "a b", "-dash", "a/b", "ü"])
-def test_OA_41_odd_names(bare: Workspace, name: str) -> None:
+def test_OA_41_invalid_procedure_names(bare: Workspace, name: str) -> None:
     """A procedure's name that could not be a file's name is refused in words."""
     bare.config(f'[procedures."{name}"]\nobserve = "o"\norient = "o"\ndecide = "d"\nact = "a"\n')
     ran = bare.rooda("list")

@@ -215,7 +215,7 @@ def test_words_of_commands(ws: Workspace, line: str, expected: list[str]) -> Non
     assert values(ws, line) == expected
 
 
-def test_another_place(ws: Workspace) -> None:
+def test_another_workspace(ws: Workspace) -> None:
     """-C and --config count: the names are those of that place; their own values are folders and files."""
     ws.write("sub/rooda.toml", '[procedures.inner]\nobserve = "a"\norient = "b"\ndecide = "c"\nact = "d"\n')
     assert values(ws, "rooda -C sub inn") == ["inner"]
@@ -223,7 +223,7 @@ def test_another_place(ws: Workspace) -> None:
     assert tab(ws, "rooda -C ") == ["dir,"] and tab(ws, "rooda build --config x") == ["file,x"]
 
 
-def test_broken_settings_are_no_matter(ws: Workspace) -> None:
+def test_broken_settings_offer_nothing(ws: Workspace) -> None:
     """TAB never shows an error: where nothing can be offered, there is nothing."""
     ws.config("[loop\n")
     assert tab(ws, "rooda b") == [] and tab(ws, "rooda build --agent c") == []
@@ -237,7 +237,7 @@ def test_the_scripts_are_sound(ws: Workspace) -> None:
         assert (checked.returncode, checked.stderr) == (0, ""), shell
 
 
-def test_bash_offers_it(ws: Workspace) -> None:
+def test_bash_completes_a_command(ws: Workspace) -> None:
     """The function of the script fills COMPREPLY."""
     script = ws.write("script", ws.rooda("completion", "bash").out)
     words = f"source {script}; COMP_WORDS=(rooda bootst); COMP_CWORD=1; _rooda_tab rooda; echo ${{COMPREPLY[@]}}"
@@ -283,7 +283,7 @@ SAFE = "it.5_a-b/c"
         *(pytest.param("fish", begun, marks=needs("fish")) for begun in ("it", '"it')),
     ],
 )
-def test_what_is_offered_reaches_rooda_whole(ws: Workspace, shell: str, begun: str) -> None:
+def test_a_completed_name_reaches_rooda_unchanged(ws: Workspace, shell: str, begun: str) -> None:
     """A name reaches rooda whole after TAB, also inside an open quote."""
     ws.config(ws.read("rooda.toml") + f"[models]\n{json.dumps(SAFE)} = 'small-1'\n")
     program, rooda = shutil.which(shell), shutil.which("rooda", path=ws.env["PATH"])
@@ -304,7 +304,7 @@ def test_what_is_offered_reaches_rooda_whole(ws: Workspace, shell: str, begun: s
 
 
 @needs("fish")
-def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
+def test_fish_completes_after_an_install(ws: Workspace) -> None:
     """fish finds the installed script by itself."""
     assert ws.rooda("completion", "install", "fish").code == 0
     asked = 'complete -C "rooda bootst"; complete -C "rooda build --agent clau"; complete -C "rooda stop "'
@@ -321,7 +321,7 @@ def test_fish_offers_it_after_an_install(ws: Workspace) -> None:
     ],
     ids=["bash", "bash-with-its-package", "zsh"],
 )
-def test_a_person_presses_tab_after_an_install(ws: Workspace, shell: str, rc: str) -> None:
+def test_tab_completes_in_a_new_shell_after_an_install(ws: Workspace, shell: str, rc: str) -> None:
     """In a new shell `rooda boots` and TAB makes `rooda bootstrap`: in a fresh home, and beside bash's own package."""
     program = shutil.which(shell)
     assert program, f"{shell} is needed"

@@ -33,7 +33,7 @@ def at_its_end(ws: Workspace, name: str = "build") -> None:
     until(lambda: ws.exists("ended"), what="the hook")
 
 
-def test_a_pause_at_the_end_holds_nobody(ws: Workspace) -> None:
+def test_a_pause_at_the_end_leaves_no_process(ws: Workspace) -> None:
     """It comes while the last snapshot is made: the loop ends, and its guardian does not stay behind, asleep."""
     ws.git("init", "-q")
     ws.side(1, "touch worked")
@@ -77,7 +77,7 @@ def test_a_continue_while_a_pause_is_carried_out(ws: Workspace) -> None:
     assert ws.rooda("stop", "--now").out.startswith("Stopped procedure 'build'.")
 
 
-def test_a_stop_wakes_who_is_paused_after_it(ws: Workspace) -> None:
+def test_a_stop_wakes_a_loop_paused_after_it(ws: Workspace) -> None:
     """The agent takes its time to end; a pause in that time does not keep the run."""
     ends = "touch asked; while [ ! -e go ]; do sleep 0.02; done; exit"
     ws.write("agent.sh", f"trap '{ends}' TERM; touch began; while :; do sleep 0.02; done")
@@ -93,7 +93,7 @@ def test_a_stop_wakes_who_is_paused_after_it(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_start_that_is_ended_before_it_has_begun(ws: Workspace, number: int, code: int) -> None:
+def test_a_start_ended_before_the_run_begins(ws: Workspace, number: int, code: int) -> None:
     """Who ends `rooda build --detach` while it begins does not find a run in the background later."""
     ws.write("bin/slow", "#!/bin/sh\ntouch asked; while [ ! -e go ]; do sleep 0.02; done\n", 0o755)
     ws.config(f'[agents.slow]\ncommand = "{ws.file("bin/slow")}"\nversion = "--version"\n')

@@ -30,7 +30,7 @@ def program(ws: Workspace, name: str, version: str = "1.2.3") -> dict[str, str]:
     return {"PATH": os.path.dirname(path) + os.pathsep + ws.env["PATH"]}
 
 
-def test_a_place_where_all_is_well(ws: Workspace) -> None:
+def test_a_workspace_without_problems(ws: Workspace) -> None:
     """Exit 0, every line a good one, and nothing is written."""
     ws.git("init", "-q")
     before = sorted(os.listdir(ws.path))
@@ -44,7 +44,7 @@ def test_a_place_where_all_is_well(ws: Workspace) -> None:
     assert sorted(os.listdir(ws.path)) == before
 
 
-def test_agents_versions_and_who_pays(ws: Workspace) -> None:
+def test_versions_and_payers_of_agents(ws: Workspace) -> None:
     """Each agent on PATH has its version and the account or key that is billed, with its last four characters only."""
     ws.procedure("build", loop={"ai_cmd": None, "agent": "claude"})
     env = program(ws, "claude", "2.0.14 (Claude Code)") | {"IS_SANDBOX": "1"}
@@ -57,21 +57,21 @@ def test_agents_versions_and_who_pays(ws: Workspace) -> None:
     assert KEY not in keyed.out
 
 
-def test_a_version_that_tells_a_key_is_shown_without_it(ws: Workspace) -> None:
+def test_a_key_in_a_version_is_hidden(ws: Workspace) -> None:
     """What a program says in place of its version is shown, and kept, without the values of keys."""
     found = ws.rooda("doctor", "--json", env=program(ws, "claude", f"key {KEY}") | {"ANTHROPIC_API_KEY": KEY})
     (claude,) = (row for row in json.loads(found.out)["agents"] if row["name"] == "claude")
     assert claude["version"] == "claude key ***" and KEY not in found.both
 
 
-def test_a_helper_without_an_answer_leaves_nobody_behind() -> None:
+def test_a_hanging_helper_is_ended_with_its_children() -> None:
     """A program that is asked for its version and does not answer is ended with all that it started."""
     done = capture.capture(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], timeout=0.5)
     assert done.code == 124
     until(lambda: not alive(int(done.out)), what="its child's end")
 
 
-def test_what_would_be_refused_at_the_start_is_found(ws: Workspace) -> None:
+def test_doctor_finds_what_a_start_refuses(ws: Workspace) -> None:
     """An agent whose program is missing is a failure; so is one that the start itself would refuse."""
     ws.procedure("build", loop={"ai_cmd": None, "agent": "claude"})
     found = examined(ws, 1, env={"PATH": os.path.dirname(ws.env["PATH"].partition(":")[0])})
@@ -130,7 +130,7 @@ def test_a_rooda_folder_that_is_none(ws: Workspace) -> None:
     assert ws.rooda("doctor").lines[-1] == "Something that a loop needs is broken: see FAIL."
 
 
-def test_another_place(ws: Workspace) -> None:
+def test_another_workspace(ws: Workspace) -> None:
     """-C says which folder is examined."""
     ws.git("init", "-q")
     os.makedirs(ws.file("sub"))
@@ -196,7 +196,7 @@ def group_exists(leader: int) -> bool:
     return True
 
 
-def test_of_one_that_says_too_much_little_is_read() -> None:
+def test_output_over_the_limit_is_not_read() -> None:
     """And it is not waited for; one that says as much as it may is heard to its end."""
     flood = capture.capture(["/bin/sh", "-c", "yes & yes >&2"], timeout=30, most=1000)
     assert flood.code == capture.TOO_MUCH and max(len(flood.out), len(flood.err)) == 1001

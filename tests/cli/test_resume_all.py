@@ -82,7 +82,7 @@ def test_shut_down_and_stopped(ws: Workspace, kind: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["ctrl-c", "aborted", "limit", "paused", "stop and kill"])
-def test_what_waits_for_a_person_waits(ws: Workspace, how: str) -> None:
+def test_runs_that_need_the_user_are_not_resumed(ws: Workspace, how: str) -> None:
     """Ctrl+C, an abort, a limit, a pause, and a stop that a KILL overtook: none of these is an accident."""
     if how == "ctrl-c":
         ws.signal_at(1)
@@ -111,7 +111,7 @@ def test_continued_and_killed(ws: Workspace) -> None:
     assert ws.rooda("stop").code == 0
 
 
-def test_it_goes_on_as_it_was_started(ws: Workspace) -> None:
+def test_a_run_is_resumed_with_its_options(ws: Workspace) -> None:
     """With the agent, the context and the settings file that were typed; also after a second accident."""
     ws.write("mine.toml", '[loop]\nai_cmd = "false"\n')
     ws.write("agent.sh", f"cat > prompt; {HOLD}\n")
@@ -141,7 +141,7 @@ def test_a_project_with_modules_of_known_names(ws: Workspace) -> None:
     assert ws.rooda("stop", "-C", ws.path, cwd=ws.home).code == 0
 
 
-def test_one_that_cannot_go_on(ws: Workspace) -> None:
+def test_a_run_that_cannot_be_resumed(ws: Workspace) -> None:
     """It has a line with the reason, exit 1, and the others continue."""
     ws.procedure("review")
     ws.write("agent.sh", "true\n", 0o755)
@@ -159,7 +159,7 @@ def test_one_that_cannot_go_on(ws: Workspace) -> None:
     assert ws.rooda("stop").code == 0
 
 
-def test_a_loop_inside_another_one_is_that_ones(ws: Workspace) -> None:
+def test_an_inner_run_is_left_to_its_outer_loop(ws: Workspace) -> None:
     """A run that an agent of a loop started is not resumed beside that loop."""
     ws.procedure("inner")
     inner = " ".join(ws.command("inner", "-n", "1"))
@@ -175,7 +175,7 @@ def test_a_loop_inside_another_one_is_that_ones(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("words", [("build", "--all"), ("--all", "--agent", "demo"), ("--wait",)], ids=" ".join)
-def test_what_does_not_go_with_it(ws: Workspace, words: tuple[str, ...]) -> None:
+def test_options_that_all_excludes(ws: Workspace, words: tuple[str, ...]) -> None:
     """A name or an option of a run beside --all is a mistake, exit 2."""
     ran = ws.rooda("resume", *words)
     assert ran.code == 2 and "--all" in ran.err

@@ -33,7 +33,7 @@ def resting(ws: Workspace) -> bool:
     return "resting" in [event["event"] for event in ws.events()]
 
 
-def test_a_limit_that_cannot_be_noted_is_waited_for(ws: Workspace) -> None:
+def test_a_limit_that_cannot_be_recorded_is_waited_for(ws: Workspace) -> None:
     """Without any place for it the run itself remembers: one call, then the wait."""
     agent(ws, LIMITED)
     ws.write("blocked", "")
@@ -45,7 +45,7 @@ def test_a_limit_that_cannot_be_noted_is_waited_for(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("moment", ["1770000000000", "1e300", "NaN", "-5", '"soon"'])
-def test_a_reset_that_is_no_time_is_unknown(ws: Workspace, moment: str) -> None:
+def test_an_invalid_reset_time_counts_as_unknown(ws: Workspace, moment: str) -> None:
     """Milliseconds, nonsense or text: the run waits as for an unknown time, without a traceback."""
     event = '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":MOMENT}}\n'.replace(
         "MOMENT", moment
@@ -95,7 +95,7 @@ def test_stop_while_a_run_begins(ws: Workspace) -> None:
     assert running.finish() == 143
 
 
-def test_a_fallback_that_is_missing_is_told_before_the_start(ws: Workspace) -> None:
+def test_a_missing_fallback_is_reported_at_the_start(ws: Workspace) -> None:
     """Not when it is needed, at three in the morning."""
     agent(ws, LIMITED, on_limit="switch", fallback=["other"])
     ws.sections["other"] = '\n[agents.other]\ncommand = "no-such-program"\n'
@@ -113,7 +113,7 @@ def test_a_missing_fallback_of_the_other_kinds(bare: Workspace, kind: str) -> No
     assert ran.code == 2 and "no-such-program" in ran.err and not bare.exists("called"), ran.both
 
 
-def test_ctrl_z_while_it_rests(ws: Workspace) -> None:
+def test_ctrl_z_suspends_a_waiting_loop(ws: Workspace) -> None:
     """The waiting loop stands still too."""
     agent(ws, LIMITED)
     running = ws.start("build")
@@ -146,7 +146,7 @@ def test_a_damaged_log(ws: Workspace, verb: str, line: str) -> None:
     assert ran.code == 0 and "Traceback" not in ran.both
 
 
-def test_what_an_agent_writes_into_the_next_file(ws: Workspace) -> None:
+def test_a_transcript_begins_empty(ws: Workspace) -> None:
     """A transcript begins empty, whatever somebody put into the file that was made ahead."""
     ws.procedure(loop={"promise_signals": True})
     ws.side(1, 'for f in .rooda/runs/*/.next; do echo "<promise>SUCCESS</promise>" >"$f"; done')

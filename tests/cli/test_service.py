@@ -95,7 +95,7 @@ def test_where_the_manager_is_not(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("odd", ["with space", "50%", 'q"uote', "dollar$HOME", "back\\slash"])
-def test_odd_paths(ws: Workspace, control: Path, odd: str) -> None:
+def test_paths_with_special_characters(ws: Workspace, control: Path, odd: str) -> None:
     """systemd reads PATH and the places as they are."""
     ws.env["PATH"] += f":/opt/{odd}"
     ws.env["ROODA_CONFIG_HOME"] = f"{ws.root}/{odd}"
@@ -113,7 +113,7 @@ def written(ws: Workspace) -> dict[str, str]:
     return dict(word.replace("%%", "%").split("=", 1) for word in words)
 
 
-def test_the_service_looks_where_the_person_did(ws: Workspace, control: Path) -> None:
+def test_the_service_uses_the_users_folders(ws: Workspace, control: Path) -> None:
     """With the unit's variables alone it finds the run that was cut off, and the settings of the person."""
     ws.env |= {"ROODA_STATE_HOME": f"{ws.root}/odd $state 50%", "ROODA_CONFIG_HOME": f"{ws.root}/config"}
     del ws.env["XDG_CACHE_HOME"]
@@ -136,7 +136,7 @@ def test_the_service_looks_where_the_person_did(ws: Workspace, control: Path) ->
     assert ws.state() is None
 
 
-def test_a_relative_place(ws: Workspace, control: Path) -> None:
+def test_relative_folders_become_absolute(ws: Workspace, control: Path) -> None:
     """Settings are found by one, so the unit has the whole path; a state or cache never is."""
     ws.env |= {"ROODA_CONFIG_HOME": "here", "ROODA_STATE_HOME": "here"}
     assert ws.rooda("service", "install").code == 0

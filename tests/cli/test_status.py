@@ -73,7 +73,7 @@ def test_every_workspace(ws: Workspace) -> None:
     assert ws.rooda("stop").code == 0
 
 
-def test_a_list_that_cannot_be_written_hinders_nobody(ws: Workspace) -> None:
+def test_an_unwritable_list_does_not_stop_a_loop(ws: Workspace) -> None:
     """A file in the place of its folder: the loop runs as usual, and status tells of this workspace."""
     ws.write("state", "a file")
     env = {"ROODA_STATE_HOME": ws.file("state")}
@@ -246,7 +246,7 @@ def _read(pid: int) -> int:
         return int(file.readline().split()[1])
 
 
-def test_a_name_that_nobody_knows(ws: Workspace) -> None:
+def test_an_unknown_name_gets_a_suggestion(ws: Workspace) -> None:
     """A sentence with the nearest name, exit 2; a procedure that has not run yet is known."""
     ws.procedure("review")
     for verb in ("status", "logs", "events", "why"):
@@ -319,7 +319,7 @@ def test_a_note_is_for_people_only(ws: Workspace, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["reflex", "flow"])
-def test_a_run_that_a_person_stopped_is_not_cut_off(ws: Workspace, kind: str) -> None:
+def test_a_run_stopped_by_the_user_is_not_cut_off(ws: Workspace, kind: str) -> None:
     """Its files say that it continues; the table and the detail say that it was stopped."""
     begin(ws, kind)
     assert ws.rooda("stop").code == 0

@@ -47,7 +47,7 @@ def test_without_a_reason(ws: Workspace) -> None:
     assert "stopped_by" not in ws.events()[-1] and "stopped by" not in ws.rooda("status").out
 
 
-def test_a_reflex_loop_without_a_reason_can_go_on(ws: Workspace) -> None:
+def test_a_reflex_loop_stopped_without_a_reason_can_continue(ws: Workspace) -> None:
     """Only a reason ends it for good, as `rooda reflex stop REASON` does."""
     begin(ws, "reflex")
     assert "Resume with: rooda resume page" in ws.rooda("stop", "page").out

@@ -110,7 +110,7 @@ def test_OA_21_nothing_to_resume(ws: Workspace) -> None:
     assert ran.err == "Error: No saved state for procedure 'biuld'.\nDid you mean 'build'?\n"
 
 
-def test_resume_beside_its_own_live_run(ws: Workspace) -> None:
+def test_a_live_run_is_not_resumed(ws: Workspace) -> None:
     """A run that lives is not resumed a second time, named or not."""
     busy(ws, "build")
     for words in (("resume",), ("resume", "build"), ("build",), ("build", "--fresh"), ("build", "--resume")):
@@ -286,7 +286,7 @@ def test_nothing_but_the_documented_files_remain(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     "words", [("status",), ("resume",), ("resume", "build"), ("stop",), ("logs",), ("why",)], ids=" ".join
 )
-def test_whoever_stands_in_the_wrong_folder_is_told(ws: Workspace, words: tuple[str, ...]) -> None:
+def test_a_subfolder_gets_a_hint_to_its_workspace(ws: Workspace, words: tuple[str, ...]) -> None:
     """Inside a workspace of the same repository its folder is named, on stderr; in a repository inside it is not."""
     ws.git("init", "-q")
     ws.write("a folder/inside/file", "")

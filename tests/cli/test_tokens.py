@@ -59,7 +59,7 @@ def test_a_missing_file_is_a_sentence_and_the_others_are_counted() -> None:
     assert said.err == "gone.md can't be read: No such file or directory\n. can't be read: Is a directory\n"
 
 
-def test_the_encoding_is_said_on_request() -> None:
+def test_verbose_names_the_encoding() -> None:
     """Only with -v, and on stderr."""
     assert run("-v", "--encoding", "cl100k_base", "one.md") == Said(0, "1  one.md\n", "encoding: cl100k_base\n")
 

@@ -50,7 +50,7 @@ def test_in_its_project_it_goes_red_red_green(bare: Workspace) -> None:
     assert [fault.function in run.stdout for fault, run in zip(FAULTS, runs, strict=True)] == [True] * 3
 
 
-def test_when_all_is_done_it_changes_nothing(bare: Workspace) -> None:
+def test_a_further_call_changes_nothing(bare: Workspace) -> None:
     """A further call reports that nothing is left to do, promises success and changes nothing."""
     bare.write("textkit.py", PROGRAM)
     for _ in FAULTS:
@@ -62,7 +62,7 @@ def test_when_all_is_done_it_changes_nothing(bare: Workspace) -> None:
     assert listing(bare) == before
 
 
-def test_elsewhere_it_builds_its_own_project(bare: Workspace) -> None:
+def test_in_an_unknown_folder_it_builds_its_own_project(bare: Workspace) -> None:
     """In an unknown folder the first call makes rooda-demo/, the next three repair it; nothing else is touched."""
     bare.write("textkit.py", FAULTS[0].wrong)
     runs, gates = [], []
@@ -83,7 +83,7 @@ def test_elsewhere_it_builds_its_own_project(bare: Workspace) -> None:
         {"textkit.py": MARK + "print('rewritten')\n"},
     ],
 )
-def test_what_it_does_not_know_it_leaves_alone(bare: Workspace, files: dict[str, str]) -> None:
+def test_files_of_the_user_stay_unchanged(bare: Workspace, files: dict[str, str]) -> None:
     """Files that differ from the demo's stay unchanged; the agent says that it can't help."""
     for name, text in files.items():
         bare.write(name, text)
@@ -108,7 +108,7 @@ def test_it_reads_the_whole_prompt(bare: Workspace) -> None:
     assert "Read a prompt of 300,000 bytes." in run.stdout
 
 
-def test_other_loops_are_told_the_truth(bare: Workspace) -> None:
+def test_a_call_of_an_unknown_kind_fails_with_a_sentence(bare: Workspace) -> None:
     """A call of an unknown kind gets one sentence and exit 1."""
     run = call(bare, ROODA_CALL="evaluate")
     assert run.returncode == 1

@@ -19,7 +19,7 @@ def scaffold(ws: Workspace, folder: str, **env: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=ws.path, env=ws.env | env, capture_output=True, text=True)
 
 
-def test_it_makes_what_it_says(bare: Workspace) -> None:
+def test_every_printed_file_exists(bare: Workspace) -> None:
     """Every file of the project exists and is in the output, which ends with the next command."""
     run = scaffold(bare, "my demo")
     assert run.returncode == 0, run.stderr
@@ -45,7 +45,7 @@ def test_it_is_committed_without_a_git_identity(bare: Workspace) -> None:
     assert bare.git("-C", "demo", "status", "--porcelain") == ""
 
 
-def test_it_goes_on_without_git(bare: Workspace) -> None:
+def test_the_project_is_made_without_git(bare: Workspace) -> None:
     """Without git the project is made, and the output says that git is missing."""
     run = scaffold(bare, "demo", PATH=bare.home)
     assert run.returncode == 0, run.stderr
@@ -61,7 +61,7 @@ def test_an_empty_folder_will_do(bare: Workspace) -> None:
 
 
 @pytest.mark.parametrize("taken", ["demo", "demo/mine.txt"])
-def test_what_is_there_is_not_written_over(bare: Workspace, taken: str) -> None:
+def test_existing_files_are_not_overwritten(bare: Workspace, taken: str) -> None:
     """A folder that is not empty, or a file, is a usage error; nothing is written."""
     bare.write(taken, "mine")
     run = scaffold(bare, "demo")
@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(bare: Workspace) -> None:
     assert run.stderr.startswith("Error: The demo project can't be made in file/demo: Not a directory.")
 
 
-def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
+def test_the_demo_fails_twice_and_succeeds(bare: Workspace) -> None:
     """`rooda init --demo` and `rooda build`: two failed gates, then success and exit 0, with no process left."""
     made = bare.rooda("init", "--demo", "demo")
     assert made.code == 0, made.both
@@ -92,7 +92,7 @@ def test_the_whole_loop_goes_red_red_green(bare: Workspace) -> None:
     assert not bare.exists("demo/.rooda/state/build.json")
 
 
-def test_what_each_iteration_did_can_be_seen_and_taken_back(bare: Workspace) -> None:
+def test_diff_and_undo_work_in_the_demo(bare: Workspace) -> None:
     """`rooda diff 2` and `rooda undo` work in the demo as the README says, without further settings."""
     bare.rooda("init", "--demo", "demo")
     assert bare.rooda("build", "-C", "demo").code == 0

@@ -65,7 +65,7 @@ def test_phase_files_can_be_given_one_by_one(ws: Workspace) -> None:
     assert [call.prompt for call in ws.calls] == [PROMPT, PROMPT.replace(b"ORI\n", b"OTHER $HOME `id`\n")]
 
 
-def test_without_a_limit_it_goes_on(ws: Workspace) -> None:
+def test_without_a_limit_it_runs_until_stopped(ws: Workspace) -> None:
     """Limit 0 runs until somebody ends it."""
     ws.side(5, "kill -TERM -$(ps -o pgid= -p $PPID | tr -d ' ')")
     command = ["bash", str(SCRIPT), "build", "--ai-cmd", FAKE_AI]

@@ -213,7 +213,7 @@ def changed(**fields: Any) -> Json:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_noticed(fields: Json) -> None:
+def test_schema_violations_are_found(fields: Json) -> None:
     """A field that is missing or of another kind is a fault for readers of the schema and for our tests."""
     assert not event_schema.faults(changed())
     assert event_schema.faults(changed(**fields))
@@ -222,7 +222,7 @@ def test_what_is_wrong_is_noticed(fields: Json) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"colour": "red"}, {"event": "gate.painted"}], ids=str)
-def test_what_is_new_is_noticed_by_tests_only(fields: Json) -> None:
+def test_only_tests_reject_unknown_fields(fields: Json) -> None:
     """Readers pass over fields and events that they do not know; our tests want them in the schema first."""
     assert Draft202012Validator(event_schema.schema()).is_valid(changed(**fields))
     assert event_schema.faults(changed(**fields))

@@ -114,7 +114,7 @@ def test_the_procedure_of_the_readme_runs(bare: Workspace) -> None:
     assert (ROOT / "prompts/observe/loop.md").read_text().splitlines()[0] in run.out
 
 
-def test_exit_codes_are_told() -> None:
+def test_exit_codes_are_documented() -> None:
     """The README and docs/ooda.md have a row for each exit code of rooda/errors.py."""
     from rooda import errors
 

@@ -106,7 +106,7 @@ def put(workspace: str, data: bytes) -> Place:
 @example(data=b'{"iteration": 1' + b"0" * 5000 + b"}")
 @example(data=json.dumps(SAMPLE).encode("utf-16"))
 @example(data=b"\xef\xbb\xbf" + json.dumps(SAMPLE).encode())
-def test_a_look_is_a_state_or_a_sentence(folder: str, data: bytes) -> None:
+def test_any_bytes_load_as_a_state_or_one_error_line(folder: str, data: bytes) -> None:
     """Whatever the bytes are, they are understood, or refused in one line; what is understood can be run and shown."""
     place = put(folder, data)
     try:
@@ -147,7 +147,7 @@ def test_a_start_and_a_resume_lose_nothing(folder: str, data: bytes) -> None:
 
 @settings(QUICK, max_examples=25)
 @given(states=st.lists(STATES, min_size=1, max_size=4))
-def test_a_look_gives_back_what_was_carried(folder: str, states: list[OodaState]) -> None:
+def test_a_stored_state_is_loaded_unchanged(folder: str, states: list[OodaState]) -> None:
     """The store's law, for any sequence of states; and the file always has exactly the nine keys."""
     place = put(folder, b"")
     told: list[tuple[str, Any]] = []
@@ -204,7 +204,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_files_through_the_real_command(ws: Workspace, name: str) -> None:
+def test_unusual_state_files_with_the_real_command(ws: Workspace, name: str) -> None:
     """A file that is odd but whole is shown, offered, and resumed for the one iteration that is left."""
     ws.put_state(**({"max_iterations": 4} | ODD[name]))
     answers = [ws.rooda("status"), ws.rooda("status", "--json"), ws.rooda("build"), ws.rooda("resume", "build")]

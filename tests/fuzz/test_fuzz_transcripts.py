@@ -84,7 +84,7 @@ def test_any_transcript_can_be_read(folder: str, output: str, data: bytes, limit
 @QUICK
 @given(data=TRANSCRIPTS)
 @example(data=b"\x00\r\x00\n<promise>SUCCESS</promise>")
-def test_an_echo_of_the_prompt_is_no_word_of_the_agent(folder: str, output: str, data: bytes) -> None:
+def test_an_echoed_prompt_is_not_a_signal(folder: str, output: str, data: bytes) -> None:
     """A transcript that only repeats the prompt says nothing, in every form of output."""
     assert verdict(folder, "text", data, prompt=data) == ""
     lines = list(final_lines(output, str(Path(folder, "transcript.out")), 1 << 20))

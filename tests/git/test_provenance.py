@@ -270,7 +270,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_S_03_versions_that_somebody_else_wrote(name: str, world: Path) -> None:
+def test_S_03_the_newest_version_made_elsewhere(name: str, world: Path) -> None:
     """The newest version, in each line of history, that was not made here."""
     case = CASES[name]
     shell(world / "me", case.script)
@@ -288,7 +288,7 @@ def test_S_03_several_files_at_once(world: Path) -> None:
     }  # fmt: skip
 
 
-def test_S_03_a_file_of_a_merge_commit_is_found_among_several(world: Path) -> None:
+def test_S_03_a_file_added_by_a_merge_commit_is_found(world: Path) -> None:
     """The walk that sorts out untracked names sees what only a merge commit added."""
     script = """cd ../up; git checkout -q -b b; they b; git checkout -q main; they c || true
     $eve git merge -q -s ours --no-commit b; echo y >g; git add g; $eve git commit -qm m; cd ../me; pull"""
@@ -303,16 +303,14 @@ def test_S_03_a_long_history_is_read_to_its_end(world: Path) -> None:
     assert texts(foreign_versions(str(world / "me"), "f")) == ["a\n"]
 
 
-def test_S_03_without_git_the_file_counts_as_somebody_elses(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_S_03_without_git_a_file_counts_as_foreign(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository that nobody can ask: all that the file holds now."""
     monkeypatch.setenv("PATH", str(world))
     assert foreign_versions(str(world / "me"), "f") == Versions(("",), (b"a\n",))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_S_03_a_repository_of_another_user_counts_as_somebody_elses(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_S_03_a_repository_of_another_user_counts_as_foreign(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """git refuses it as "dubious ownership"."""
     shell(world / "me", "rm -rf .git; git init -q; git add .; git commit -qm x; chown 4002 .git .")
     assert foreign_versions(str(world / "me"), "f") == Versions(("",), (b"a\n",))

@@ -35,7 +35,7 @@ def test_prune_keeps_the_last_runs(ws: Workspace) -> None:
     assert ws.git("fsck", "--strict", "--no-dangling") == ""
 
 
-def test_old_runs_go_by_themselves(ws: Workspace) -> None:
+def test_old_runs_are_pruned_automatically(ws: Workspace) -> None:
     """After many runs only the last twenty have snapshots."""
     repository(ws, {"a": "1\n"})
     for _ in range(22):
@@ -158,7 +158,7 @@ def test_prune_keeps_a_worktree_with_a_waiting_run(ws: Workspace) -> None:
     assert ws.exists(".rooda/worktrees/build-1")
 
 
-def test_a_folder_that_is_no_worktree_is_not_touched(ws: Workspace) -> None:
+def test_only_worktrees_are_touched(ws: Workspace) -> None:
     """Folders that git does not know as worktrees are ignored, and names in use are skipped."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/worktrees/build-1/precious", "mine\n")
@@ -195,7 +195,7 @@ def test_snapshots_of_a_worktree_are_its_own(ws: Workspace) -> None:
     assert text == "1\n" and ws.read("a") == "1\n"
 
 
-def test_prune_of_a_name_that_nobody_has(ws: Workspace) -> None:
+def test_prune_of_an_unknown_name(ws: Workspace) -> None:
     """A misspelled name gets a suggestion, exit 2; a procedure without snapshots is not an error."""
     repository(ws, {"a": "1\n"})
     unknown = ws.rooda("prune", "biuld")

@@ -44,7 +44,7 @@ def test_index_branch_head_and_stash_stay(ws: Workspace) -> None:
     assert ws.git("branch", "--list").split() == ["*", "main"]
 
 
-def test_off_by_default_and_by_the_person(ws: Workspace) -> None:
+def test_off_by_default_and_by_option(ws: Workspace) -> None:
     """Without the setting there are no refs; an option, a procedure's key and the environment can enable it."""
     repository(ws, {"a": "1\n"}, loop=None)
     assert ws.rooda("build", "-n", "1").code == 0
@@ -60,7 +60,7 @@ def test_off_by_default_and_by_the_person(ws: Workspace) -> None:
     assert wrong.code == 2 and "snapshot" in wrong.err
 
 
-def test_without_git_it_is_said_once(ws: Workspace) -> None:
+def test_without_a_repository_there_is_one_warning(ws: Workspace) -> None:
     """Without a repository there is one warning, and the loop runs to its end."""
     ws.procedure("build", loop=SAFE)
     run = ws.rooda("build", "-n", "3")
@@ -69,7 +69,7 @@ def test_without_git_it_is_said_once(ws: Workspace) -> None:
     assert "is in no git work tree; the loop continues without snapshots" in line
 
 
-def test_without_a_git_program_it_is_said_once(ws: Workspace) -> None:
+def test_without_a_git_program_there_is_one_warning(ws: Workspace) -> None:
     """Without git on PATH the loop runs to its end too."""
     ws.procedure("build", loop=SAFE)
     os.makedirs(f"{ws.root}/bin")
@@ -110,7 +110,7 @@ def test_a_workspace_below_the_repositorys_root(ws: Workspace) -> None:
     assert "2 files changed" in ws.rooda("-C", "sub", "snapshots").out
 
 
-def test_what_has_not_changed_is_not_read_again(ws: Workspace) -> None:
+def test_unchanged_files_are_not_read_again(ws: Workspace) -> None:
     """Between two snapshots git reads only changed files; the private index knows the others."""
     repository(ws, {f"many/{number}": f"{number}\n" for number in range(50)})
     ws.write("big.bin", os.urandom(1 << 20))
@@ -127,7 +127,7 @@ def test_what_has_not_changed_is_not_read_again(ws: Workspace) -> None:
     assert f"mtime: {facts.st_mtime_ns // 10**9}:{facts.st_mtime_ns % 10**9}" in listing.stdout
 
 
-def test_a_lock_left_by_a_killed_git_is_no_obstacle(ws: Workspace) -> None:
+def test_a_lock_of_a_killed_git_is_removed(ws: Workspace) -> None:
     """The next run removes the private index's lock file of a killed git."""
     repository(ws, {"a": "1\n"})
     ws.write(".rooda/snapshots/build.index.lock", "")
@@ -155,7 +155,7 @@ def test_a_change_of_the_same_size_within_the_same_second_is_seen(ws: Workspace)
             assert {found[f"f{each}"] for each in range(20)} == {text}
 
 
-def test_what_is_ignored_later_is_in_no_later_snapshot(ws: Workspace) -> None:
+def test_a_file_ignored_later_is_left_out(ws: Workspace) -> None:
     """An untracked file is left out once git ignores it; a tracked one stays."""
     repository(ws, {"a": "1\n", "tracked.log": "1\n"})
     ws.side(1, "mkdir big; echo x >big/file")
@@ -165,7 +165,7 @@ def test_what_is_ignored_later_is_in_no_later_snapshot(ws: Workspace) -> None:
     assert "tracked.log" in tree_of(ws, "2-after")
 
 
-def test_what_git_cannot_add_is_told_and_the_rest_is_saved(ws: Workspace) -> None:
+def test_what_git_cannot_add_is_reported(ws: Workspace) -> None:
     """A repository without a commit can't be added; everything else is."""
     repository(ws, {"a": "1\n"})
     os.makedirs(ws.file("inner"))
@@ -201,7 +201,7 @@ def test_a_killed_run_keeps_its_before(ws: Workspace) -> None:
     assert "was cut off" in ws.rooda("snapshots").out
 
 
-def test_names_are_thinned_out_and_nothing_is_lost(ws: Workspace) -> None:
+def test_old_refs_are_removed_and_old_iterations_can_be_undone(ws: Workspace) -> None:
     """Only the newest snapshots of a long run have refs; older ones can be undone as well."""
     repository(ws, {"a": "1\n"})
     run = ws.rooda("build", "-n", "130", "--ai-cmd", "sh -c 'echo $ROODA_ITERATION >n'", timeout=120)
@@ -218,7 +218,7 @@ SNAPSHOT = Snapshot(
 )
 
 
-def test_a_snapshot_says_what_it_is() -> None:
+def test_a_snapshot_message_can_be_parsed() -> None:
     """A snapshot's message can be parsed back; other commits are not snapshots."""
     text = f"c t 1000\n{message(SNAPSHOT)}"
     assert parse(text) == SNAPSHOT

@@ -44,7 +44,7 @@ def test_each_cycle_has_its_snapshots(flow: Flow) -> None:
     assert started["number"] == 0
 
 
-def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
+def test_a_resume_after_an_undo_continues_from_there(flow: Flow) -> None:
     """An undo restores project and run files; HEAD moves when a resume drops undone commits from the branch."""
     run = worked(flow)
     head = flow.ws.git("rev-parse", "HEAD")
@@ -64,7 +64,7 @@ def test_after_an_undo_the_run_goes_on_from_there(flow: Flow) -> None:
     assert flow.ws.git("cat-file", "-t", head.strip()).strip() == "commit"
 
 
-def test_the_whole_run_can_be_undone_and_goes_on(flow: Flow) -> None:
+def test_a_run_undone_as_a_whole_can_be_resumed(flow: Flow) -> None:
     """Before cycle 0 nothing is measured: a resume starts at the entry, and the undo can be reverted."""
     run = worked(flow)
     before = {name: flow.ws.read(name) for name in flow.ws.git("ls-files").split()}
@@ -88,7 +88,7 @@ def test_on_another_branch_nothing_is_undone(flow: Flow) -> None:
     assert flow.ws.read("src.txt") == "zero\n"
 
 
-def test_commits_of_a_person_are_not_taken_off(flow: Flow) -> None:
+def test_commits_of_the_user_are_not_removed(flow: Flow) -> None:
     """With the user's commit on top of an undone cycle, the resume is refused and nothing moves."""
     run = worked(flow)
     assert flow.ws.rooda("undo", "2", "--yes").code == 0
@@ -114,7 +114,7 @@ def test_a_cut_off_cycle_of_nested_nodes(flow: Flow) -> None:
     assert flow.labels() == ["0", "1.0", "1.1", "1.2", "1", "2"]
 
 
-def test_a_cycle_that_was_resumed_began_when_it_began(flow: Flow) -> None:
+def test_a_resumed_cycle_is_undone_as_a_whole(flow: Flow) -> None:
     """A cycle that a later run continued is undone as a whole, whichever run is the newest."""
     cut_off(flow, "S1", "main")
     flow.controller("main", False, True)
@@ -125,7 +125,7 @@ def test_a_cycle_that_was_resumed_began_when_it_began(flow: Flow) -> None:
 
 
 @pytest.mark.long
-def test_the_key_may_stand_in_flow(flow: Flow) -> None:
+def test_the_setting_in_the_flow_table(flow: Flow) -> None:
     """[flow] overrides [loop]."""
     flow.scenario("S1")
     flow.ws.write("rooda.toml", flow.ws.read("rooda.toml") + '\n[flow]\nsafety = "snapshot"\n')

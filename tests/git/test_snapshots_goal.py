@@ -18,7 +18,7 @@ def test_each_iteration_has_its_snapshots(g: Goals) -> None:
     assert "a.ok" in g.rooda("diff", "goal", "1", "--name-only").out
 
 
-def test_after_an_undo_the_goal_finds_out_what_no_longer_holds(g: Goals) -> None:
+def test_after_an_undo_the_goal_checks_again(g: Goals) -> None:
     """Paused, undone and continued, a goal meets the criterion of the missing file again before it ends."""
     g.side("step-1", "touch a.ok")
     g.out("step", "nothing")
@@ -35,7 +35,7 @@ def test_after_an_undo_the_goal_finds_out_what_no_longer_holds(g: Goals) -> None
     assert said.code == 2 and "Traceback" not in said.err
 
 
-def test_an_undone_end_is_no_running_goal(g: Goals) -> None:
+def test_an_undo_does_not_reopen_a_completed_goal(g: Goals) -> None:
     """A completed goal stays completed; the undo restores files only, and can be reverted."""
     g.succeeds()
     assert g.run(*SAFE).code == 0
@@ -69,7 +69,7 @@ def test_an_interrupted_goal_has_its_after(g: Goals) -> None:
     assert moments(g) == ["1-after", "1-before"] and "half" in tree_of(g, "1-after")
 
 
-def test_a_rollback_leaves_what_is_not_its_own(g: Goals) -> None:
+def test_a_rollback_leaves_nested_repositories_alone(g: Goals) -> None:
     """A nested repository is listed and not changed."""
     g.planned(reversibility="2B")
     g.side("step-1", "git init -q inner; cd inner; git commit -q --allow-empty -m x; echo 1 >f")

@@ -37,7 +37,7 @@ def test_each_iteration_has_its_snapshots(kit: Kit) -> None:
         assert kit.ws.git("rev-parse", each["ref"]).strip() == each["commit"]
 
 
-def test_undo_takes_the_loop_back_and_resume_goes_on_there(kit: Kit) -> None:
+def test_undo_restores_the_loop_and_resume_continues_there(kit: Kit) -> None:
     """An undo of iteration 2 returns to the state before it, and a resume ends as the first run did."""
     worked(kit)
     end = kit.artifact
@@ -88,7 +88,7 @@ def test_an_undo_of_a_procedure_leaves_a_reflex_loop_alone(kit: Kit) -> None:
     assert not ws.exists("made") and kit.run["status"] == "running"
 
 
-def test_beside_a_running_reflex_loop_nothing_is_undone(kit: Kit) -> None:
+def test_undo_is_refused_while_a_reflex_loop_runs(kit: Kit) -> None:
     """An undo during the loop exits with 3 and names the loop; a signal saves the interrupted iteration."""
     kit.answer("REFINE.i1.1", words("EN"), "touch here", "sleep 30")
     kit.answer("PRODUCE.1", words("N"))
@@ -102,7 +102,7 @@ def test_beside_a_running_reflex_loop_nothing_is_undone(kit: Kit) -> None:
     assert kit.ws.rooda("undo", "--yes").code == 0 and not kit.ws.exists("here")
 
 
-def test_the_key_may_stand_in_reflex(kit: Kit) -> None:
+def test_the_setting_in_the_reflex_table(kit: Kit) -> None:
     """[reflex] overrides [loop]; options override both."""
     kit.config('[procedures.x]\nact = "x"\n', table='safety = "snapshot"\n')
     assert kit.new(1).code in (0, 4)

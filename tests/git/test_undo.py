@@ -81,7 +81,7 @@ def test_undo_can_be_undone(ws: Workspace) -> None:
     assert files_of(ws) == past
 
 
-def test_the_way_back_that_is_told_works(ws: Workspace) -> None:
+def test_the_printed_redo_command_works(ws: Workspace) -> None:
     """The redo command that an undo prints reverts that very undo, even if another run's snapshots are newer."""
     repository(ws, {"a": "1\n"})
     ws.procedure("brew")
@@ -108,7 +108,7 @@ def _back(ws: Workspace, words: tuple[str, ...], undone: str, done: str) -> list
     return told[2:]
 
 
-def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
+def test_each_undo_goes_one_iteration_back(ws: Workspace) -> None:
     """Without a number each undo goes one iteration further back, skipping those without changes, to the first."""
     worked(ws, "echo 2 >a", "echo 3 >a", "true", "echo 4 >a")
     seen = []
@@ -122,7 +122,7 @@ def test_undo_steps_back_one_by_one(ws: Workspace) -> None:
     assert ws.read("a") == "3\n"
 
 
-def test_nobody_to_ask(ws: Workspace) -> None:
+def test_undo_without_a_terminal_needs_yes(ws: Workspace) -> None:
     """Without a terminal an undo needs --yes: otherwise nothing changes, exit 3. --dry-run changes nothing either."""
     worked(ws, "echo 2 >a")
     for words, code in ((["undo"], 3), (["undo", "--dry-run"], 0)):
@@ -169,7 +169,7 @@ def test_what_an_agent_committed_stays_where_it_was_ignored_then(ws: Workspace) 
     assert ws.read("keep.log") == "mine\n" and not ws.exists("new")
 
 
-def test_an_ignored_file_in_the_way_stays(ws: Workspace) -> None:
+def test_an_ignored_file_blocks_a_restore(ws: Workspace) -> None:
     """A file is not restored where an ignored one is in the way, and that is reported."""
     repository(ws, {"a": "1\n", "notes": "old\n", "where": "file\n"})
     ws.side(1, "rm notes where; printf 'notes\\nwhere/\\n' >.gitignore")
@@ -187,7 +187,7 @@ def _runs(ws: Workspace) -> set[str]:
     return {row["run"] for row in json.loads(ws.rooda("snapshots", "--json").out)}
 
 
-def test_a_repository_inside_is_left_alone(ws: Workspace) -> None:
+def test_a_nested_repository_is_left_alone(ws: Workspace) -> None:
     """A repository inside the work tree is not part of a snapshot: it stays unchanged, and that is reported."""
     worked(ws, "git init -q inner; cd inner; git commit -q --allow-empty -m x; echo 1 >f")
     done = ws.rooda("undo", "--yes")
@@ -195,7 +195,7 @@ def test_a_repository_inside_is_left_alone(ws: Workspace) -> None:
     assert ws.read("inner/f") == "1\n"
 
 
-def test_beside_a_running_loop_nothing_is_undone(ws: Workspace) -> None:
+def test_undo_is_refused_while_a_loop_runs(ws: Workspace) -> None:
     """While any loop runs here, an undo is refused; diff shows what the loop has done so far."""
     worked(ws, "echo 2 >a")
     ws.procedure("other")

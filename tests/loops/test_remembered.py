@@ -112,7 +112,7 @@ def test_another_agent_has_its_own_model(claude: Workspace) -> None:
     assert claude.calls[-1].env["ROODA_MODEL"] == "opus" and len(asked(claude)) == 2
 
 
-def test_settings_that_changed_meanwhile(ws: Workspace) -> None:
+def test_changed_settings_apply_where_nothing_was_typed(ws: Workspace) -> None:
     """They hold where nothing was typed."""
     ws.signal_at(1)
     assert ws.rooda("build", "-n", "2", "--context", "TASK-OF-TODAY").code == 130
@@ -138,7 +138,7 @@ def test_files_are_those_of_the_start(ws: Workspace) -> None:
         assert b"NOTES-OF-MINE" in ws.calls[-1].prompt
 
 
-def test_a_person_who_watches_sees_it(claude: Workspace) -> None:
+def test_verbose_shows_remembered_options(claude: Workspace) -> None:
     """With --verbose a line of stderr has what was taken over, without keys and in one line."""
     key = claude.env["ANTHROPIC_API_KEY"]
     stopped(claude, "build", "--agent", "claude", "-n", "2", "--context", f"two\nlines {key} {'x' * 200}")
@@ -227,7 +227,7 @@ BROKEN: list[Any] = [
 
 @pytest.mark.parametrize("start", BROKEN, ids=lambda start: repr(start)[:40])
 @pytest.mark.parametrize("again", [("resume", "build"), ("resume", "--all")], ids=" ".join)
-def test_a_start_that_is_no_start(ws: Workspace, start: Any, again: tuple[str, ...]) -> None:
+def test_damaged_start_files(ws: Workspace, start: Any, again: tuple[str, ...]) -> None:
     """Damaged, or written by an agent: it continues, or a sentence says what is the matter."""
     ws.signal_at(1, "KILL")
     ws.rooda("build", "-n", "2")
@@ -266,7 +266,7 @@ def test_a_key_in_a_word_is_filled_in_again(ws: Workspace) -> None:
         assert task.encode() in call.prompt and b"SECOND" in call.prompt and call.argv[-1] == SECRET
 
 
-def test_all_goes_on_with_words_that_held_a_key(ws: Workspace) -> None:
+def test_resume_all_works_with_masked_options(ws: Workspace) -> None:
     """`rooda resume --all` too."""
     ws.env["DB_PASSWORD"] = SECRET
     ws.side("iteration-1", HOLD)

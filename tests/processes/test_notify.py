@@ -57,7 +57,7 @@ def test_begun_how_far_and_ended(ws: Workspace, manager: Manager) -> None:
     assert "NOTIFY_SOCKET" not in seen and "WATCHDOG" not in seen
 
 
-def test_it_beats_while_an_agent_works(ws: Workspace) -> None:
+def test_the_watchdog_is_notified_while_an_agent_works(ws: Workspace) -> None:
     """WATCHDOG=1 is sent while the agent runs, if WATCHDOG_PID names the loop, its guardian or nothing."""
     manager = Manager(f"{ws.root}/s")
     ws.side(1, HOLD)
@@ -72,13 +72,13 @@ def test_it_beats_while_an_agent_works(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("address", ["/nowhere/socket", "relative", "@", "\n"])
-def test_nobody_listens(ws: Workspace, address: str) -> None:
+def test_a_missing_manager_is_ignored(ws: Workspace, address: str) -> None:
     """A missing manager does not affect the loop, and rooda prints nothing about it."""
     ran = ws.rooda("build", "-n", "1", env={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "nonsense"})
     assert (ran.code, ran.err) == (0, "")
 
 
-def test_without_a_manager_nobody_wakes(ws: Workspace) -> None:
+def test_without_a_manager_the_loop_never_wakes(ws: Workspace) -> None:
     """Without a watchdog the loop never wakes up while its agent runs."""
     ws.side(1, HOLD)
     running = ws.start("build", "-n", "1", env={"WATCHDOG_USEC": "1000"})

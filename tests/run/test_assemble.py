@@ -13,7 +13,7 @@ TEXTS = st.text(max_size=30)
 SECTIONS = st.fixed_dictionaries({name: st.lists(TEXTS, max_size=3) for name in PHASES})
 
 
-def test_O_007_four_phases_stand_in_order_in_the_exact_form() -> None:
+def test_O_007_four_phases_in_order_in_the_exact_form() -> None:
     """The specification's example is met to the last newline."""
     assert assemble(FOUR) == PLAIN
 
@@ -29,7 +29,7 @@ def test_OU_12_fragments_are_joined_by_one_empty_line() -> None:
     assert "## ORIENT\none\n\n\n two \n\nthree\n\n## DECIDE" in text
 
 
-def test_OA_40_context_stands_between_title_and_observe() -> None:
+def test_OA_40_context_between_title_and_observe() -> None:
     """One context: its own section, once."""
     assert assemble(FOUR, ["CTX\n"]) == PLAIN.replace("\n\n## OBSERVE", "\n\n## CONTEXT\nCTX\n\n## OBSERVE")
 
@@ -44,7 +44,7 @@ def test_OU_11_a_context_from_a_file_names_its_source() -> None:
     assert from_file("./notes.md", "x\n") == "Source: ./notes.md\n\nx\n"
 
 
-def test_OU_09_preamble_stands_before_the_title() -> None:
+def test_OU_09_preamble_before_the_title() -> None:
     """The rest of the prompt is the same as without it."""
     assert assemble(FOUR, preamble="Hello\n") == "Hello\n\n" + PLAIN
 

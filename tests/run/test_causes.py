@@ -203,7 +203,7 @@ def test_the_evidence_of_a_red_gate() -> None:
     assert found == ["/call", "/gate", "/gate"]
 
 
-def test_a_label_is_no_part_of_what_is_said() -> None:
+def test_a_label_is_not_part_of_the_message() -> None:
     """The screen prefixes WARNING, `why` does not."""
     record: Json = {"event": "problem", "ts": "t", "display": 1, "loop": "ooda", "text": "WARNING: as it was written"}
     assert [line.text for line in lines(record)] == ["WARNING: WARNING: as it was written"]

@@ -157,7 +157,7 @@ def test_why_a_node_ended(bare: Workspace, end: Any, decision: str, rule: str) -
 
 
 @KINDS
-def test_why_there_is_no_more_money(bare: Workspace, kind: str) -> None:
+def test_why_a_budget_ended_it(bare: Workspace, kind: str) -> None:
     """A limit of time, tokens or money is named, with its rule."""
     assert run(bare, kind, *SHORT).code == 4
     assert "tested before each call (exit 4)" in places(bare)[-1][1]
@@ -223,7 +223,7 @@ def test_a_success_signal_is_shown(ws: Workspace) -> None:
     assert [(row["decision"], row["line"]) for row in reasons(ws)[-2:]] == [("went on", 2), ("ended", 2)]
 
 
-def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
+def test_a_fallback_is_read_in_its_own_format(bare: Workspace) -> None:
     """A fallback with another output format is read in its own format."""
     said = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": CLAIM}}
     bare.write("other.out", json.dumps(said) + '\n{"type":"turn.completed","usage":{}}\n')
@@ -238,7 +238,7 @@ def test_what_a_fallback_says_is_read_in_its_own_form(bare: Workspace) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ooda", "reflex", "flow"])
-def test_a_cost_limit_that_can_not_count(ws: Workspace, kind: str) -> None:
+def test_a_cost_limit_with_unknown_costs(ws: Workspace, kind: str) -> None:
     """The first call of unknown cost causes one warning on stderr; stdout is the same as without a limit."""
     ran = ws.rooda(*prepare(ws, kind, "true"), "--max-cost", "0.01")
     assert ran.code == 0, ran.both

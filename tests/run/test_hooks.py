@@ -137,7 +137,7 @@ def test_a_web_hook_with_a_password(ws: Workspace, server: tuple[str, list[bytes
         ('doen = "true"', "hooks.doen: unknown key; did you mean 'done'?"),
     ],
 )
-def test_a_wrong_hook_is_told_with_its_line(ws: Workspace, toml: str, said: str) -> None:
+def test_a_wrong_hook_is_reported_with_its_line(ws: Workspace, toml: str, said: str) -> None:
     """File, line, key, and what was expected."""
     ws.config(f"[hooks]\n{toml}\n")
     ran = ws.rooda("config", "show")

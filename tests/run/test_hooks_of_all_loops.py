@@ -142,7 +142,7 @@ def test_a_web_hook_of_each_kind(bare: Workspace, server: Server, kind: str) -> 
 
 
 @pytest.mark.parametrize(("status", "said"), [(None, "not ended within 0.5s"), (500, "500")])
-def test_a_server_that_is_of_no_use(bare: Workspace, server: Server, status: int | None, said: str) -> None:
+def test_a_server_that_hangs_or_refuses(bare: Workspace, server: Server, status: int | None, said: str) -> None:
     """A server that never answers times out, one that refuses is reported; the exit code is the run's."""
     server.status = status
     ran = hooked(bare, done={"url": server.url, "timeout": 0.5 if status is None else 30}).ooda("-n", "1")
@@ -171,7 +171,7 @@ def waiting(ws: Workspace, hook: object) -> Loops:
     ],
     ids=["hangs", "fails", "floods", "leaves a daemon"],
 )
-def test_a_hook_beside_a_loop(bare: Workspace, command: str, said: str) -> None:
+def test_a_hook_never_blocks_a_loop(bare: Workspace, command: str, said: str) -> None:
     """The loop continues while a hook hangs, fails or floods; then it is ended and reported, with no process left."""
     ran = waiting(bare, {"command": command, "timeout": 1.5}).ooda("-n", "1", "--fresh")
     assert ran.code == 0 and told(bare) == [("resting", "limit")]

@@ -22,7 +22,7 @@ def test_OU_09_unlimited_and_without_a_display_name() -> None:
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_the_signal_is_taught_only_where_it_is_heard(on: bool) -> None:
+def test_the_signal_is_explained_only_where_it_counts(on: bool) -> None:
     """And never on a line of its own, so that a quoted preamble is not a signal."""
     lines = preamble(BUILD._replace(promise_signals=on), 1).splitlines()
     assert any("<promise>SUCCESS</promise>" in line for line in lines) is on

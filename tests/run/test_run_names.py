@@ -6,7 +6,7 @@ from kit.background import detached, let_go, prepare
 from kit.workspace import Workspace
 
 
-def test_the_name_that_detach_prints_stands_for_its_loop(ws: Workspace) -> None:
+def test_the_name_printed_by_detach_works_everywhere(ws: Workspace) -> None:
     """Every command about a loop accepts the name of a run; an unknown run is an error, exit 2."""
     run = detached(ws)
     assert ws.rooda("status", run).out.startswith("build: running (pid ")
@@ -22,7 +22,7 @@ def test_the_name_that_detach_prints_stands_for_its_loop(ws: Workspace) -> None:
         assert ran.code == 2 and f"Did you mean '{run}'?" in ran.err, (verb, ran.both)
 
 
-def test_what_is_told_of_a_run_by_its_name_is_of_that_run(ws: Workspace) -> None:
+def test_commands_show_the_named_run(ws: Workspace) -> None:
     """A session that is not the newest has its own lines, reasons, calls and snapshots."""
     ws.git("init", "-q")
     safe = ("--safety", "snapshot")
@@ -42,7 +42,7 @@ def test_what_is_told_of_a_run_by_its_name_is_of_that_run(ws: Workspace) -> None
         assert (ws.rooda("diff", run, "2").code == 0) == (calls == 2)
 
 
-def test_a_reflex_loop_that_is_over_is_told_of_as_one(ws: Workspace) -> None:
+def test_an_ended_reflex_loop_is_reported_as_one(ws: Workspace) -> None:
     """`rooda resume ALIAS` says what `rooda reflex resume ALIAS` says; the other words call it by its kind."""
     assert ws.rooda(*prepare(ws, "reflex", ":")).code == 0
     ran, own = ws.rooda("resume", "page"), ws.rooda("reflex", "resume", "page")

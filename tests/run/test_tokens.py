@@ -92,7 +92,7 @@ def test_encodings_do_not_share_counts() -> None:
     assert counts[O200K] < counts["cl100k_base"]
 
 
-def test_texts_that_share_a_slot_are_told_apart(cache: Path) -> None:
+def test_texts_that_share_a_slot_are_distinguished(cache: Path) -> None:
     """Each entry displaces the other, and both counts stay correct."""
     rival = next(f"a {n}" for n in numbers() if key(f"a {n}")[:3] == key(TEXT)[:3])
     assert tokens.count(TEXT, O200K) == (10, True)
@@ -103,14 +103,14 @@ def test_texts_that_share_a_slot_are_told_apart(cache: Path) -> None:
     assert len(list(slot(cache, TEXT).parent.iterdir())) == 1
 
 
-def test_an_unwritable_cache_is_no_problem(cache: Path) -> None:
+def test_an_unwritable_cache_does_not_matter(cache: Path) -> None:
     """A file in place of the cache folder does not change the count."""
     cache.write_text("in the way")
     assert tokens.count(TEXT, O200K) == (10, True)
     assert cache.read_text() == "in the way"
 
 
-def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ROODA_CACHE_HOME, else XDG_CACHE_HOME/rooda, else ~/.cache/rooda, else nowhere."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -99,7 +99,7 @@ def test_a_limit_is_shared_by_the_user_s_workspaces(ws: Workspace) -> None:
     assert not (other / "calls").exists()
 
 
-def test_after_the_reset_it_goes_on(ws: Workspace) -> None:
+def test_after_the_reset_it_continues(ws: Workspace) -> None:
     """A limit whose time has come is none any more, and the record of it is no hindrance."""
     agents(ws, FAR, on_limit="stop")
     assert ws.rooda("build").code == 4
@@ -111,7 +111,7 @@ def test_after_the_reset_it_goes_on(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"until": 3}', '{"until": "soon"}'])
-def test_a_damaged_record_is_no_limit(ws: Workspace, text: str) -> None:
+def test_a_damaged_record_is_ignored(ws: Workspace, text: str) -> None:
     """What can't be understood does not keep anybody waiting."""
     agents(ws, FAR, on_limit="stop")
     assert ws.rooda("build").code == 4

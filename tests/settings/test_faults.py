@@ -141,7 +141,7 @@ def test_a_file_that_is_not_utf8(tiers: Tiers) -> None:
     assert tiers.fault().what == f"{tiers.workspace_file}:2: is not UTF-8 text (byte 0xff)"
 
 
-def test_a_byte_order_mark_is_no_fault(tiers: Tiers) -> None:
+def test_a_byte_order_mark_is_accepted(tiers: Tiers) -> None:
     """A byte order mark is accepted, since some editors write one."""
     tiers.workspace_file.write_bytes(b"\xef\xbb\xbf[loop]\ntoken_budget = 4\n")
     assert tiers.procedure("build").setup.token_budget == 4
@@ -153,7 +153,7 @@ def test_a_folder_in_place_of_the_file(tiers: Tiers) -> None:
     assert tiers.fault().what == f"{tiers.workspace_file}: is a folder, not a settings file"
 
 
-def test_a_dangling_link_is_told(tiers: Tiers) -> None:
+def test_a_dangling_link_is_an_error(tiers: Tiers) -> None:
     """A dangling link is an error, not a missing file."""
     os.symlink("nowhere.toml", tiers.workspace_file)
     assert tiers.fault().what == f"{tiers.workspace_file}: can't be read: No such file or directory"

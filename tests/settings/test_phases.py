@@ -15,7 +15,7 @@ def act(tiers: Tiers, toml: str, more: str = "", **flags: object) -> tuple[Fragm
     return tiers.procedure("mine", **flags).phases[3].fragments
 
 
-def test_a_file_beside_the_settings_file(tiers: Tiers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_next_to_the_settings_file(tiers: Tiers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path is relative to the file that names it, wherever rooda was started."""
     monkeypatch.chdir(tiers.root)
     path = tiers.file("prompts/act.md")
@@ -46,7 +46,7 @@ def test_other_texts_are_texts(text: str, tiers: Tiers) -> None:
 @pytest.mark.parametrize(
     "name", ["prompts/gone.md", "gone.txt", "/nowhere/at-all", "gone.prompt", "a/b", "Builtin:act/signal.md"]
 )
-def test_what_looks_like_a_path_must_be_there(name: str, tiers: Tiers) -> None:
+def test_a_missing_path_is_an_error(name: str, tiers: Tiers) -> None:
     """A path to nothing is an error with file and line, once the procedure is used, and not before."""
     tiers.write(OWN.replace('"ACT"', f'"{name}"'))
     tiers.load()

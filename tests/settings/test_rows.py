@@ -100,7 +100,7 @@ def test_each_option_of_a_kind_is_offered(kind: str, key: str, row: Key) -> None
     assert row.flag.flag(key) in offered
 
 
-def test_a_resume_keeps_what_the_rows_say() -> None:
+def test_a_resume_keeps_the_marked_rows() -> None:
     """KEPT holds the options of the rows that are kept, and --config."""
     rows = [item for keys in (PROCEDURE, *OWN.values()) for item in keys.items()]
     kept = {row.flag.parameter(key) for key, row in rows if row.flag and row.kept}

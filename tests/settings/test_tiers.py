@@ -63,7 +63,7 @@ def test_OA_29_the_environment_sets_the_general_setting(tiers: Tiers) -> None:
     assert tiers.procedure("mine", default_iterations=0).max_iterations == 0
 
 
-def test_what_a_person_wrote_beats_what_ships(tiers: Tiers) -> None:
+def test_user_settings_beat_shipped_ones(tiers: Tiers) -> None:
     """The shipped build has its own limit; any [loop] value of the user replaces it."""
     assert tiers.procedure("build").max_iterations == 5
     tiers.user("[loop]\ndefault_iterations = 0\n")

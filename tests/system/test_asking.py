@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 
 
 @pytest.mark.parametrize("ending", ["answer", "signal", "end of input"])
-def test_nobody_wakes_while_a_person_thinks(tmp_path: Path, ending: str) -> None:
+def test_no_process_wakes_while_a_question_is_open(tmp_path: Path, ending: str) -> None:
     """The question of a goal, on a terminal."""
     four = Four(KINDS["goal"], str(tmp_path))
     terminal = four.ws.terminal(*four.kind.begin)

@@ -23,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.mark.parametrize(("loop", "way", "agent"), SHORT)
-def test_O_069_nobody_outlives_a_loop_of_any_kind(made: Made, loop: str, way: str, agent: str) -> None:
+def test_O_069_no_process_outlives_a_loop_of_any_kind(made: Made, loop: str, way: str, agent: str) -> None:
     """A selection: the exit code, no one alive, and then the end of an undisturbed run."""
     judge = made(loop).one(way, agent)
     assert judge.problems == []

@@ -84,7 +84,7 @@ def test_the_age_of_a_running_loop(ooda: Four) -> None:
     assert ooda.ended(running).code == 0
 
 
-def test_summer_and_winter_time_come_and_go(four: Four, clock: Clock) -> None:
+def test_daylight_saving_time_begins_and_ends(four: Four, clock: Clock) -> None:
     """The first call crosses the hour that is missing in spring, the second the one that comes twice in autumn."""
     four.ws.env["TZ"] = BERLIN
     moments = (SPRING - 1, SPRING + 1, AUTUMN - 1, AUTUMN + 1)
@@ -153,7 +153,7 @@ def shown(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def test_a_wait_is_never_longer_than_it_seemed(ooda: Four) -> None:
+def test_a_wait_never_gets_longer(ooda: Four) -> None:
     """The clock goes back while a limit is waited for: when the time is over that was left, the agent is asked."""
     clock, noted = Clock(ooda.ws), record(ooda)
     now, uptime = time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -167,7 +167,7 @@ def test_a_wait_is_never_longer_than_it_seemed(ooda: Four) -> None:
 
 
 @pytest.mark.parametrize("ahead", [10 * YEAR, -10 * YEAR])
-def test_a_limit_that_a_wrong_clock_noted(ooda: Four, ahead: int) -> None:
+def test_a_limit_recorded_by_a_wrong_clock(ooda: Four, ahead: int) -> None:
     """Its five hours are five by the machine's own time, however the clock is repaired, and shown with a zone."""
     clock = Clock(ooda.ws)
     clock.jump(ahead)
@@ -188,7 +188,7 @@ def test_a_limit_that_a_wrong_clock_noted(ooda: Four, ahead: int) -> None:
     assert ooda.resume("build").code == 0
 
 
-def test_a_limit_of_another_boot_that_a_wrong_clock_noted(ooda: Four) -> None:
+def test_a_limit_of_another_boot_recorded_by_a_wrong_clock(ooda: Four) -> None:
     """After a reboot no one knows how much of it is over: the service is asked."""
     clock = Clock(ooda.ws)
     clock.jump(10 * YEAR)
@@ -198,7 +198,7 @@ def test_a_limit_of_another_boot_that_a_wrong_clock_noted(ooda: Four) -> None:
     assert ooda.resume("build").code == 0
 
 
-def test_a_fault_s_pause_is_as_long_as_ever(ooda: Four) -> None:
+def test_a_back_off_ignores_clock_jumps(ooda: Four) -> None:
     """A back-off is a time, not a moment: the clock may jump ahead in it, and it does not get shorter."""
     clock = Clock(ooda.ws)
     limited(ooda, 0, "Overloaded", retry_wait=1.5)
@@ -237,7 +237,7 @@ def run_of(four: Four) -> str:
     return four.runs()[-1]
 
 
-def test_what_a_run_used_is_counted_over_a_clock_that_went_back(four: Four, clock: Clock) -> None:
+def test_used_time_counts_although_the_clock_went_back(four: Four, clock: Clock) -> None:
     """Cut off in a call of a second and a half, resumed years earlier by the clock: no further call is paid for."""
     early = f'[ "$(wc -l <"$HELD/calls")" -lt {four.kind.first} ]'
     four.first(early + ' || { sleep 1.5; touch "$HELD/long"; sleep 1000; }')
@@ -263,7 +263,7 @@ def test_what_a_run_used_is_counted_over_a_clock_that_went_back(four: Four, cloc
         (SPRING - 1800, "2:30am", "2027-03-28T03:30:15+02:00"),  # there is no such time
     ],
 )
-def test_the_end_of_a_limit_in_the_nights_of_the_change(ooda: Four, moment: int, said: str, expected: str) -> None:
+def test_a_reset_time_on_the_night_of_a_clock_change(ooda: Four, moment: int, said: str, expected: str) -> None:
     """What a CLI says as a time of day is the next moment at which a clock there shows it."""
     ooda.ws.env["TZ"] = BERLIN
     Clock(ooda.ws).set(moment)
@@ -275,7 +275,7 @@ def test_the_end_of_a_limit_in_the_nights_of_the_change(ooda: Four, moment: int,
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_evidence_is_fresh_by_the_call_that_wrote_it(tmp_path: Path, fresh: bool) -> None:
+def test_fresh_evidence_is_that_of_the_last_call(tmp_path: Path, fresh: bool) -> None:
     """The clock goes back an hour while a goal's agent takes a picture: fresh; one of before that hour is not."""
     goal = Four(KINDS["goal"], str(tmp_path))
     clock = Clock(goal.ws)

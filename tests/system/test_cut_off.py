@@ -70,7 +70,7 @@ def test_R_053_a_reflex_loop_whose_pointer_was_left(made: Made, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("loop", ["goal", "flow"])
-def test_nothing_of_ours_is_seen_by_git(made: Made, tmp_path: Path, loop: str) -> None:
+def test_git_never_sees_rooda_s_files(made: Made, tmp_path: Path, loop: str) -> None:
     """Killed while .rooda/.gitignore is written: after the next start git sees none of our private files."""
     step = next(step for step in made(loop).all if ".gitignore" in step.path and step.name == "write")
     site = killed(made(loop), tmp_path, step)
@@ -89,14 +89,14 @@ def test_C_071_a_goal_that_is_cut_off_again_and_again(made: Made, tmp_path: Path
     assert site.kind.over(site.work)
 
 
-def test_a_failed_state_write_is_not_taken_for_somebody_elses(made: Made, tmp_path: Path) -> None:
+def test_a_failed_state_write_is_not_a_foreign_file(made: Made, tmp_path: Path) -> None:
     """EIO when state.json is renamed: nothing is kept as state.json.agent, and the goal comes to its end."""
     site = killed(made("goal"), tmp_path, [s for s in made("goal").all if s.path.endswith("/state.json")][1], EIO)
     assert site.kind.over(site.work), site.heard()
     assert not [path for path in site.files() if path.endswith(".agent")]
 
 
-def test_a_git_that_fails_costs_no_work(tmp_path: Path) -> None:
+def test_a_failing_git_loses_no_work(tmp_path: Path) -> None:
     """`git add` fails after the actuator has edited: the node ends with an error, and its edit is not put back."""
     site = Site(KINDS["flow"], str(tmp_path / "site"))
     shim = tmp_path / "bin" / "git"
@@ -120,7 +120,7 @@ def test_F_139_a_start_that_was_killed_leaves_nothing_in_a_commit(made: Made, tm
     assert ".tmp" not in git(site.work, "ls-files") and not [path for path in site.files() if path.endswith(".tmp")]
 
 
-def test_F_139_a_start_whose_state_could_not_be_synced_is_no_run(made: Made, tmp_path: Path) -> None:
+def test_F_139_a_start_that_cannot_sync_its_state_is_undone(made: Made, tmp_path: Path) -> None:
     """EIO at the sync of its folder: branch and run-state go again, and the next start works."""
     step = next(s for s in made("flow").all if s.name == "fsync" and re.search(r"/runs/run_\d+_001$", s.path))
     site = killed(made("flow"), tmp_path, step, EIO)

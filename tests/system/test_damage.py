@@ -131,7 +131,7 @@ def test_O_021_R_053_F_139_C_070_a_damaged_file(
 
 
 @pytest.mark.parametrize("row", [FILES[2], FILES[8]], ids=lambda row: row[0])
-def test_every_look_at_a_damaged_file(cut: Callable[[str], Cut], tmp_path: Path, row: Row) -> None:
+def test_every_command_on_a_damaged_file(cut: Callable[[str], Cut], tmp_path: Path, row: Row) -> None:
     """Status, logs, why and the kind's own commands: no traceback."""
     one_case(cut(row[0]), tmp_path, row, "torn", looks=True)
 

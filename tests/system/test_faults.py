@@ -130,7 +130,7 @@ def loop_calls(ws: Workspace, also: str = "") -> list[str]:
     return [call for pid, call in lines if pid == loop or (also and call.startswith(also))]
 
 
-def test_a_signal_between_the_last_look_and_the_start(ws: Workspace) -> None:
+def test_a_signal_between_the_last_check_and_the_start(ws: Workspace) -> None:
     """SIGTERM while the transcript is created, when no one looks until an agent runs: it is ended at once."""
     for _ in range(2):  # the second time as ever after: with a warm cache
         straced(ws, "-e", "trace=openat,fdatasync", "-e", "inject=fdatasync:signal=TERM:when=2")

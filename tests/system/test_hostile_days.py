@@ -15,7 +15,7 @@ TENTH = 'cat >/dev/null; echo \'{"type":"result","subtype":"success","result":"o
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_name_that_nobody_has_is_answered_with_the_nearest(ws: Workspace, word: str) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest(ws: Workspace, word: str) -> None:
     """Exit 2 with the nearest name; one that somebody has and that does not run is not a failure."""
     wrong = ws.rooda(word, "biuld")
     assert (wrong.code, wrong.out) == (2, "")
@@ -47,7 +47,7 @@ def test_a_run_with_a_damaged_state_is_not_passed_over_at_boot(ws: Workspace) ->
 
 
 @pytest.mark.parametrize(("words", "code"), [("logs", 1), ("logs --iteration 0", 2), ("status nobody", 2)])
-def test_a_full_stderr_does_not_change_the_exit_code_into_one_of_pythons(ws: Workspace, words: str, code: int) -> None:
+def test_a_full_stderr_does_not_change_the_exit_code(ws: Workspace, words: str, code: int) -> None:
     """The table of exit codes has no 120."""
     ws.rooda("build", "-n", "1")
     with open("/dev/full", "wb") as full:
@@ -57,7 +57,7 @@ def test_a_full_stderr_does_not_change_the_exit_code_into_one_of_pythons(ws: Wor
     assert ran.returncode == code
 
 
-def test_a_table_knows_the_iteration_of_a_flow_that_has_just_begun(ws: Workspace) -> None:
+def test_the_table_shows_iteration_0_of_a_flow(ws: Workspace) -> None:
     """A flow counts from 0, which is not the same as unknown; table and detail agree."""
     flow = Flow(ws).scenario("S1")
     flow.say("sensor-unit", f"!sh {HOLD}\n---\nsensor: unit\nstatus: fail\n---\n")
@@ -80,7 +80,7 @@ REASONS = {"bytes": "tuned\udcff \x1b[31mred", "lines": "  too\nslow \N{SNOWMAN}
 
 
 @pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
-def test_any_reason_is_kept_and_what_a_person_stopped_stays_stopped(ws: Workspace, reason: str) -> None:
+def test_any_reason_is_kept_and_a_stopped_run_stays_stopped(ws: Workspace, reason: str) -> None:
     """Also one of bytes that are no text: without its order the run would look cut off, and go on at the next boot."""
     detached(ws)
     assert ws.rooda("stop", f"--reason={reason}").code == 0

@@ -107,7 +107,7 @@ def test_TSTP_and_CONT_to_the_visible_pid(ws: Workspace) -> None:
     assert running.finish() == 0
 
 
-def test_a_loop_that_stops_although_it_was_told_to_go_on_is_woken(ws: Workspace) -> None:
+def test_a_loop_that_stops_after_a_continue_is_woken(ws: Workspace) -> None:
     """While the guardian is awake the loop is: the process that stops it, or however late it stops itself."""
     ws.side(1, READY)
     running = ws.start("build", "-n", "1")
@@ -120,7 +120,7 @@ def test_a_loop_that_stops_although_it_was_told_to_go_on_is_woken(ws: Workspace)
     assert running.finish() == 143
 
 
-def test_a_suspension_that_comes_between_calls_is_not_made_up_for(ws: Workspace) -> None:
+def test_a_suspension_between_calls_does_not_stop_the_next_call(ws: Workspace) -> None:
     """Stopped and continued while no agent runs: the next call is not put to sleep with no one to wake it."""
     run = Stalled(ws, "build", "-n", "1", room=0)
     until(ws.events, what="the run to have begun")
@@ -177,7 +177,7 @@ def test_OA_44_a_signal_to_the_whole_group_counts_once(ws: Workspace, number: in
     assert asked_and_tidied(ws) == (1, True)
 
 
-def test_under_nohup_a_hang_up_means_nothing(ws: Workspace) -> None:
+def test_under_nohup_a_hang_up_is_ignored(ws: Workspace) -> None:
     """Who starts rooda with SIGHUP ignored wants it to outlive the terminal; SIGTERM still ends it."""
     ws.side(1, 'until [ -e "$FAKE/enough" ]; do sleep 0.02; done')
     ws.side(2, READY)

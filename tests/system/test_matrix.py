@@ -34,7 +34,7 @@ def one_case(ws: Workspace, way: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("way", "kind"), SHORT)
-def test_O_069_nobody_outlives_the_loop(ws: Workspace, way: str, kind: str) -> None:
+def test_O_069_no_process_outlives_the_loop(ws: Workspace, way: str, kind: str) -> None:
     """A selection of the matrix: the code is faithful, no one is alive, and the next start's agents are alone."""
     one_case(ws, way, kind)
 

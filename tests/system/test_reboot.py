@@ -77,7 +77,7 @@ def cut_off(four: Four, stranger: "subprocess.Popen[str]") -> None:
     assert rebooted(four, stranger) >= 1, run
 
 
-def test_a_loop_goes_on_and_no_stranger_is_touched(four: Four, stranger: "subprocess.Popen[str]") -> None:
+def test_a_loop_continues_and_foreign_processes_are_spared(four: Four, stranger: "subprocess.Popen[str]") -> None:
     """Status, pause, continue and stop find nothing that runs; resume ends what was begun."""
     cut_off(four, stranger)
     for words in (("status",), ("pause",), ("stop", "--now")):

@@ -79,7 +79,7 @@ def test_a_recycled_pid_is_never_signalled(
     assert alive(stranger.pid)
 
 
-def test_a_number_that_leads_a_foreign_session_is_no_proof(ws: Workspace) -> None:
+def test_a_reused_pid_in_a_foreign_session_is_not_proof(ws: Workspace) -> None:
     """The noted agent is dead; its number led a session of somebody else since. Who lives in that is not signalled."""
     argv = ["sh", "-c", "sleep 1000 >&- & echo $!"]
     leader = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
@@ -128,7 +128,7 @@ runs, boots = anything | st.just(OTHER), anything | st.just(table.boot())
 
 @settings(max_examples=40, deadline=None)
 @given(calls=st.lists(call) | anything, run=runs, boot=boots)
-def test_a_ledger_of_any_shape_finds_nobody(calls: object, run: object, boot: object) -> None:
+def test_a_damaged_ledger_names_no_process(calls: object, run: object, boot: object) -> None:
     """No ledger that is not a true one names anybody."""
     assert processes_ledger.end_survivors({"run": run, "calls": calls, "boot": boot}, is_id) is None
 

@@ -50,7 +50,7 @@ def state(loop: Loop, iteration: int) -> None:
     path.write_text(json.dumps({"started_at": "then", "iteration": iteration}))
 
 
-def test_a_counter_that_goes_back_is_a_loss(loop: Loop) -> None:
+def test_a_counter_that_decreases_is_a_loss(loop: Loop) -> None:
     """Forward is fine."""
     state(loop, 9)
     loop.look()
@@ -85,7 +85,7 @@ def test_a_traceback_is_seen(loop: Loop) -> None:
     assert loop.tally == Tally(refused=1)
 
 
-def test_what_grows_is_not_flat() -> None:
+def test_growth_is_not_flat() -> None:
     """3 MB more at the end are too many; noise around a level is none."""
     watch = Watch("/nowhere")
     for second in range(100):

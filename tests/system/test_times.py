@@ -97,7 +97,7 @@ def test_an_agent_that_has_not_finished_may_stay(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_what_an_agent_leaves_running(ws: Workspace, keep: bool) -> None:
+def test_processes_left_running_by_an_agent(ws: Workspace, keep: bool) -> None:
     """Ended before the gates run; with `keep_background` it lives through gates and calls, until the run ends."""
     shell = (
         'if [ -e "$FAKE/server" ]; then kill -0 "$(cat "$FAKE/server")" && touch "$FAKE/seen-by-agent"; exit; fi\n'
@@ -125,7 +125,7 @@ def test_OA_17_the_output_of_a_gate_is_capped(ws: Workspace) -> None:
     assert output.read_text().endswith("last word\n")
 
 
-def test_nobody_wakes_while_an_agent_works(ws: Workspace) -> None:
+def test_no_process_wakes_while_an_agent_works(ws: Workspace) -> None:
     """Guardian and loop sleep through two seconds of an agent's work, and the guardian is small."""
     ws.side(1, 'for i in 1 2 3 4 5 6 7 8 9; do echo $i >>"$FAKE/progress"; sleep 0.25; done; sleep 1000')
     running = ws.start("build", "-n", "1")

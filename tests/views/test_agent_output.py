@@ -35,7 +35,7 @@ def test_OU_22_nothing_without_it(ws: Workspace) -> None:
     assert streamed(ran.out) == ["shown\n"] and "Prompt:" not in ran.out
 
 
-def test_OU_22_as_it_is_printed(ws: Workspace) -> None:
+def test_OU_22_output_appears_at_once(ws: Workspace) -> None:
     """The output appears while the agent still works."""
     ws.side(1, 'echo "halfway"; until [ -e go ]; do sleep 0.02; done; echo "done"')
     started = ws.start("build", "-n", "1", "-v")

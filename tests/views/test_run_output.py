@@ -51,7 +51,7 @@ def test_OU_22_error_level(ws: Workspace) -> None:
     assert "ERROR: Aborting after 3 consecutive failures" in ran.out
 
 
-def test_OU_22_quiet_still_tells_how_to_resume(ws: Workspace) -> None:
+def test_OU_22_quiet_still_shows_how_to_resume(ws: Workspace) -> None:
     """An interruption is said in quiet as well."""
     ws.signal_at(1)
     ran = ws.rooda("build", "-q")

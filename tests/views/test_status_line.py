@@ -152,7 +152,7 @@ def test_colours(ws: Workspace) -> None:
     assert re.findall(rb"\x1b\[\d*m", plain.raw) == [] and STATUS.search(plain.raw)
 
 
-def test_a_person_is_told_what_to_do_after_an_abort(ws: Workspace) -> None:
+def test_an_abort_shows_what_to_do_next(ws: Workspace) -> None:
     """On a terminal an aborted run ends with where to look and how to continue; on a pipe stderr stays empty."""
     terminal = ws.terminal("build", "-n", "9", env={"FAKE_EXIT": "1"})
     assert terminal.finish() == 1

@@ -131,7 +131,7 @@ def test_F_155_the_body_of_a_result(ran: Ran, name: str, node: str) -> None:
     assert all(text.strip() for text in parts[3::2])
 
 
-def test_F_156_a_result_tells_what_changed(ran: Ran) -> None:
+def test_F_156_a_result_shows_what_changed(ran: Ran) -> None:
     """The result shows first and last readings, the gap, the action, and what remains."""
     flow, _ = ran("S1")
     text = flow.ws.read(flow.ap("main", "result-output.md"))

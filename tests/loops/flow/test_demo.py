@@ -39,7 +39,7 @@ def test_elsewhere_the_demo_agent_does_nothing(bare: Workspace) -> None:
     assert done.returncode == 1 and b"only a script" in done.stdout
 
 
-def test_what_flows_tell_of_their_runs(flow: Flow) -> None:
+def test_the_status_row_of_a_flow(flow: Flow) -> None:
     """The functions behind `rooda status`, `resume` and `stop` for every kind of loop."""
     from kit.flow_kills import kill_at
 

@@ -111,7 +111,7 @@ def test_F_057_the_commit_of_an_entry(s2: Flow) -> None:
     ]
 
 
-def test_F_058_F_070_later_entries_begin_anew(flow: Flow) -> None:
+def test_F_058_F_070_later_entries_start_over(flow: Flow) -> None:
     """In the second cycle the sensors are pending again, old outputs are gone, and the count begins at 1."""
     flow.scenario("S2")
     flow.controller("delivery", False, False, True)
@@ -145,7 +145,7 @@ def test_F_061_F_063_the_prompt_lists_each_sensor(s2: Flow) -> None:
         assert prompt.count(path) >= 2 and s2.ws.exists(path)
 
 
-def test_F_062_what_sensors_are_told(s2: Flow) -> None:
+def test_F_062_the_prompt_of_sensors(s2: Flow) -> None:
     """The prompt demands one sensor after the other, every file, read-only, no judgement, and unchanged errors."""
     prompt = " ".join(s2.calls[0]["prompt"].split())
     for words in ("one after the other", "Write every output file", "read-only", "Do not judge", "errors as they are"):

@@ -64,7 +64,7 @@ def test_no_repository(bare: Workspace) -> None:
     assert ran.code == 2 and "git init" in ran.err
 
 
-def test_no_commit_yet(bare: Workspace) -> None:
+def test_a_repository_without_a_commit(bare: Workspace) -> None:
     """A repository without a commit: exit 2."""
     flow = Flow(bare, git=False)
     flow.put(flow.levels)
@@ -73,7 +73,7 @@ def test_no_commit_yet(bare: Workspace) -> None:
     assert ran.code == 2 and "no commit yet" in ran.err
 
 
-def test_a_branch_in_the_way(flow: Flow) -> None:
+def test_a_branch_that_blocks_the_namespace(flow: Flow) -> None:
     """A branch `ai-loop` leaves no room for `ai-loop/…`: exit 2, before anything is made."""
     flow.scenario("S1")
     flow.ws.git("branch", "ai-loop")
@@ -184,7 +184,7 @@ STRANGE = [
 ]
 
 
-def test_strange_file_names(flow: Flow) -> None:
+def test_unusual_file_names(flow: Flow) -> None:
     """Files with blanks, newlines, umlauts, quotes and pathspec characters are committed, compared and restored."""
     flow.scenario("S1")
     for name in STRANGE:
@@ -323,7 +323,7 @@ def test_hooks_can_be_passed_over(flow: Flow) -> None:
     assert flow.run().code == 0
 
 
-def test_signing_asks_nobody(flow: Flow) -> None:
+def test_commits_are_never_signed(flow: Flow) -> None:
     """commit.gpgsign with a program that can't sign: commits are made, unsigned."""
     flow.scenario("S1")
     flow.ws.git("config", "gpg.program", "/bin/false")
@@ -349,7 +349,7 @@ def test_signing_asks_nobody(flow: Flow) -> None:
     ],
     ids=lambda settings: next(iter(settings)),
 )
-def test_settings_of_git_make_no_difference(flow: Flow, settings: dict[str, str]) -> None:
+def test_git_settings_of_the_user_have_no_effect(flow: Flow, settings: dict[str, str]) -> None:
     """The user's git configuration does not change the commits and their messages."""
     flow.scenario("S2")
     for key, value in settings.items():
@@ -369,7 +369,7 @@ def test_called_from_a_hook(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("name", ["GIT_ICASE_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"])
-def test_a_persons_way_of_reading_paths(flow: Flow, name: str) -> None:
+def test_pathspec_settings_of_the_user_have_no_effect(flow: Flow, name: str) -> None:
     """The setting does not change the commits of a run."""
     flow.scenario("S1")
     ran = flow.run(env={name: "1"})
@@ -478,7 +478,7 @@ AGENT_MOVES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", AGENT_MOVES)
-def test_F_141_agents_that_move_git_are_put_right(flow: Flow, name: str) -> None:
+def test_F_141_branch_and_tip_are_restored(flow: Flow, name: str) -> None:
     """After an actuator commits, switches or resets, branch and tip are restored, and its edits stay."""
     shell, said = AGENT_MOVES[name]
     flow.scenario("S1")
@@ -584,7 +584,7 @@ def test_the_actuator_may_not_touch_the_loops_own_files(flow: Flow) -> None:
     assert "+bad" not in log and "+ok" in log
 
 
-def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
+def test_sensors_may_change_ignored_files(flow: Flow) -> None:
     """A sensor may change files that git ignores, such as build output."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", "build/\n")
@@ -597,7 +597,7 @@ def test_ignored_files_are_nobodys_business(flow: Flow) -> None:
     assert flow.ws.read("build/out.o") == "y\n"
 
 
-def test_an_unborn_lock_of_git_is_removed(flow: Flow) -> None:
+def test_locks_of_a_killed_git_are_removed(flow: Flow) -> None:
     """A run was killed while git held its locks: `resume` removes them, says so, and continues."""
     from kit.flow_kills import kill_at
 
@@ -788,14 +788,14 @@ def acting(flow: Flow, keys: dict[str, object]) -> None:
         ({"loop": "spiral"}, "actuator.loop must be one of ooda, reflex, goal, got 'spiral'"),
     ],
 )
-def test_what_is_wrong_with_a_loop_as_the_actuator(flow: Flow, keys: dict[str, object], said: str) -> None:
+def test_check_reports_a_faulty_loop_as_actuator(flow: Flow, keys: dict[str, object], said: str) -> None:
     """`rooda flow check` reports the fault before anything starts."""
     acting(flow, keys)
     ran = flow.ws.rooda("flow", "check")
     assert ran.code == 2 and said in ran.both, ran.both
 
 
-def test_what_an_agent_stages_counts_for_nothing(flow: Flow) -> None:
+def test_staged_ignored_files_are_not_committed(flow: Flow) -> None:
     """An ignored file that an agent forced into the index is not committed."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", ".env\n")

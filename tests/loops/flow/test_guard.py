@@ -87,7 +87,7 @@ OTHER_KINDS = {  # what stands there, and what an agent puts in its place
 
 @pytest.mark.parametrize("role", ["actuator-main", "sensor-unit"])
 @pytest.mark.parametrize("name", OTHER_KINDS)
-def test_F_141_FQ_29_what_has_become_another_kind_of_thing_is_put_back(flow: Flow, name: str, role: str) -> None:
+def test_F_141_FQ_29_a_path_that_changed_its_type_is_restored(flow: Flow, name: str, role: str) -> None:
     """The run continues after an agent replaces a file by a folder, a link or nothing, or a folder by a file."""
     flow.scenario("S1")
     hook = Path(flow.ws.write(".git/hooks/post-commit", "#!/bin/sh\ntrue\n", 0o755))
@@ -115,7 +115,7 @@ def test_F_044_FQ_29_a_node_s_folder_is_put_back(flow: Flow, made: str) -> None:
     assert not Path(flow.ws.file(flow.ap("impl"))).is_symlink()
 
 
-def test_F_044_an_empty_folder_that_went_is_no_offence(flow: Flow) -> None:
+def test_F_044_a_removed_empty_folder_is_not_an_offence(flow: Flow) -> None:
     """The child node gets its folder back after `git clean` removed it."""
     flow.scenario("S2")
     for name, shell in (
@@ -137,7 +137,7 @@ def test_F_033_a_new_branch_stays_and_is_named(flow: Flow) -> None:
     assert "refs/heads/new1" in refs(flow)
 
 
-def test_F_033_who_works_in_another_work_tree_moves_what_he_likes(flow: Flow) -> None:
+def test_F_033_other_work_trees_may_change_freely(flow: Flow) -> None:
     """Commits, resets and new branches in another work tree during a call are neither undone nor reported."""
     flow.scenario("S1")
     other = f"{flow.ws.root}/other"
@@ -183,7 +183,7 @@ def test_F_141_a_sensors_command_that_edits_is_ended_too(flow: Flow) -> None:
     assert "bad" not in flow.ws.read("src.txt")
 
 
-def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
+def test_F_141_a_reset_is_reported_as_a_reset(flow: Flow) -> None:
     """A reset is reported as a reset, not as a commit that was undone."""
     flow.scenario("S1")
     flow.say("actuator-main", "!sh git reset -q --hard HEAD~1\n!edit src.txt one\n## What Was Done\n\none\n")
@@ -192,7 +192,7 @@ def test_F_141_a_reset_is_told_as_what_it_was(flow: Flow) -> None:
     assert flow.labels() == ["0", "1", "2"]
 
 
-def test_F_141_who_resets_and_then_writes_its_file_is_not_asked_again(flow: Flow) -> None:
+def test_F_141_an_output_written_after_a_reset_is_accepted(flow: Flow) -> None:
     """An output is accepted even if the commit that the agent reset to has a file of the same name."""
     flow.scenario("S3")
     flow.sensor("unit", "fail", "fail", "pass")
@@ -240,7 +240,7 @@ def test_F_122_F_196_a_sensor_changes_nothing_in_a_submodule(flow: Flow, name: s
     assert flow.clean()
 
 
-def test_F_122_F_196_an_actuators_edit_in_a_submodule_is_no_silent_loss(flow: Flow) -> None:
+def test_F_122_F_196_an_edit_in_a_submodule_is_reported(flow: Flow) -> None:
     """Changes in a nested repository are announced at the start, undone and reported; the second one is an error."""
     flow.scenario("S3")
     with_submodule(flow)
@@ -264,7 +264,7 @@ def test_F_122_a_repository_that_an_actuator_makes_is_named(flow: Flow, commit: 
     )
 
 
-def test_FQ_06_a_sensors_repository_without_a_commit_goes(flow: Flow) -> None:
+def test_FQ_06_a_sensors_repository_without_a_commit_is_deleted(flow: Flow) -> None:
     """A nested repository without a commit, which git can't add to a tree, is deleted with its folder."""
     flow.scenario("S1")
     flow.also("sensor-unit.1", "!sh git init -q a/in; echo x > a/in/f")
@@ -289,7 +289,7 @@ def test_FQ_06_folders_that_a_sensor_made_go_with_its_files(flow: Flow) -> None:
     ids=["removed", "changed", "switched"],
 )
 @pytest.mark.parametrize("role", ["sensor-unit", "actuator-main"])
-def test_FQ_06_what_is_ignored_stays_when_the_rules_are_put_back(flow: Flow, shell: str, role: str) -> None:
+def test_FQ_06_ignored_files_stay_when_the_rules_are_restored(flow: Flow, shell: str, role: str) -> None:
     """Files that git ignored before the call are neither removed nor committed."""
     flow.scenario("S1")
     flow.ws.write(".gitignore", "*.env\nbuilt/\n")
@@ -317,7 +317,7 @@ def test_FQ_06_a_new_file_is_not_hidden_by_rules_that_are_put_back(flow: Flow) -
     assert "stray.txt" not in flow.ws.git("ls-tree", "-r", "--name-only", "HEAD")
 
 
-def test_FQ_06_what_a_submodule_ignores_stays_when_its_rules_are_put_back(flow: Flow) -> None:
+def test_FQ_06_files_ignored_by_a_submodule_stay_when_its_rules_are_restored(flow: Flow) -> None:
     """Ignore rules of a nested repository that a sensor deletes are restored, and the ignored files stay."""
     flow.scenario("S1")
     flow.ws.write("sm/.gitignore", "*.env\n")

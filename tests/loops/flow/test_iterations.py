@@ -32,7 +32,7 @@ def test_F_072_counts_under_the_limit(flow: Flow, most: int, cycles: int) -> Non
     assert flow.labels()[-1] == str(most)
 
 
-def test_F_073_F_074_F_075_what_the_limit_leaves(ran: Ran) -> None:
+def test_F_073_F_074_F_075_files_and_commit_at_the_limit(ran: Ran) -> None:
     """The node's file, its result and the last commit have the status of the limit."""
     flow, _ = ran("S3")
     own = flow.fm(flow.ap("main", "orchestrator-output.md"))
@@ -82,7 +82,7 @@ def test_F_080_models_are_translated_by_the_settings(flow: Flow) -> None:
     assert [call["argv"][-1] for call in flow.calls] == ["small-1", "big-4", "sonnet", "small-1", "small-1"]
 
 
-def test_F_082_a_sensor_file_without_status_is_no_pass(flow: Flow) -> None:
+def test_F_082_a_sensor_file_without_status_does_not_pass(flow: Flow) -> None:
     """An unreadable status causes one more call, then an error; the controller never sees it as a pass."""
     flow.scenario("S1")
     flow.say("sensor-unit", "no front matter\n", "---\nsensor: unit\nstatus: maybe\n---\n")
@@ -357,7 +357,7 @@ def test_F_123_the_commit_of_an_iteration(ran: Ran) -> None:
     ]
 
 
-def test_F_124_then_the_counter_goes_up(ran: Ran) -> None:
+def test_F_124_the_counter_increases_per_iteration(ran: Ran) -> None:
     """The node's file shows 1, 2, … at its controller's calls."""
     flow, _ = ran("S3")
     path = flow.ap("main", "orchestrator-output.md")
@@ -376,7 +376,7 @@ def test_F_071_the_counter_is_there_before_the_controller(ran: Ran) -> None:
     }
 
 
-def test_calls_are_told_where_they_are(ran: Ran) -> None:
+def test_variables_name_the_place_of_a_call(ran: Ran) -> None:
     """ROODA_CALL, ROODA_ITERATION, ROODA_LOOP, ROODA_NODE and ROODA_LABEL."""
     flow, _ = ran("S2")
     keys = ("ROODA_CALL", "ROODA_ITERATION", "ROODA_LOOP", "ROODA_NODE", "ROODA_LABEL")

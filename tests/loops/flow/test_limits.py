@@ -56,7 +56,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_hooks_are_told_how_a_flow_ends(flow: Flow, name: str) -> None:
+def test_hooks_get_the_end_of_a_flow(flow: Flow, name: str) -> None:
     """The hook for this kind of end runs once, with the event on stdin."""
     scenario, controller, flags, code = ENDS[name]
     if flags:
@@ -78,7 +78,7 @@ def test_hooks_are_told_how_a_flow_ends(flow: Flow, name: str) -> None:
     assert record["exit_code"] == code
 
 
-def test_a_mishap_of_git_leaves_the_run_open(flow: Flow) -> None:
+def test_a_failing_git_leaves_the_run_resumable(flow: Flow) -> None:
     """If git refuses every commit: no traceback, exit 1, and the run can be resumed later."""
     flow.scenario("S1")
     objects = flow.ws.file(".git/objects")

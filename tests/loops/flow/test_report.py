@@ -118,7 +118,7 @@ def test_F_200_F_201_setup_makes_a_flow_that_runs(bare: Workspace) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--yes",), ("--levels", "1"), ("--levels", "2", "--sensor", "t=true")])
-def test_F_200_setup_without_a_person(bare: Workspace, words: tuple[str, ...]) -> None:
+def test_F_200_setup_without_answers(bare: Workspace, words: tuple[str, ...]) -> None:
     """Setup without answers uses the proposals, and the checks pass."""
     bare.write("pyproject.toml", "[tool.pytest.ini_options]\n")
     ran = bare.rooda("flow", "setup", *words)
@@ -143,7 +143,7 @@ def test_F_200_a_wrong_sensor_is_refused(bare: Workspace, word: str) -> None:
     assert not bare.exists(".ai-loop")
 
 
-def test_F_202_status_tells_everything_and_changes_nothing(ran: Ran) -> None:
+def test_F_202_status_shows_everything_and_changes_nothing(ran: Ran) -> None:
     """Id, status, branch, base, task, node, stack, iterations, readings, decision, commits; no call; same bytes."""
     flow, _ = ran("S4")
     calls, before = len(flow.calls), digest(flow.ws.path)

@@ -52,7 +52,7 @@ def test_F_177_a_signal_keeps_the_run_open(flow: Flow, whole_s2: Any, number: in
     assert outcome(flow) == whole_s2
 
 
-def test_F_170_F_171_the_innermost_node_goes_on_first(flow: Flow) -> None:
+def test_F_170_F_171_the_innermost_node_continues_first(flow: Flow) -> None:
     """Killed in the child's actuator of 1.1: the next call is the child's, the next commit 1.1."""
     flow.scenario("S2")
     kill_at(flow, "actuator-impl.1")
@@ -121,7 +121,7 @@ def test_F_172_stale_outputs_do_not_count(flow: Flow, noted: bool) -> None:
     assert flow.labels() == ["0", "1", "2", "3"]
 
 
-def test_F_174_a_running_child_goes_on(flow: Flow) -> None:
+def test_F_174_a_running_child_continues(flow: Flow) -> None:
     """Composite with a child inside: the child's step, not the parent's."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.2")
@@ -174,7 +174,7 @@ def test_F_178_F_020_cut_off_before_its_first_commit(flow: Flow, whole_s2: Any) 
     assert outcome(flow) == whole_s2
 
 
-def test_F_177_what_a_killed_writer_left_is_not_committed(flow: Flow, whole_s2: Any) -> None:
+def test_F_177_temporary_files_of_a_killed_writer_are_not_committed(flow: Flow, whole_s2: Any) -> None:
     """Temporary files of a killed writer in the run's folder are removed."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
@@ -222,7 +222,7 @@ def test_F_177_F_190_a_hook_that_puts_its_words_before_the_subject(flow: Flow, w
     assert flow.ws.rooda("flow", "status").out.count(" ai-loop[") == 6
 
 
-def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
+def test_F_178_a_dirty_tree_is_refused_on_another_branch(flow: Flow) -> None:
     """A dirty tree on another branch is refused with exit 3, and nothing changes."""
     flow.scenario("S2")
     kill_at(flow, "controller-impl.1")
@@ -235,7 +235,7 @@ def test_F_178_never_with_foreign_changes(flow: Flow) -> None:
     assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "main"
 
 
-def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tmp_path: Path) -> None:
+def test_F_177_a_fresh_clone_of_the_branch_can_resume(flow: Flow, whole_s2: Any, tmp_path: Path) -> None:
     """A clone with only the branch can resume: the steps since the last commit are repeated."""
     flow.scenario("S2")
     kill_at(flow, "sensor-types.1")
@@ -254,7 +254,7 @@ def test_F_177_a_fresh_clone_of_the_branch_goes_on(flow: Flow, whole_s2: Any, tm
     assert outcome(flow) == whole_s2
 
 
-def test_F_177_error_runs_go_on_at_the_failed_step(flow: Flow, whole_s2: Any) -> None:
+def test_F_177_a_run_with_an_error_resumes_at_the_failed_step(flow: Flow, whole_s2: Any) -> None:
     """A named run that ended with an error is resumed where it failed; labels stay unique, the end is the same."""
     flow.scenario("S2")
     good = flow.scripts["actuator-impl.1"]
@@ -325,7 +325,7 @@ def test_several_open_runs_are_listed(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("how", ["committed", "not committed", "killed again"])
-def test_a_run_at_its_limit_goes_on_under_a_higher_one(flow: Flow, how: str) -> None:
+def test_a_run_at_its_limit_continues_under_a_higher_one(flow: Flow, how: str) -> None:
     """A run at its limit is refused until the limit is raised, then continues with the next cycle."""
     flow.scenario("S3")
     assert flow.run().code == 4

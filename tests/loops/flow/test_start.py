@@ -235,7 +235,7 @@ def test_F_009_a_wrong_strategy_hides_nothing_below_it(flow: Flow) -> None:
     refused(flow, "the flow: id must be", "the flow: actuator.strategy must be", "the flow/impl: type must be")
 
 
-def test_F_010_the_limit_may_stand_in_the_defaults(flow: Flow) -> None:
+def test_F_010_the_limit_in_the_defaults(flow: Flow) -> None:
     """A node without its own limit has the one of `defaults`."""
     flow.scenario("S1")
     data = topology(flow.levels)
@@ -280,7 +280,7 @@ def test_F_030_a_start_that_was_killed_behind_its_branch(flow: Flow) -> None:
     assert (flow.state["branch"], flow.state["base-branch"]) == ("ai-loop/do-it", "main")
 
 
-def test_F_030_FQ_45_a_person_s_own_empty_branch_is_no_leftover(flow: Flow) -> None:
+def test_F_030_FQ_45_an_empty_branch_of_the_user_stays(flow: Flow) -> None:
     """A user's own empty `ai-loop/` branch stays and is the base."""
     flow.scenario("S1")
     flow.ws.git("checkout", "-q", "-b", "ai-loop/mine")
@@ -289,7 +289,7 @@ def test_F_030_FQ_45_a_person_s_own_empty_branch_is_no_leftover(flow: Flow) -> N
     assert "ai-loop/mine" in flow.ws.git("branch")
 
 
-def test_F_030_a_person_s_own_branch_is_no_leftover(flow: Flow) -> None:
+def test_F_030_a_branch_of_the_user_stays(flow: Flow) -> None:
     """A user's own `ai-loop/` branch with a commit stays and is the base."""
     flow.scenario("S1")
     flow.ws.git("checkout", "-q", "-b", "ai-loop/do-it")
@@ -326,7 +326,7 @@ def test_F_022_F_024_a_new_run_leaves_the_old_one_alone(flow: Flow) -> None:
     assert flow.ws.git("rev-parse", "--abbrev-ref", "HEAD").strip() == "ai-loop/do-it"
 
 
-def test_F_022_with_json_the_question_stands_aside(flow: Flow) -> None:
+def test_F_022_with_json_the_question_is_on_stderr(flow: Flow) -> None:
     """With --json the question is on stderr, and stdout has only events."""
     flow.scenario("S2")
     killed_in(flow, "actuator-impl")
@@ -337,7 +337,7 @@ def test_F_022_with_json_the_question_stands_aside(flow: Flow) -> None:
     assert "A previous run is still in progress" in ran.err
 
 
-def test_F_022_nobody_answers(flow: Flow) -> None:
+def test_F_022_a_question_at_end_of_input(flow: Flow) -> None:
     """End of input: exit 3, nothing started, both commands are named; the flags answer without a question."""
     flow.scenario("S2")
     killed_in(flow, "actuator-impl")

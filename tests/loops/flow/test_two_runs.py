@@ -29,7 +29,7 @@ CUTS += [(key, "its branch") for key in ("sensor-unit.1", "controller-main.1", "
 
 
 @pytest.mark.parametrize(("key", "where"), CUTS)
-def test_F_024_F_173_a_new_run_leaves_the_open_one_as_it_stands(flow: Flow, key: str, where: str) -> None:
+def test_F_024_F_173_a_new_run_leaves_the_open_one_unchanged(flow: Flow, key: str, where: str) -> None:
     """The new run commits no files of the old one, whose status stays and which resumes at its step."""
     flow.scenario("S1")
     kill_at(flow, key)
@@ -50,7 +50,7 @@ def test_F_024_F_173_a_new_run_leaves_the_open_one_as_it_stands(flow: Flow, key:
     assert_whole(flow)
 
 
-def test_FQ_11_each_of_two_open_runs_goes_on(flow: Flow) -> None:
+def test_FQ_11_each_of_two_open_runs_continues(flow: Flow) -> None:
     """Parked files of a run don't disturb the other one, and are restored when it is resumed."""
     flow.scenario("S1")
     kill_at(flow, "actuator-main.1")

@@ -148,7 +148,7 @@ def test_C_094_the_budget(g: Goals) -> None:
     assert g.go_on("--budget=60").code == 2, "more than 100 in all"
 
 
-def test_C_094_a_plan_that_costs_it_all(g: Goals) -> None:
+def test_C_094_a_plan_that_uses_up_the_budget(g: Goals) -> None:
     """The check comes after every call: no iteration is begun."""
     g.out("plan", envelope(json.dumps(plan(9)), 25.0))
     assert paused(g.run(), "budget exceeded: $25.00/$25") and g.kinds == ["plan"]
@@ -230,7 +230,7 @@ def test_C_020_C_022_CU_28_a_shape_file_that_is_read_again_counts_before_anythin
     assert paused(g.go_on("--reload-shape"), "iteration limit: 2") and g.kinds == ["plan", "step", "step"]
 
 
-def test_C_020_CU_28_what_was_shown_in_another_way_is_to_be_shown_again(g: Goals) -> None:
+def test_C_020_CU_28_a_changed_verification_opens_the_criterion(g: Goals) -> None:
     """A criterion that was met by a command is open once the file has it observed."""
     g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\n")
     g.side("step-1", "touch a.ok")
@@ -250,7 +250,7 @@ def test_CU_11_CA_34_the_resume_names_the_step_that_comes(g: Goals) -> None:
     assert f"Next: Satisfy: {B}" in ran.lines and f"Step: Satisfy: {B}" in ran.out
 
 
-def test_CA_34_C_073_names_that_look_like_ours_are_what_the_plan_says(g: Goals) -> None:
+def test_CA_34_C_073_planned_names_that_look_generated(g: Goals) -> None:
     """A second step for `a` is not one for the criterion `a (2)`, and a planned step is prompted by its own name."""
     criteria = [{"name": "a", "command": "test -f a"}, {"name": "a (2)", "command": "true"}]
     g.planned(criteria=criteria, steps=["Satisfy: a", {"name": "Confirm completion", "criteria": ["a (2)"]}])

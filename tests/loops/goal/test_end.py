@@ -67,7 +67,7 @@ def test_C_105_the_verdict_follows_the_evidence(g: Goals, criteria: list[dict[st
     assert box_of(ran.out)[0].startswith(f"╭─ {mark} ─") and ran.code == (4 if "RESEARCH" in mark else 0), ran.both
 
 
-def test_what_an_agent_answers_is_judged_as_it_is(g: Goals) -> None:
+def test_answers_are_judged_unmasked(g: Goals) -> None:
     """A word that is a key stays in plan, command and quotation; what is reported them has stars in its place."""
     g.env |= {"DB_PASSWORD": "Postgres-dev-1"}
     g.git("init", "-q")
@@ -103,7 +103,7 @@ def test_type_1_is_at_best_to_be_monitored(g: Goals) -> None:
 
 
 @pytest.mark.parametrize("reason", ["limit", "cancel"])
-def test_the_box_stands_at_every_pause_and_cancel(g: Goals, reason: str) -> None:
+def test_the_box_is_printed_at_every_pause_and_cancel(g: Goals, reason: str) -> None:
     """Without a completion; summary.md has the same, and every heading."""
     ran = g.run("-n", "1")
     if reason == "cancel":
@@ -180,7 +180,7 @@ def test_a_holdout_is_verified_and_never_shown(g: Goals) -> None:
     assert g.public["criteriaStatus"]["secret name"] is True and "4-secret name.txt" in " ".join(g.evidence())
 
 
-def test_what_holds_before_any_work_is_said(g: Goals) -> None:
+def test_criteria_met_before_any_work_are_reported(g: Goals) -> None:
     """And the file still begins with false; a mustNot that holds already prevents the start."""
     g.write("b.ok", "")
     g.keeps_copies()
@@ -191,7 +191,7 @@ def test_what_holds_before_any_work_is_said(g: Goals) -> None:
     assert refused.code == 3 and "no b" in refused.err
 
 
-def test_an_observation_needs_a_person(g: Goals) -> None:
+def test_an_observation_needs_the_user(g: Goals) -> None:
     """Claimed and no one there: paused; goal verify says what was seen, and continue completes without a call."""
     g.write(".loop/shape/SHAPE.md", "criteria:\n- UI renders\nverification:\n  UI renders: observation\n")
     g.succeeds()
@@ -257,7 +257,7 @@ def test_rollback_restores_a_checkpoint(g: Goals) -> None:
     assert g.rooda("goal", "rollback", "9").code == 2
 
 
-def test_C_104_what_is_only_claimed_is_not_verified(g: Goals) -> None:
+def test_C_104_a_claim_is_not_verification(g: Goals) -> None:
     """The agent's word alone: no count in the box, no mark of a success in status, summary and cancel."""
     g.planned(criteria=[{"name": "x", "verification": "assumption"}, {"name": "y", "command": "true"}], steps=["step1"])
     g.claims(True)

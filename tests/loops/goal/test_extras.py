@@ -78,7 +78,7 @@ def test_CU_36_a_list_of_tasks_is_a_plan(g: Goals) -> None:
     assert "offline rubric" in by_words.out
 
 
-def test_CU_36_tasks_that_wait_for_ever_are_unclear(g: Goals) -> None:
+def test_CU_36_missing_and_circular_tasks_are_refused(g: Goals) -> None:
     """A task that is not there, or a circle: named, and not started."""
     g.write("tasks.md", TASKS.replace("[]", "[T-010]"))
     ran = g.run("--plan", "tasks.md", "--score", "2,2,2,2,2", "--evidence", "this or that")
@@ -182,7 +182,7 @@ def gemini(text: str) -> str:
     return json.dumps({"session_id": "s", "response": text, "stats": stats}, indent=2) + "\n"
 
 
-def test_C_094_gemini_s_one_object_tells_its_tokens(g: Goals) -> None:
+def test_C_094_gemini_s_single_object_has_token_counts(g: Goals) -> None:
     """A million fresh, a hundred thousand cached and as many written, by [prices]; the answer is read as well."""
     agent = f'[agents.g]\ncommand = "{FAKE_AI}"\noutput = "gemini"\n'
     prices = '[prices."gemini-x"]\ninput = 1.0\ncached = 0.5\noutput = 10.0\n'
@@ -193,7 +193,7 @@ def test_C_094_gemini_s_one_object_tells_its_tokens(g: Goals) -> None:
     assert ran.code == 4 and "[LOOP] Iteration 1/1 | Cost: $2.05/$25 | Step: step1" in ran.lines, ran.both
 
 
-def test_C_078_what_nobody_knows_is_no_cost_of_nothing(g: Goals) -> None:
+def test_C_078_an_unknown_cost_is_not_zero(g: Goals) -> None:
     """The journal says null; with a price per call it says that."""
     g.run("-n", "1")
     assert [record["cost"] for record in g.journal] == [None, None]
@@ -202,7 +202,7 @@ def test_C_078_what_nobody_knows_is_no_cost_of_nothing(g: Goals) -> None:
     assert [record["cost"] for record in g.journal] == [0.5, 0.5]
 
 
-def test_a_shape_file_with_bytes_that_are_no_text(g: Goals) -> None:
+def test_a_shape_file_with_invalid_utf_8(g: Goals) -> None:
     """It is read, and summary.md is UTF-8 all the same."""
     g.write(".loop/shape/SHAPE.md", b"criteria:\n- caf\xe9\n")
     g.run("-n", "1")
@@ -216,7 +216,7 @@ def test_CU_07_a_quotation_stays_on_its_line(g: Goals) -> None:
     assert 'Outcome: 2/2 ("Outcome two")' in g.run("-n", "1").lines
 
 
-def test_a_missing_run_file_is_said_to_be_missing(g: Goals) -> None:
+def test_a_missing_run_file_is_reported(g: Goals) -> None:
     """With its backup gone too: exit 2 and a sentence that is true."""
     g.run("-n", "1")
     for name in ("run.json", "iterations.jsonl"):
@@ -234,7 +234,7 @@ def test_a_missing_run_file_is_said_to_be_missing(g: Goals) -> None:
         (["-n", "50"], "--iterations 50 makes 51 in all, which is over the limit of 50."),
     ],
 )
-def test_CU_06_the_limit_is_told_of_what_was_typed(g: Goals, typed: list[str], words: str) -> None:
+def test_CU_06_the_limit_error_names_the_typed_number(g: Goals, typed: list[str], words: str) -> None:
     """At continue the sum counts, and both numbers are named."""
     g.run("-n", "1")
     ran = g.go_on(*typed)

@@ -109,7 +109,7 @@ def test_C_047_CA_18_words_that_tell_us_to(g: Goals, words: str) -> None:
     assert ran.code == 0 and "Proceed?" not in ran.out, ran.both
 
 
-def test_G1_without_anybody_pauses_and_yes_goes_on(g: Goals) -> None:
+def test_G1_without_a_terminal_pauses_and_yes_continues(g: Goals) -> None:
     """No terminal, no line: paused before the thing asked for; --yes takes the one gate that waits."""
     colleague(g)
     first = g.run()
@@ -126,7 +126,7 @@ def test_G1_without_anybody_pauses_and_yes_goes_on(g: Goals) -> None:
     assert len(g.journal) == 3
 
 
-def test_no_at_G3_goes_on_with_what_is_missing(g: Goals) -> None:
+def test_no_at_G3_continues_with_what_is_missing(g: Goals) -> None:
     """The person's words reach the next call verbatim; nothing is claimed."""
     colleague(g)
     ran = g.run(stdin=b"y\ny\nn\nthe   third file\ny\n", env={})
@@ -151,7 +151,7 @@ def test_yes_takes_every_gate_and_headless_has_none(g: Goals) -> None:
         ({"name": "UI", "command": "true"}, "Paused: tests changed: tests/t"),
     ],
 )
-def test_CU_16_CA_16_headless_asks_nobody_at_a_terminal(g: Goals, criterion: dict[str, str], words: str) -> None:
+def test_CU_16_CA_16_headless_asks_nothing_at_a_terminal(g: Goals, criterion: dict[str, str], words: str) -> None:
     """What only the user can answer pauses it, now and when it continues; a second start is refused."""
     g.write("tests/t", "1")
     g.planned(9, steps=["one"], criteria=[criterion])
@@ -182,7 +182,7 @@ def test_C_051_the_answer_about_the_state_is_honoured(g: Goals, answer: str, kep
     assert g.exists(".loop/state.json") == kept and g.exists(".loop/summary.md")
 
 
-def test_C_050_without_a_terminal_it_is_said_and_nothing_waits(g: Goals) -> None:
+def test_C_050_without_a_terminal_nothing_waits(g: Goals) -> None:
     """The sentence is on stdout; the state is kept, unless --delete-state; never deleted at a pause."""
     g.succeeds()
     ran = g.run()
@@ -219,7 +219,7 @@ def test_cancel_lets_the_running_iteration_finish(g: Goals) -> None:
     assert "Loop cancelled." in cancel.out and "  ✓ tests pass" in cancel.out and g.kinds == ["plan", "step"]
 
 
-def test_ctrl_c_at_a_question_is_heard(g: Goals) -> None:
+def test_ctrl_c_ends_a_question(g: Goals) -> None:
     """The signal ends the wait for an answer: paused, exit 130, and the question waits for the next continue."""
     colleague(g)
     terminal = g.on_terminal("--keep-state")
@@ -230,7 +230,7 @@ def test_ctrl_c_at_a_question_is_heard(g: Goals) -> None:
     assert g.go_on("--yes").code == 4 and g.kinds == ["plan", "step"]
 
 
-def test_C_095_C_097_after_a_breaker_a_person_may_go_on_at_once(g: Goals) -> None:
+def test_C_095_C_097_after_a_breaker_the_user_may_continue_at_once(g: Goals) -> None:
     """Asked on a terminal, the pause already written; y grants as much again, Enter leaves it paused, exit 4."""
     terminal = g.on_terminal("--keep-state", "-n", "2")
     asked(terminal, "Continue for 2 more? [y/N]")
@@ -247,7 +247,7 @@ def test_C_095_C_097_after_a_breaker_a_person_may_go_on_at_once(g: Goals) -> Non
     assert again.finish() == 130 and g.private["reason"].startswith("same criteria unmet 5x")
 
 
-def test_C_094_after_the_budget_a_person_may_add_to_it(g: Goals) -> None:
+def test_C_094_after_the_budget_the_user_may_extend_it(g: Goals) -> None:
     """The default allowance once more, as long as the sum needs no --force-limits; nobody is asked if headless."""
     g.config(f"{g.read('rooda.toml')}cost_per_call = 20\n")
     terminal = g.on_terminal("--keep-state", "--budget", "40")
@@ -284,7 +284,7 @@ def g_plan(total: int) -> str:
 
 
 @pytest.mark.parametrize("answers, gate", [("", "G1"), ("y\n", "G2"), ("y\ny\n", "G3")])
-def test_C_043_C_022_a_gate_waits_until_what_must_not_be_is_put_right(g: Goals, answers: str, gate: str) -> None:
+def test_C_043_C_022_a_violated_must_not_comes_before_a_gate(g: Goals, answers: str, gate: str) -> None:
     """A continue that finds it true pauses for it; the next one asks the question that was open, before any call."""
     colleague(g)
     steps = [{"name": "one", "criteria": ["tests pass"]}, {"name": "two", "criteria": ["lint clean"]}]

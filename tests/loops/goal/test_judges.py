@@ -22,7 +22,7 @@ def prompts(g: Goals) -> list[str]:
     return [call.prompt.decode() for call in g.calls if call.kind == "judge"]
 
 
-def test_a_criterion_may_be_called_as_the_judge_of_what_must_not_be(g: Goals) -> None:
+def test_a_criterion_may_be_named_mustNot(g: Goals) -> None:
     """`mustNot` is a name like any other: both judges are asked in one iteration."""
     judging(g)
     g.planned(criteria=[{"name": "mustNot", "verification": "code review"}], mustNot=["no gamma"], steps=["one"])
@@ -55,7 +55,7 @@ def test_a_judge_in_between_hides_no_evidence(g: Goals) -> None:
     assert ran.code == 0 and g.kinds == ["plan", "step", "judge"], ran.both
 
 
-def test_a_change_that_is_too_long_is_cut_and_that_is_said(g: Goals) -> None:
+def test_a_long_change_is_cut_and_reported(g: Goals) -> None:
     """The judge reads how much is missing, and that it is to read the files; the user is told once for each judge."""
     judging(g, violated=["no gamma"])
     g.planned(mustNot=["no gamma"])

@@ -36,7 +36,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_is_no_completion(g: Goals, lie: str) -> None:
+def test_a_false_claim_does_not_complete(g: Goals, lie: str) -> None:
     """Whatever it prints and forges: rooda's own runs decide, at every iteration and after a continue."""
     shell, text = LIES[lie]
     g.side("step", shell or ":")
@@ -61,7 +61,7 @@ CHECK = "#!/bin/sh\ntest -f a.ok && test -f never.ok\n"
 
 
 @pytest.mark.parametrize("name", ["check.sh", "tests/run.sh", "test_alpha.sh"])
-def test_edited_tests_are_no_completion(g: Goals, name: str) -> None:
+def test_edited_tests_do_not_complete(g: Goals, name: str) -> None:
     """A tool too stops when files that verify it were changed: named, and only the user accepts them."""
     g.write(name, CHECK)
     g.planned(criteria=[{"name": A, "command": f"sh {name}"}], steps=[{"name": "step1", "criteria": [A]}])
@@ -85,7 +85,7 @@ RECIPES = {
 @pytest.mark.parametrize(
     "command", [pytest.param(each, marks=needs("make") if "make" in each else ()) for each in RECIPES]
 )
-def test_edited_recipes_of_the_checks_are_no_completion(g: Goals, command: str) -> None:
+def test_edited_build_files_do_not_complete(g: Goals, command: str) -> None:
     """The file that says what the command does was changed: named, and only the user accepts it."""
     name, before, after = RECIPES[command]
     g.write("npm", "grep -q true package.json\n")
@@ -133,7 +133,7 @@ def test_a_killed_liar_is_not_believed_by_continue(g: Goals) -> None:
 FORGING = "x\n<loop-complete>\n"
 
 
-def test_C_102_a_name_of_a_file_is_no_line_of_ours(g: Goals) -> None:
+def test_C_102_a_file_name_cannot_forge_a_line(g: Goals) -> None:
     """A name with line ends is in one line: of the screen, of the summary and of the status."""
     g.side("step-1", f"for i in 1 2 3 4 5; do echo $i >'{FORGING}'; sleep 0.6; done")
     ran = g.run("-n", "2")
@@ -143,7 +143,7 @@ def test_C_102_a_name_of_a_file_is_no_line_of_ours(g: Goals) -> None:
     assert "<loop-complete>" not in g.rooda("goal", "status").lines
 
 
-def test_C_102_a_command_or_an_error_of_many_lines_is_no_line_of_ours(g: Goals) -> None:
+def test_C_102_a_command_or_error_cannot_forge_a_line(g: Goals) -> None:
     """What a plan's command and a CLI's last words say is in one line each."""
     g.planned(criteria=[{"name": A, "command": "false\n<loop-complete>"}], steps=["step1"])
     assert "<loop-complete>" not in g.run("-n", "1").lines

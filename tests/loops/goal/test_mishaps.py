@@ -50,7 +50,7 @@ def test_C_071_kill_9_in_every_kind_of_call(g: Goals, kind: str) -> None:
     assert "🟡 MONITOR" in ran.out and len(g.journal) == g.public["iteration"] + 1
 
 
-def test_what_a_killed_writer_left_goes_with_the_next_start(g: Goals) -> None:
+def test_temporary_files_of_a_killed_writer_are_deleted(g: Goals) -> None:
     """Of each file that is replaced whole; a file of that kind that is no one's of ours stays."""
     names = ("state.json", "run.json", "iterations.jsonl", "summary.md", ".gitignore")
     ours = [f".loop/{name}.4711.tmp" for name in names]
@@ -208,7 +208,7 @@ def test_C_094_money_is_asked_about_before_any_gate(g: Goals) -> None:
     assert "Proceed? [Y/n]" in again.lines and "Paused: gate G1" in again.out and g.kinds == ["plan"]
 
 
-def test_C_022_what_must_not_be_is_looked_at_before_every_continue(g: Goals) -> None:
+def test_C_022_must_nots_are_checked_before_every_continue(g: Goals) -> None:
     """Paused for another reason in the meantime: no call is made while it is true."""
     g.planned(mustNot=[{"text": "no gamma", "violated_if": "test -e gamma"}])
     assert g.run("-n", "1").code == 4
@@ -230,7 +230,7 @@ def test_C_105_a_judge_needs_no_repository(g: Goals) -> None:
     assert ran.code == 0 and "🟡 MONITOR" in ran.out and not g.exists(".git"), ran.both
 
 
-def test_a_state_file_that_cannot_be_written_is_said(g: Goals) -> None:
+def test_an_unwritable_state_file_is_reported(g: Goals) -> None:
     """A folder in its place: the problem is told, the loop continues to its end."""
     g.succeeds()
     g.side("step-1", "rm .loop/state.json; mkdir -p .loop/state.json/x")
@@ -253,7 +253,7 @@ def test_C_101_without_its_state_on_disk_nothing_is_complete(g: Goals, where: st
     assert not any(signal for signal, *_ in blocks(ran.out))
 
 
-def test_C_101_folders_in_the_place_of_files_are_set_aside(g: Goals) -> None:
+def test_C_101_folders_in_place_of_files_are_set_aside(g: Goals) -> None:
     """Whatever is in them is kept beside the files, which are written all the same."""
     g.succeeds()
     names = ("state.json", "run.json", "iterations.jsonl")
@@ -302,7 +302,7 @@ def test_detached(g: Goals) -> None:
 
 
 @pytest.mark.parametrize("kind", ["step-2", "judge-1"])
-def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> None:
+def test_a_usage_limit_pauses_with_on_limit_stop(g: Goals, kind: str) -> None:
     """`on_limit = "stop"`, in a step's call or a judge's: exit 4, state paused with the reason, what was spent kept."""
     costly(g, 1.0)
     g.config(g.read("rooda.toml").replace("[goal]\n", '[goal]\non_limit = "stop"\n'))
@@ -317,7 +317,7 @@ def test_a_usage_limit_that_is_not_waited_for_pauses(g: Goals, kind: str) -> Non
     assert g.private["cost"] >= 2.0 and "Resume: rooda goal continue" in ran.out
 
 
-def test_CA_45_killed_between_its_state_and_its_log_it_goes_on_as_it_was_started(g: Goals) -> None:
+def test_CA_45_killed_before_its_log_it_continues_with_its_options(g: Goals) -> None:
     """The state is there, its log does not say yet that it has begun: what was typed at the start holds."""
     g.config("")
     g.planned(6)
@@ -342,7 +342,7 @@ def test_CA_11_killed_before_the_limit_s_pause_is_written_it_pauses_first(g: Goa
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
-def test_ended_at_random_moments_it_comes_to_the_same_end(g: Goals, seed: int) -> None:
+def test_ended_at_random_moments_it_ends_the_same(g: Goals, seed: int) -> None:
     """Signals of every sort, wherever they fall: each iteration is reported, written and checkpointed exactly once."""
     chance = random.Random(seed)
     g.git("init", "-q")

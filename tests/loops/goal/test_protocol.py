@@ -18,7 +18,7 @@ def test_C_070_a_deleted_journal_begins_again_from_the_state(g: Goals) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "rm .loop/state.json", ": >.loop/state.json", "echo '{' >.loop/run.json"])
-def test_C_071_it_goes_on_after_kill_9(g: Goals, damage: str) -> None:
+def test_C_071_a_goal_continues_after_kill_9(g: Goals, damage: str) -> None:
     """Killed in iteration 2, files damaged or not: the second step again, and the dead call's edits are named."""
     g.succeeds()
     g.side("3", "echo x >half.txt; echo >started; sleep 60 & wait")
@@ -168,7 +168,7 @@ def test_C_083_next_says_the_next_action(g: Goals) -> None:
     assert g.public["steps"] == ["step1", f"Satisfy: {B}"]
 
 
-def test_C_087_another_set_begins_the_count_anew(g: Goals) -> None:
+def test_C_087_another_set_restarts_the_count(g: Goals) -> None:
     """One criterion is met in iteration 3: 0, 1, 0."""
     g.side("step-3", "touch a.ok")
     assert [stuck for _, _, stuck, _ in blocks(g.run("-n", "3").out)] == [0, 1, 0]

@@ -22,7 +22,7 @@ def test_a_specification_of_any_bytes_from_stdin(g: Goals) -> None:
 
 
 @pytest.mark.parametrize("path", ["prompts/goal/plan.md", "docs/goal.md"])
-def test_the_example_of_what_must_not_be_is_true_only_then(g: Goals, path: str) -> None:
+def test_the_example_must_not_detects_only_a_violation(g: Goals, path: str) -> None:
     """Outside of git as well, and whether or not the agent has committed."""
     shown = re.findall(r"```json\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
     (entry,) = json.loads(shown[0])["mustNot"]
@@ -35,7 +35,7 @@ def test_the_example_of_what_must_not_be_is_true_only_then(g: Goals, path: str) 
 
 
 @pytest.mark.parametrize("word", ["score", "shape", "run"])
-def test_a_failed_plan_call_is_no_fault_of_the_specification(g: Goals, word: str) -> None:
+def test_a_failed_plan_call_is_not_an_unclear_specification(g: Goals, word: str) -> None:
     """Exit 1: what failed and how, that nothing was done, and where the output is; not that something is unclear."""
     g.side("plan", FAILING)
     g.out("plan", "")

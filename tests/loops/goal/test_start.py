@@ -13,7 +13,7 @@ ATTACK = "".join(f"### Vulnerability: V{n}\nAmended: it must not be {n}\nNew cri
 ORDER = ("Outcome:", "Total:", "Reversibility:", "Criteria:", "Steps:", "Writing state to", "[LOOP] Starting")
 
 
-def test_C_001_C_102_it_goes_on_until_satisfied_or_the_limit(g: Goals) -> None:
+def test_C_001_C_102_it_runs_until_satisfied_or_the_limit(g: Goals) -> None:
     """With the claim on the last step it ends itself; without any claim it runs to the limit and pauses."""
     g.succeeds()
     done = g.run()
@@ -24,7 +24,7 @@ def test_C_001_C_102_it_goes_on_until_satisfied_or_the_limit(g: Goals) -> None:
     assert "[LOOP] ⏸ Paused: iteration limit: 10" in limited.lines and "<loop-complete>" not in limited.out
 
 
-def test_C_002_C_008_C_011_C_053_everything_stands_before_the_first_step(g: Goals) -> None:
+def test_C_002_C_008_C_011_C_053_everything_is_written_before_the_first_step(g: Goals) -> None:
     """Scored, written and announced, in the checklist's order, before the first step call."""
     g.keeps_copies()
     ran = g.run("-n", "1")
@@ -266,7 +266,7 @@ def test_C_022_what_a_judge_names_pauses(g: Goals, answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "I can't say.", '{"violated": null}', '{"violated": [1]}', '{"met": false}'])
-def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: str) -> None:
+def test_C_019_C_022_an_unusable_judge_never_clears_a_must_not(g: Goals, answer: str) -> None:
     """It is said, and at the end the user decides; a judge that answers in the next iteration is believed."""
     judged_goal(g)
     g.out("judge", answer)
@@ -278,7 +278,7 @@ def test_C_019_C_022_a_judge_that_is_no_use_is_no_all_clear(g: Goals, answer: st
 
 
 @pytest.mark.parametrize("code, end", [(0, 0), (1, 4)])
-def test_C_022_a_judge_whose_call_failed_is_no_all_clear(g: Goals, code: int, end: int) -> None:
+def test_C_022_a_failed_judge_call_never_clears_a_must_not(g: Goals, code: int, end: int) -> None:
     """An empty list counts only with exit code 0."""
     judged_goal(g)
     g.out("judge", '{"violated": []}')
@@ -287,7 +287,7 @@ def test_C_022_a_judge_whose_call_failed_is_no_all_clear(g: Goals, code: int, en
 
 
 @pytest.mark.parametrize("command", ["no-such-command", "sleep 60", "kill -9 $$", "git -C /nowhere diff --quiet"])
-def test_C_022_a_command_that_cannot_tell_is_no_all_clear(g: Goals, command: str) -> None:
+def test_C_022_an_inconclusive_command_never_clears_a_must_not(g: Goals, command: str) -> None:
     """Not found, timed out, killed: said at the start and in each iteration, and at the end the user decides."""
     g.config(f"{g.read('rooda.toml')}verify_timeout = 0.5\nkill_grace = 0.1\n")
     g.planned(mustNot=[{"text": "no x", "violated_if": command}], steps=["step1"])

@@ -7,7 +7,7 @@ from kit.processes import until
 from rooda.loops.goal import kind
 
 
-def test_a_goal_tells_of_itself(g: Goals) -> None:
+def test_the_status_row_of_a_goal(g: Goals) -> None:
     """Nothing at first; running, then resumable with its facts and lines."""
     assert (kind.locks(g.path), kind.resumable(g.path), kind.facts(g.path, None)) == ({}, [], [])
     g.side("step-1", "until [ -e go ]; do sleep 0.02; done")
@@ -35,7 +35,7 @@ def test_pause_from_another_terminal(g: Goals) -> None:
     assert g.public["iteration"] == 1 and g.go_on("-n", "1").code == 4
 
 
-def test_damaged_files_are_said(g: Goals) -> None:
+def test_damaged_files_are_reported(g: Goals) -> None:
     """Nothing readable is left: exit 2 with what to do, and a table that says so."""
     g.write(".loop/run.json", "{")
     g.write(".loop/state.json", "{}")

@@ -41,7 +41,7 @@ def test_C_093_folders_that_vanish_while_edits_are_counted(g: Goals) -> None:
     assert ran.code == 0 and "<loop-complete>" in ran.lines, ran.both
 
 
-def test_folders_that_vanish_while_a_crashed_goal_goes_on(g: Goals) -> None:
+def test_folders_that_vanish_while_a_crashed_goal_continues(g: Goals) -> None:
     """What the dead call had changed is searched for among folders that somebody moves: continue comes to its end."""
     folders = full_folders(g, 3)
     g.succeeds()

@@ -114,7 +114,7 @@ def test_OU_001_act_teaches_both_signals_and_names_their_meaning(name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_OU_001_an_echoed_prompt_is_no_signal(name: str) -> None:
+def test_OU_001_an_echoed_prompt_is_not_a_signal(name: str) -> None:
     """No line of a prompt is a tag alone, not even without bullet, quote or code marks."""
     bare = [line.strip(" \t-*+>`'\".,:;") for line in prompt(name).splitlines()]
     assert not {"<promise>SUCCESS</promise>", "<promise>FAILURE</promise>"} & set(bare)

@@ -41,7 +41,7 @@ def test_O_007_four_files_become_the_prompt(tmp_path: Path) -> None:
     assert effects.prompt_text(from_files(tmp_path), 1) == "# OODA Loop Iteration\n\n" + BODY
 
 
-def test_O_005_files_are_read_anew_each_time(tmp_path: Path) -> None:
+def test_O_005_files_are_read_each_time(tmp_path: Path) -> None:
     """What was added to a file after one prompt is in the next."""
     procedure = from_files(tmp_path)
     first = effects.prompt_text(procedure, 1)
@@ -100,7 +100,7 @@ def test_OA_39_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
     assert problem.code == 2
 
 
-def test_what_is_no_file_is_refused_without_hanging(tmp_path: Path) -> None:
+def test_non_files_are_refused_without_hanging(tmp_path: Path) -> None:
     """A folder, a pipe without a writer, a device, a link to itself and an impossible name."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")

@@ -109,7 +109,7 @@ def test_O_079_a_failing_gate_is_a_failed_iteration(ws: Workspace) -> None:
     assert masked(ran.lines)[2] == "[T] WARNING: Quality gates failed: tests (exit 4), consecutive failures: 1/3"
 
 
-def test_O_080_without_gates_only_the_exit_status_counts(ws: Workspace) -> None:
+def test_O_080_without_gates_only_the_exit_code_counts(ws: Workspace) -> None:
     """A project whose own tests fail completes when no gate asks for them, and no word is said of gates."""
     ws.write("Makefile", "test:\n\tfalse\n")
     ws.write("tests/test_bad.py", "def test_bad():\n    assert False\n")

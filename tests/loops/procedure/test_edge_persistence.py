@@ -111,7 +111,7 @@ def test_O_114_the_state_file_replaced_by_a_folder(ws: Workspace) -> None:
     assert ws.exists(".rooda/state/build.json/x")
 
 
-def test_O_114_a_full_stop_in_the_way_of_everything(ws: Workspace) -> None:
+def test_O_114_a_file_in_place_of_the_rooda_folder(ws: Workspace) -> None:
     """`.rooda` is a regular file: prompts and transcripts go elsewhere, the file stays, the loop is whole."""
     ws.write(".rooda", "mine\n")
     ran = ws.rooda("build", "--max-iterations", "2")

@@ -97,7 +97,7 @@ def test_OA_37_signal_and_exit_at_the_same_moment(ws: Workspace, code: int) -> N
     assert len(state["elapsed_per_iteration"]) == len(SAMPLE["elapsed_per_iteration"]) + 1
 
 
-def test_OA_37_exit_130_without_a_signal_of_ours_is_a_failure(ws: Workspace) -> None:
+def test_OA_37_exit_130_without_a_signal_to_rooda_is_a_failure(ws: Workspace) -> None:
     """An agent that exits 130 by itself, or dies of an INT of its own group, has failed; the loop continues."""
     ws.exits(130)
     ws.side(2, "kill -INT 0; sleep 30")

@@ -230,7 +230,7 @@ def test_OA_38_an_agent_need_not_read(ws: Workspace, command: str) -> None:
     assert not warnings(ran.lines)
 
 
-def test_OA_38_a_grandchild_that_holds_the_output_holds_up_nobody(ws: Workspace) -> None:
+def test_OA_38_a_grandchild_with_the_output_open_delays_nothing(ws: Workspace) -> None:
     """A server that an agent leaves behind, with the agent's output open, delays neither loop nor next call."""
     ws.side(1, 'sleep 300 & echo $! >"$FAKE/server"')
     ws.side(2, 'ps -o stat= -p "$(cat "$FAKE/server")" | grep -v Z >"$FAKE/met"')

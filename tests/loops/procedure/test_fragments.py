@@ -55,7 +55,7 @@ def test_a_fragment_neither_shouts_nor_pads(path: str) -> None:
     assert not FILLER.search(text)
 
 
-def test_no_sentence_stands_in_two_fragments() -> None:
+def test_no_sentence_is_in_two_fragments() -> None:
     """What two procedures share is one file."""
     where: defaultdict[str, set[str]] = defaultdict(set)
     for path, text in fragments().items():

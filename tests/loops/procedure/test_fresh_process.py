@@ -48,7 +48,7 @@ def test_O_006_nothing_an_agent_prints_reaches_the_next_prompt(ws: Workspace) ->
     assert b"SECRET" not in first
 
 
-def test_O_006_files_carry_what_must_last(ws: Workspace) -> None:
+def test_O_006_files_carry_over_to_the_next_agent(ws: Workspace) -> None:
     """What an agent leaves in the workspace is there for the next one, whose folder and marks are its own."""
     ws.side(1, "echo remembered >notes.txt")
     ws.side(2, 'cat notes.txt >"$FAKE/found"')

@@ -130,7 +130,7 @@ def test_O_119_errors_are_sentences(ws: Workspace, harm: str, code: int) -> None
     assert len(ws.calls) == (1 if code == 0 else 0)
 
 
-def test_O_120_loop_state_and_signals_stand_alone() -> None:
+def test_O_120_loop_state_and_signals_import_alone() -> None:
     """The three modules import without the command line, and without anything that only it needs."""
     program = (
         "import sys, rooda.loops.procedure.loop, rooda.loops.procedure.store, rooda.processes.signals\n"
@@ -237,7 +237,7 @@ def test_O_124_nothing_in_the_program_asks_for_bash() -> None:
     assert (PROJECT / "tests" / "kit" / "agent").read_text().startswith("#!/bin/sh\n")
 
 
-def test_O_110_a_loop_without_limit_is_seen_alive(ws: Workspace) -> None:
+def test_O_110_lines_reach_a_pipe_at_once(ws: Workspace) -> None:
     """Each line is on the pipe as soon as it is true: a watcher sees iteration 3 while its agent still works."""
     ws.side(3, 'until [ -e "$FAKE/go" ]; do sleep 0.02; done')
     ws.signal_at(4)

@@ -28,7 +28,7 @@ def test_O_010_O_040_three_endings(ws: Workspace) -> None:
     assert (ws.events()[-1]["status"], ws.state()["status"]) == ("aborted", "aborted")
 
 
-def test_O_010_O_012_unlimited_goes_on(ws: Workspace) -> None:
+def test_O_010_O_012_unlimited_keeps_running(ws: Workspace) -> None:
     """Without limit, signal or enough failures the loop is alive after twenty calls, some of them failed."""
     ws.exits(*[1, 1, 0] * 6)
     running = ws.start("build", "--max-iterations", "0")

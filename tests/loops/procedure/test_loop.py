@@ -218,7 +218,7 @@ def test_a_limit_pauses_before_the_next_turn() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["auth", "config", "context_overflow"])
-def test_what_would_only_repeat_stops_at_once(outcome: str) -> None:
+def test_an_error_that_would_repeat_stops_at_once(outcome: str) -> None:
     """A fault that the next call would meet again ends the loop, with the CLI's reason."""
     script = Script([Reply(1, 1.0, outcome=outcome, message="log in first")])
     assert play(script) == Ending("agent", 1, note=f"{outcome}: log in first")

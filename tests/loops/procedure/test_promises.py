@@ -87,7 +87,7 @@ def test_the_limit_of_an_overridden_procedure_stays(bare: Workspace) -> None:
         "<PROMISE>SUCCESS</PROMISE>",
     ],
 )
-def test_OU_01_what_is_no_signal(ws: Workspace, text: str) -> None:
+def test_OU_01_what_is_not_a_signal(ws: Workspace, text: str) -> None:
     """Only the exact tag, alone on its line, is a signal; the shipped prompts warn of each of these marks."""
     listening(ws)
     ws.out(1, text + "\n")
@@ -109,14 +109,14 @@ def test_OU_01_stderr_counts_too(ws: Workspace) -> None:
     assert "AI signaled SUCCESS" in ws.rooda("build", "-n", "2").lines[-1]
 
 
-def test_OU_01_an_echoed_prompt_is_no_signal(ws: Workspace) -> None:
+def test_OU_01_an_echoed_prompt_is_not_a_signal(ws: Workspace) -> None:
     """An agent that prints its prompt, which names the tag on a line of its own, has promised nothing."""
     ws.write("prompts/act_build.md", f"When nothing is left, end with this line:\n{SUCCESS}\n")
     ws.procedure("build", ON, {"ai_cmd": "cat"})
     assert "Reached max iterations: 2" in ws.rooda("build", "-n", "2").lines[-1]
 
 
-def test_OU_01_a_word_of_ones_own_beside_an_echo(ws: Workspace) -> None:
+def test_OU_01_a_signal_next_to_an_echo(ws: Workspace) -> None:
     """An agent that prints its prompt and then signals by itself is heard."""
     ws.write("prompts/act_build.md", f"When nothing is left, end with this line:\n{SUCCESS}\n")
     ws.write("agent.sh", f'cat\necho "nothing is left"\necho "{SUCCESS}"\n')

@@ -54,7 +54,7 @@ def test_O_004_a_long_prompt_arrives_whole(ws: Workspace) -> None:
     assert ws.calls[0].prompt.endswith(b"the end\n")
 
 
-def test_O_005_assembled_anew_for_every_iteration(ws: Workspace) -> None:
+def test_O_005_assembled_for_every_iteration(ws: Workspace) -> None:
     """A phase or context file that an agent changes is in the next prompt, and not earlier."""
     ws.write("notes.md", "CTX\n")
     changed = ["notes.md", *(f"prompts/{phase}_build.md" for phase in ("act", "decide", "orient", "observe"))]
@@ -85,7 +85,7 @@ def test_O_007_a_context_once_before_the_phases(ws: Workspace) -> None:
     assert text == head + "## OBSERVE\nOBS\n\n## ORIENT\nORI\n\n## DECIDE\nDEC\n\n## ACT\nACT\n"
 
 
-def test_O_023_O_054_over_budget_warns_and_goes_on(ws: Workspace) -> None:
+def test_O_023_O_054_over_budget_warns_and_continues(ws: Workspace) -> None:
     """The warning has count and budget, is out before each call, and every call is made."""
     count = counted(ws, "build")
     ws.side("iteration", f'cp {ws.root}/output-1.out "$FAKE/seen-$n"')
@@ -107,7 +107,7 @@ def test_O_023_the_budget_itself_is_allowed(ws: Workspace) -> None:
     assert f"{count} > {count - 1}" in ws.rooda("build", "-n", "1", "--token-budget", str(count - 1)).out
 
 
-def test_O_022_O_055_a_dry_run_calls_nobody(odd: Workspace) -> None:
+def test_O_022_O_055_a_dry_run_starts_no_agent(odd: Workspace) -> None:
     """A dry run shows the whole prompt, ends with 0 and starts neither agent nor gate."""
     odd.procedure("port-tests", gates={"stamp": "touch gate-ran"})
     ran = odd.rooda("port-tests", "--dry-run", "--max-iterations", "3")
@@ -136,7 +136,7 @@ def test_OA_13_a_dry_run_ignores_an_earlier_run(ws: Workspace, status: str) -> N
     assert ws.read(".rooda/state/build.json") == before
 
 
-def test_OA_13_a_dry_run_beside_a_live_run(ws: Workspace) -> None:
+def test_OA_13_a_dry_run_during_a_live_run(ws: Workspace) -> None:
     """A dry run takes no lock: it works while the same procedure runs."""
     ws.side(1, "sleep 30 & wait")
     running = ws.start("build")

@@ -97,7 +97,7 @@ def test_a_signal_just_before_a_gate(ws: Workspace) -> None:
     assert (state["status"], state["iteration"], state["consecutive_failures"]) == ("interrupted", 1, 0)
 
 
-def test_nobody_outlives_a_killed_guardian(ws: Workspace) -> None:
+def test_no_process_outlives_a_killed_guardian(ws: Workspace) -> None:
     """KILL of the process that the user sees: the agent and its children end, and the run can continue."""
     ws.side(1, "sleep 60 & wait")
     run = ws.start("build", "-n", "3")

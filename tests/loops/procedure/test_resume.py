@@ -96,7 +96,7 @@ def test_OA_05_nor_at_a_limit(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("words", [("resume", "build"), ("build", "--resume")], ids=" ".join)
-def test_OA_03_a_crash_is_said_before_it_is_resumed(ws: Workspace, words: tuple[str, ...]) -> None:
+def test_OA_03_a_crash_is_reported_before_the_resume(ws: Workspace, words: tuple[str, ...]) -> None:
     """Whichever way it is asked for."""
     ws.put_state(status="running")
     ran = ws.rooda(*words)
@@ -158,7 +158,7 @@ def test_O_048_accepted_everything_comes_back(ws: Workspace, way: str) -> None:
     assert len(ws.calls) == 7
 
 
-def test_O_048_declined_it_begins_anew(ws: Workspace) -> None:
+def test_O_048_declined_it_starts_over(ws: Workspace) -> None:
     """The answer no starts with iteration 1 and forgets the earlier run."""
     ws.put_state()
     ws.copy_state_at(1)

@@ -171,7 +171,7 @@ def test_the_question_with_output_piped(found: Workspace) -> None:
     assert "\x1b" not in found.read("log")
 
 
-def test_who_waits_for_the_answer_is_known(found: Workspace) -> None:
+def test_a_process_that_asks_is_named_and_can_be_stopped(found: Workspace) -> None:
     """While the user is asked another start names the process that asks, at once, and `rooda stop` ends it."""
     assert found.rooda("build", "--fresh", "-n", "1").code == 0  # whose name the lock bears
     found.put_state()

@@ -98,7 +98,7 @@ def test_OA_22_nothing_left_to_do(ws: Workspace, limit: int) -> None:
     assert "rooda build --max-iterations N" in ran.err
 
 
-def test_OA_23_OA_24_downtime_is_no_loop_time(ws: Workspace) -> None:
+def test_OA_23_OA_24_downtime_does_not_count(ws: Workspace) -> None:
     """The total is the earlier durations and this session; neither the months since, nor the file's own time span."""
     ws.put_state(elapsed_per_iteration=["1h0m0.0s", "0.0s", "0.0s"], max_iterations=4)
     ws.side(1, "sleep 0.3")

@@ -27,7 +27,7 @@ def test_OA_13_OA_14_a_preview_leaves_the_state_alone(ws: Workspace, status: str
     assert (sorted(Path(ws.path).rglob("*")), ws.read(".rooda/state/build.json")) == before
 
 
-def test_OA_14_a_preview_beside_a_running_loop(ws: Workspace) -> None:
+def test_OA_14_a_preview_during_a_running_loop(ws: Workspace) -> None:
     """The lock of a live loop does not stop a dry-run."""
     ws.side(1, 'until [ -e "$FAKE/go" ]; do sleep 0.02; done')
     first = ws.start("build", "--max-iterations", "1")
@@ -122,7 +122,7 @@ def test_OA_18_a_waiting_answer_is_honoured(ws: Workspace, answer: bytes, first:
 
 
 @pytest.mark.parametrize(("keys", "first"), [("\n", "4"), ("y\n", "4"), ("n\n", "1"), ("what\ny\n", "4")])
-def test_OA_18_a_person_at_a_terminal_is_asked(ws: Workspace, keys: str, first: str) -> None:
+def test_OA_18_the_user_at_a_terminal_is_asked(ws: Workspace, keys: str, first: str) -> None:
     """`Resume? [Y/n]`: Enter is yes, and what is neither yes nor no is asked again."""
     ws.put_state(max_iterations=4)
     terminal = ws.terminal("build", "--max-iterations", "4")
@@ -176,7 +176,7 @@ def test_OA_19_declined_means_fresh(ws: Workspace) -> None:
     assert copy["started_at"] > SAMPLE["started_at"] and copy["last_iteration_at"] is None
 
 
-def test_OA_34_no_agent_is_said_with_every_way_to_set_one(bare: Workspace) -> None:
+def test_OA_34_a_missing_agent_lists_every_way_to_set_one(bare: Workspace) -> None:
     """Without an AI command: exit 2, the list of ways, the known agents, and nothing written."""
     ran = bare.rooda("build")
     assert (ran.code, ran.out, bare.exists(".rooda")) == (2, "", False)
@@ -187,7 +187,7 @@ def test_OA_34_no_agent_is_said_with_every_way_to_set_one(bare: Workspace) -> No
     assert bare.rooda("build", "--dry-run").code == 2
 
 
-def test_OA_40_context_stands_before_observe(ws: Workspace) -> None:
+def test_OA_40_context_comes_before_observe(ws: Workspace) -> None:
     """Texts in the order typed, an empty line between them; without context there is no such section."""
     ran = ws.rooda("build", "--dry-run", "--context", "first  text ", "-c", "second\ntext")
     assert ran.out.partition("\n\n")[2] == (
@@ -207,7 +207,7 @@ def test_OA_41_a_procedure_cannot_be_called_like_a_command(ws: Workspace, name: 
 
 
 @pytest.mark.parametrize("name", ["-x", ".hidden", "a b", "a/b", "../up", "größe", ""])
-def test_OA_41_a_name_that_is_no_file_name(ws: Workspace, name: str) -> None:
+def test_OA_41_names_that_are_not_file_names(ws: Workspace, name: str) -> None:
     """Names that would not make a plain file name are refused in the settings."""
     ws.config(f'[procedures."{name}"]\nobserve = "o"\norient = "o"\ndecide = "d"\nact = "a"\n')
     ran = ws.rooda("build", "--dry-run", "--ai-cmd", "cat")
@@ -215,7 +215,7 @@ def test_OA_41_a_name_that_is_no_file_name(ws: Workspace, name: str) -> None:
     assert "rooda.toml:1: procedures." in ran.err and "name" in ran.err
 
 
-def test_OA_41_run_is_a_synonym_and_odd_names_work(ws: Workspace) -> None:
+def test_OA_41_run_is_a_synonym_and_unusual_names_work(ws: Workspace) -> None:
     """`rooda run P` is `rooda P`, for names with dots, digits, capitals, hyphens and underscores too."""
     ws.config(ws.read("rooda.toml").replace("[procedures.build]", '[procedures."My.proc_2-x"]'))
     for words in (["My.proc_2-x"], ["run", "My.proc_2-x"]):

@@ -55,7 +55,7 @@ def test_O_038_nine_keys_with_json_types(tmp_path: Path) -> None:
     assert data["elapsed_per_iteration"] == ["45.2s", "38.7s", "52.1s"] and data["last_iteration_at"] is None
 
 
-def test_a_state_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> None:
+def test_an_unwritable_state_is_reported_not_raised(tmp_path: Path) -> None:
     """A regular file where the folder should be: the store says so each time and gives the state back."""
     (tmp_path / ".rooda").mkdir()
     (tmp_path / ".rooda" / "state").write_text("in the way")

@@ -42,7 +42,7 @@ def test_R_051_R_125_R_145_the_artifact_is_the_agents(keyed: Kit) -> None:
     assert "uses ***" in ran.out and "Plan: Name ***" in ran.out and KEY not in ran.both
 
 
-def test_R_125_R_157_bytes_that_are_no_text(kit: Kit) -> None:
+def test_R_125_R_157_an_artifact_of_invalid_utf_8(kit: Kit) -> None:
     """An answer that is not UTF-8 is the artifact byte by byte, on disk, in the next prompt and in its hash."""
     first, refined, last = (text.encode() + b"caf\xe9 \xff\xed\xa0\x80\n" for text in map(words, ("N", "E", "ENAD")))
     for name, data in (("PRODUCE.1", first), ("REFINE.1", refined), ("PRODUCE.2", last)):
@@ -66,7 +66,7 @@ def test_R_052_R_157_so_are_critique_and_refinement(keyed: Kit) -> None:
     assert KEY not in ran.both
 
 
-def test_what_is_only_told_has_stars(keyed: Kit) -> None:
+def test_secrets_in_reports_are_masked(keyed: Kit) -> None:
     """The excerpt and the error of a broken contract, and the last words of a check."""
     keyed.answer("PLAN.bad.1", f"I can't: {KEY}")
     keyed.answer("PREPARE.bad.1", checks(content(f"a.{KEY}", "x")))

@@ -228,7 +228,7 @@ def test_R_125_a_record_that_is_too_long(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("beside", ["prose", None])
-def test_what_a_schema_asked_for_goes_first(kit: Kit, beside: str | None) -> None:
+def test_structured_output_beats_the_result(kit: Kit, beside: str | None) -> None:
     """claude's `structured_output` is the answer, `result` where there is none."""
     record = {"type": "result", "subtype": "success", "is_error": False, "result": beside}
     kit.answer("PLAN.1", json.dumps({**record, "structured_output": json.loads(PLAN)}))

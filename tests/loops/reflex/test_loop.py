@@ -46,7 +46,7 @@ def test_the_exact_trace_of_effects() -> None:
 
 
 @pytest.mark.parametrize("calls", range(7))
-def test_a_loop_goes_on_where_it_was_left(calls: int) -> None:
+def test_a_loop_continues_where_it_was_cut(calls: int) -> None:
     """Cut before any of its calls, and begun again from what was saved: the same end, each call made once."""
     whole = Memory(script(set(), {"a.x.one", "b.x.two"}))
     whole.play()

@@ -68,7 +68,7 @@ def test_R_003_R_006_R_043_R_066_state_before_the_first_phase(kit: Kit) -> None:
 
 @pytest.mark.parametrize("alias", [[], [ALIAS]], ids=["active", "named"])
 @pytest.mark.parametrize("pointer", [True, False], ids=["pointer", "no pointer"])
-def test_R_004_R_005_resume_goes_on(kit: Kit, alias: list[str], pointer: bool) -> None:
+def test_R_004_R_005_resume_continues(kit: Kit, alias: list[str], pointer: bool) -> None:
     """Without a name the active loop, with one the named, also when the pointer is gone."""
     by_iteration(kit, "T2")
     kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"))

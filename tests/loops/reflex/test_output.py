@@ -216,7 +216,7 @@ def test_the_live_display(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("said, runs", [("y\n", True), ("n\n", False), ("\x04", False)])
-def test_a_person_is_asked_about_commands(kit: Kit, said: str, runs: bool) -> None:
+def test_the_user_is_asked_about_commands(kit: Kit, said: str, runs: bool) -> None:
     """On a terminal without a setting: the commands are shown, and only a yes runs them; asked once for each."""
     import json
 

@@ -108,7 +108,7 @@ def test_R_241_a_limit_of_time(kit: Kit) -> None:
     assert "Time limit reached" in ran.out
 
 
-def test_R_241_a_signal_is_told(kit: Kit) -> None:
+def test_R_241_a_signal_is_reported(kit: Kit) -> None:
     """`rooda why`, hooks and readers of events learn why a loop stands still."""
     kit.config('[hooks]\nstopped = "cat >> told"')
     kit.answer("PLAN.1", "x", "sleep 30")
@@ -138,7 +138,7 @@ def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("step", ["CRITIQUE", "REFINE"])
-def test_R_235_a_step_without_what_it_works_on(kit: Kit, step: str) -> None:
+def test_R_235_a_contradictory_run_json_is_rebuilt(kit: Kit, step: str) -> None:
     """run.json contradicts itself: that is damage, and the history tells the state."""
     kit.kill_in("PLAN.1", kit.said("PLAN.1"))
     kit.path("run.json").write_text(json.dumps(kit.run | {"current_step": step}))
@@ -191,7 +191,7 @@ def test_the_reasons_of_a_loop(kit: Kit) -> None:
     assert found[-1] == (0, "ended", end)
 
 
-def test_status_tells_what_a_running_loop_does(kit: Kit) -> None:
+def test_status_shows_what_a_running_loop_does(kit: Kit) -> None:
     """`rooda status` finds the events of a reflex loop by its alias: an agent works, one call so far."""
     kit.answer("PLAN.1", "{}", "sleep 30")
     running = kit.ws.start(*kit.arguments(), stdin=b"y\ny\n")

@@ -104,7 +104,7 @@ def test_R_114_checks_run_in_parallel(kit: Kit) -> None:
     assert [each["verdict"] for each in _evaluation(kit)["rule_results"]] == ["pass", "pass"]
 
 
-def test_R_114_an_agent_judges_beside_the_commands(kit: Kit) -> None:
+def test_R_114_an_agent_judges_while_commands_run(kit: Kit) -> None:
     """A command and the agent's judgement of the rule without a check each wait for the other to have begun."""
     meet = f"touch one; i=0; while ! test -e two; do sleep 0.05; i=$((i+1)); test $i -lt 200; done; test -s {PATH}"
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, meet)))
@@ -164,7 +164,7 @@ def test_R_117_the_preamble(kit: Kit) -> None:
     assert phases == {"PLAN", "PRODUCE", "PREPARE", "EVALUATE", "CRITIQUE", "REFINE"}
 
 
-def test_R_120_what_a_plan_is_made_from(kit: Kit) -> None:
+def test_R_120_the_input_of_a_plan(kit: Kit) -> None:
     """Task, level, active rules, the latest events, and what failed before."""
     play(kit, "T2")
     one, two = kit.prompt("PLAN"), kit.prompt("PLAN", 2)
@@ -343,7 +343,7 @@ def test_R_102_R_230_R_231_R_232_R_234_once_more_then_the_end(kit: Kit, phase: s
     assert events[at + 1] not in ("phase_error", "failed")
 
 
-def test_R_123_R_127_R_143_R_154_R_158_R_253_what_prompts_demand(kit: Kit) -> None:
+def test_R_123_R_127_R_143_R_154_R_158_R_253_contracts_in_prompts(kit: Kit) -> None:
     """The constraints of each contract are in its prompt."""
     script(kit, "T2")
     kit.answer("PREPARE.A.1", checks())
@@ -363,7 +363,7 @@ def test_R_123_R_127_R_143_R_154_R_158_R_253_what_prompts_demand(kit: Kit) -> No
             assert text in kit.prompt(phase), (phase, text)
 
 
-def test_R_124_R_170_what_produce_is_given(kit: Kit) -> None:
+def test_R_124_R_170_the_input_of_produce(kit: Kit) -> None:
     """Task and plan; from the second iteration on the artifact that lies on disk."""
     play(kit, "T2")
     one, two = kit.prompt("PRODUCE"), kit.prompt("PRODUCE", 2)

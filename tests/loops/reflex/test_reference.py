@@ -63,7 +63,7 @@ def test_R_048_R_235_a_run_can_be_rebuilt_from_its_events_at_any_moment(script: 
 
 @settings(MANY, max_examples=100)
 @given(scripts(failures=False))
-def test_R_116_one_after_the_other_comes_to_the_same(script: Script) -> None:
+def test_R_116_sequential_execution_ends_the_same(script: Script) -> None:
     """Without failures the sequential way has the same trace, calls and end."""
     one, other = Memory(script), Memory(script)
     assert one.play() == other.play(sequential=True)

@@ -136,7 +136,7 @@ def test_R_028_own_thresholds(kit: Kit) -> None:
         ("Something else entirely", ""),
     ],
 )
-def test_R_028_the_task_tells_the_template(kit: Kit, task: str, template: str) -> None:
+def test_R_028_the_template_follows_from_the_task(kit: Kit, task: str, template: str) -> None:
     """By its words; where they do not tell and no one can be asked, it is an error before anything starts."""
     kit.answer("PLAN.1", "not json")
     ran = kit.ws.rooda("reflex", "new", task, stdin=b"y\ny\n")
@@ -276,7 +276,7 @@ def test_R_160_a_key_that_occurs_twice(kit: Kit) -> None:
     assert (ran.code, "same key twice" in ran.err) == (2, True), ran.both
 
 
-def test_R_029_an_unknown_key_is_said(kit: Kit) -> None:
+def test_R_029_an_unknown_key_is_reported(kit: Kit) -> None:
     """A misspelt key would change the score unseen; the loop starts without it."""
     kit.ws.write("rs.json", json.dumps([rule(ENDPOINTS, "fail") | {"wieght": 5}]))
     kit.answer("PREPARE.1", checks_of([rule(ENDPOINTS, "fail")], "B"))
@@ -299,14 +299,14 @@ NO_YES += [b"y\n" + b"9" * 5000 + b"\ny\ny\n"]
 
 
 @pytest.mark.parametrize("said", NO_YES)
-def test_R_023_R_024_what_is_no_yes(kit: Kit, said: bytes) -> None:
+def test_R_023_R_024_answers_that_are_not_yes(kit: Kit, said: bytes) -> None:
     """Anything else leaves nothing behind."""
     ran = kit.new(stdin=said)
     assert (ran.code, kit.log_lines(), kit.home.exists()) == (3, [], False), ran.both
 
 
 @pytest.mark.parametrize("option", ["--threshold-a", "--threshold-b", "--check-timeout"])
-def test_R_028_nan_is_no_number(kit: Kit, option: str) -> None:
+def test_R_028_nan_is_rejected(kit: Kit, option: str) -> None:
     """It would be above and below every score."""
     ran = kit.new(4, option, "nan")
     assert (ran.code, kit.home.exists()) == (2, False), ran.both
