@@ -13,6 +13,7 @@ class Fact(NamedTuple):
     line: int = 0  # 0: unknown
     warning: str = ""  # what the user might overlook, such as "sends your key elsewhere"
     restrains: bool = False  # it holds the agent back: its absence is a change too
+    harmless: bool = False  # it only holds the agent back: to appear it needs no permission
 
     @property
     def identity(self) -> tuple[str, str, str]:

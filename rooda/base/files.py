@@ -226,11 +226,11 @@ def link(path: str, target: str) -> None:
     os.symlink(target, path)
 
 
-def replace_unsynced(path: str, data: bytes) -> None:
+def replace_unsynced(path: str, data: bytes, mode: int = 0o666) -> None:
     """Replace a file atomically but without syncing: safe against a kill, not against a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        write(temporary, data)
+        write(temporary, data, mode)
         os.rename(temporary, path)
     except OSError as problem:
         remove(temporary)

@@ -10,9 +10,9 @@ from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import FAILED, OK, AgentMissing, UsageProblem, code_of_signal
-from rooda.loops import configuration
-from rooda.loops.options import DASH_H, tab_agents
-from rooda.settings import layers
+from rooda.loops import configuration, trusting
+from rooda.loops.options import DASH_H, RunOptions, tab_agents
+from rooda.settings import layers, trust
 from rooda.settings.agents import agent_named
 from rooda.settings.agents import agents as names
 from rooda.settings.types import nearest
@@ -31,7 +31,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
     here = where(ctx)
     found = configuration.load(here.workspace, here.config)
     known = ((name, agent_named(found, name)) for name in names(found))
-    rows = [_facts(name, agent, _table(found, name), here.workspace) for name, agent in known if agent]
+    rows = [_facts(name, agent, found) for name, agent in known if agent]
     if as_json:
         import json
 
@@ -48,18 +48,20 @@ def _table(found: layers.Settings, name: str) -> Json:
     return table
 
 
-def _facts(name: str, agent: Agent, table: Json, workspace: str) -> Json:
+def _facts(name: str, agent: Agent, found: layers.Settings) -> Json:
     try:
-        program = preflight.find_program(agent, workspace)
+        program = preflight.find_program(agent, found.workspace)
     except AgentMissing:
         program = ""
-    env = preflight.agent_environment(agent)
+    env, table = preflight.agent_environment(agent), _table(found, name)
+    trusted = bool(program) and trust.may_be_started(found, name, program)
     return {
         "name": name,
         "summary": table.get("summary", ""),
         "installed": bool(program),
         "program": program,
-        "version": preflight.version_of(agent, program) if program else "",
+        "version": preflight.version_of(agent, program) if trusted else "",
+        "asked": trusted or not program,
         "command": agent.command,
         "prompt": agent.prompt,
         "size_limit": agent.size_limit,
@@ -78,7 +80,8 @@ def _line(row: Json) -> str:
     limit = f" up to {row['size_limit']:,} bytes" if row["size_limit"] else ""
     limit = f" up to {row['character_limit']:,} characters" if row["character_limit"] else limit
     untried = "; not tested, described from the vendor's documentation" if row["documented_only"] else ""
-    return f"{row['version'] or 'installed':<14}prompt by {row['prompt']}{limit}; reports {reported}{untried}"
+    version = row["version"] or ("installed" if row["asked"] else f"{trust.NOT_ASKED}; ")
+    return f"{version:<14}prompt by {row['prompt']}{limit}; reports {reported}{untried}"
 
 
 @agents.command("test", short_help="Try an installed agent CLI without an account.")
@@ -102,6 +105,7 @@ def test(ctx: click.Context, name: str) -> int:
     if name not in (testable := check.testable()):
         able = ", ".join(testable)
         raise UsageProblem(f"There is no scripted model server for {name!r}.", f"There is one for: {able}.")
+    found = trusting.checked(found, RunOptions({}), here.config)
     preflight.find_program(agent, here.workspace)
     return _examine(name, _table(found, name))
 

@@ -21,7 +21,7 @@ from rooda.loops import configuration, registry
 from rooda.processes import table
 from rooda.run import tokens
 from rooda.run.setup import Setup
-from rooda.settings import agents, layers
+from rooda.settings import agents, layers, trust
 from rooda.settings.where import Where, where
 from rooda.views.live import is_terminal
 
@@ -129,7 +129,7 @@ def _none_chosen(subject: Subject) -> Finding:
 def installed_agents(subject: Subject) -> Iterator[Finding]:
     """List the installed agents with their versions and who is billed."""
     for row in subject.agents:
-        version = row["version"] or "installed"
+        version = row["version"] or ("installed" if row["asked"] else trust.NOT_ASKED)
         yield Finding(f"  {row['name']}", INFO, f"{version} ({row['program']}); billed: {row['billed'] or 'no one'}")
 
 
@@ -142,7 +142,9 @@ def installed(found: layers.Settings, workspace: str) -> Iterator[Json]:
             continue
         if agent and program:
             billed = preflight.who_pays(agent, preflight.agent_environment(agent))
-            yield {"name": name, "program": program, "version": preflight.version_of(agent, program), "billed": billed}
+            trusted = trust.may_be_started(found, name, program)
+            version = preflight.version_of(agent, program) if trusted else ""
+            yield {"name": name, "program": program, "version": version, "billed": billed, "asked": trusted}
 
 
 _SHOWN = {GOOD: "ok  ", WARN: "warn", BAD: "FAIL", INFO: "    "}

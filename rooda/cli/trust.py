@@ -1,26 +1,103 @@
-"""`rooda trust --state`: sign what loops saved in this workspace, so that a resume believes it."""
+"""`rooda trust`: say that what a workspace's files would start may run, and see or take back what was said."""
+
+import os
 
 import click
 
 from rooda.base import signing
 from rooda.base.text import escape_line
-from rooda.errors import OK, RoodaError, UsageProblem
-from rooda.loops import signed
+from rooda.errors import OK, RoodaError, Undecided, UsageProblem
+from rooda.loops import configuration, signed, trusting
+from rooda.loops.options import DASH_H
+from rooda.settings import trust as settings_trust
+from rooda.settings.trust import Record, Seen
 from rooda.settings.where import Where, where
 
 
-@click.command(short_help="Sign what loops saved here.")
-@click.option("--state", is_flag=True, help="Show and sign the saved words that this user has not signed.")
+@click.command(context_settings=DASH_H, short_help="Trust what the settings of a workspace would start.")
+@click.option("--show", is_flag=True, help="Show what its files would start, and what is trusted; change nothing.")
+@click.option(
+    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trusting.VARIABLE} that accepts exactly this."
+)
+@click.option("--revoke", is_flag=True, help="Take the trust back: everything here is asked for again.")
+@click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume believes it.")
+@click.option("--list", "as_list", is_flag=True, help="List the folders that you trust or have revoked.")
 @click.pass_context
-def trust(ctx: click.Context, state: bool) -> int:
-    """Make rooda believe what is in this workspace: read what it prints, it will run."""
-    if not state:
-        raise UsageProblem("rooda trust needs --state.")
-    return sign_state(where(ctx))
+def trust(ctx: click.Context, show: bool, as_hash: bool, revoke: bool, state: bool, as_list: bool) -> int:
+    """Trust the commands, agents, hooks and addresses that the files of this workspace name.
+
+    rooda asks for what came by git and for what changed while a loop ran; what you wrote here runs at once.
+    """
+    if sum((show, as_hash, revoke, state, as_list)) > 1:
+        raise UsageProblem("--show, --hash, --revoke, --state and --list are mutually exclusive.")
+    if as_list:
+        return _list()
+    if state:
+        _refuse_inside_a_loop()
+        return sign_state(where(ctx))
+    seen = _seen(where(ctx))
+    if as_hash:
+        click.echo(seen.hash)
+        return OK
+    if show:
+        return _show(seen)
+    _refuse_inside_a_loop()
+    return _revoke(seen) if revoke else _trust(seen)
+
+
+def _refuse_inside_a_loop() -> None:
+    if "ROODA_RUN" in os.environ:
+        raise Undecided("A loop runs here, and trust is the user's to give.", "Type it in a terminal of your own.")
+
+
+def _seen(place: Where) -> Seen:
+    return settings_trust.look(configuration.load(place.workspace, place.config))
+
+
+def _list() -> int:
+    found = [*settings_trust.folders()]
+    for folder, trusted in found:
+        click.echo(f"{'trusted' if trusted else 'revoked':<8} {escape_line(folder)}")
+    if not found:
+        click.echo("You have not trusted or revoked any folder.")
+    return OK
+
+
+def _show(seen: Seen) -> int:
+    record = Record(seen.top)
+    asked = {fact.identity for fact in settings_trust.judge(seen, record).added}
+    shown = [fact for fact in seen.facts if not fact.harmless]
+    for fact in shown:
+        click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trusting.fact_line(fact)}")
+    if not shown:
+        click.echo("Nothing in the files of this workspace would start a program.")
+    return OK
+
+
+def _revoke(seen: Seen) -> int:
+    record = Record(seen.top)
+    if problem := record.settle(seen, {}, revoked=True):
+        raise UsageProblem(f"The trust can't be taken back: {problem}.")
+    click.echo(f"Revoked: rooda asks before anything of {escape_line(seen.top)} runs.")
+    return OK
+
+
+def _trust(seen: Seen) -> int:
+    record = Record(seen.top)
+    shown = [fact for fact in seen.facts if not fact.harmless]
+    for fact in shown:
+        click.echo(f"  {trusting.fact_line(fact)}")
+    versions = settings_trust.judge(seen, record).versions
+    if problem := record.settle(seen, versions):
+        raise UsageProblem(f"The trust can't be noted: {problem}.")
+    record.forget_doubts()
+    what = "It may run" if shown else "There is nothing to trust"
+    click.echo(f"{what} in {escape_line(seen.top)}. Take it back: rooda trust --revoke")
+    return OK
 
 
 def sign_state(here: Where) -> int:
-    """Run `rooda trust --state`."""
+    """Show and sign the saved words that this user has not signed."""
     if problem := signing.problem():
         if not signing.has_key():
             raise RoodaError(problem)

@@ -29,6 +29,7 @@ class RunOptions(NamedTuple):
     quiet: bool = False
     worktree: bool = False
     kept: tuple[str, ...] = ()  # options of an earlier start that are still in force, see loops/remembered
+    untrusted: bool = False  # without what the workspace's files would start
 
 
 _FOLDER = click.Path(exists=True, file_okay=False)
@@ -107,6 +108,7 @@ def _way(keys: Mapping[str, Key]) -> list[click.Parameter]:
         click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors."),
         *of(keys, "screen"),
         click.Option(["--json"], is_flag=True, help="Events as JSON lines instead of text."),
+        click.Option(["--untrusted"], is_flag=True, help="Ignore what the workspace's files would start."),
         click.Option(["--detach"], is_flag=True, help="Run in the background; see status, logs -f, stop."),
         click.Option(["-C", "directory"], metavar="DIR", type=_FOLDER, help="Work in DIR."),
         click.Option(["--config"], metavar="FILE", type=click.Path(), help="Use FILE instead of the rooda.toml found."),
@@ -160,7 +162,9 @@ def run_options(typed: Json) -> RunOptions:
         flags["default_iterations"] = 0
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
-    return RunOptions(flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()))
+    return RunOptions(
+        flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()), typed.get("untrusted", False)
+    )
 
 
 def context_of(parameters: list[click.Parameter]) -> click.Context:

@@ -219,4 +219,4 @@ def is_alive(facts: dict[str, object]) -> bool:
     if not isinstance(pid, int) or pid <= 0 or facts.get("boot") != boot():
         return False
     start = start_of(pid)
-    return start is not None and start == facts.get("start")
+    return start is not None and start == facts.get("start") and not is_zombie(pid)

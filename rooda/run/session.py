@@ -34,6 +34,7 @@ from rooda.run.events import Events, Journal
 from rooda.run.folder import RunFolder, new_id
 from rooda.run.prompts import Measure, PromptFile
 from rooda.run.records import TURN_EVENTS, Command, CommandResult, Gate, Gates, Owner
+from rooda.run.setup import Watch
 
 if TYPE_CHECKING:
     from rooda.processes.systemd import ManagerNotifier
@@ -61,7 +62,6 @@ class Session:
         detach.report_started(folder.run, folder.ready, workspace)
         linux.adopt_orphans()
         marked = linux.mark_self(folder.run)
-        workspaces.record(workspace)
         self._notifier = _notifier()
         tick = self._notifier.with_watchdog(tick) if self._notifier else tick
         self._signals, self._limits, kind = signals, limits_of(owner.setup), owner.kind
@@ -73,6 +73,7 @@ class Session:
         self.hide(self.context.env)
         run_folder.note_origin(folder, self.context.env, workspace, owner)
         self._subscribe(show, owner)
+        self._watch = self._watching(owner)
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
@@ -84,6 +85,12 @@ class Session:
             self.context, folder, self._events, self._ledger, self._commands, self._gate, self.signalled
         )
         signals.when_abandoned = self._ledger.abandon
+
+    def _watching(self, owner: Owner) -> Watch | None:
+        workspaces.record(self.context.workspace)
+        if owner.setup.watch:
+            owner.setup.watch.begin(self.folder.run, self.context.workspace)
+        return owner.setup.watch
 
     def elapsed(self) -> float:
         """Seconds since this session began."""
@@ -187,6 +194,8 @@ class Session:
             self._events.warn(problem)
         self.calls.sync_state()
         supervise.end_leftovers(self._signals, self._limits.grace)
+        if self._watch:
+            self._watch.end(self.folder.run, self.context.workspace)
         self._journal.sync()
         self._journal.close()
         self.folder.close()

@@ -1,7 +1,7 @@
 """The settings of a loop of any kind: agent, limits, hooks."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rooda.agents.records import Agent, Bounds, T
 
@@ -22,6 +22,14 @@ class Hook(NamedTuple):
     timeout: float = 10.0
 
 
+class Watch(Protocol):
+    """Notices what changes in a workspace's trusted files while a loop runs there."""
+
+    def begin(self, run: str, workspace: str) -> None: ...
+
+    def end(self, run: str, workspace: str) -> None: ...
+
+
 class Setup(NamedTuple):
     """The settings that every kind of loop has, resolved from all tiers."""
 
@@ -37,6 +45,7 @@ class Setup(NamedTuple):
     log_level: str = "info"
     log_timestamp_format: str = "time"
     further: Mapping[str, Any] = {}  # settings without a field of their own
+    watch: Watch | None = None
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:
         """The setting of this name as a number, a text …: `setup.value("key", float)`."""

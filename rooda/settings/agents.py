@@ -171,6 +171,7 @@ def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     """Add the configured restrictions to the agent. ConfigProblem if its CLI has no option for one of them."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     command = agent.command
+    ignoring = _ignoring_project(look.settings, agent, table)
     if found := _set(look, "read_only"):
         command = with_program_path(
             look.settings, ("agents", agent.name, "read_only"), _known(found, agent, table, "read_only")
@@ -181,7 +182,22 @@ def with_restrictions(look: Lookup, agent: Agent) -> Agent:
     if found := _set(look, "call_budget"):
         _known(found, agent, table, "budget")
         agent = agent._replace(cap=float(found.value))
-    return agent._replace(command=command)
+    return agent._replace(command=f"{command} {ignoring}".rstrip())
+
+
+def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -> str:
+    """The options with which the agent ignores an untrusted project's settings for it."""
+    if not settings.untrusted:
+        return ""
+    if "untrusted" in table:
+        return str(table["untrusted"])
+    program = os.path.basename(shlex.split(agent.command)[0])
+    if program in settings.own_files:
+        raise ConfigProblem(
+            f"{program} has no option to ignore the settings that this workspace has for it; nothing was started",
+            "Look at them: rooda trust --show. Trust them, remove them, or choose another agent.",
+        )
+    return ""
 
 
 def _set(look: Lookup, setting: str) -> Found | None:

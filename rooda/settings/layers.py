@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from rooda.base import files
 from rooda.base.dirs import shipped
 from rooda.errors import ConfigProblem
+from rooda.run.setup import Watch
 from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
 from rooda.settings.schema import LOOP, OLDER, RESERVED, VARIABLES, flag_of, variable_of
 from rooda.settings.toml import Lines, Path, Tree, line_of, parse
@@ -139,6 +140,9 @@ class Settings(NamedTuple):
     layers: tuple[Layer, ...]
     warnings: tuple[str, ...]
     own_keys: OwnKeys
+    untrusted: bool = False  # without what the workspace's files would start
+    own_files: tuple[str, ...] = ()  # agents for which an untrusted workspace has settings of its own
+    watch: Watch | None = None
 
     @property
     def written(self) -> tuple[Layer, ...]:

@@ -14,11 +14,14 @@ from rooda.settings.types import (
     DURATION,
     FLAG,
     GATES,
+    GUARDS,
     NAMES,
     OPTION,
     PARAMETERS,
     PHASE,
     PROCEDURES,
+    RESTRAINS,
+    RUNS,
     SECONDS,
     TEXT,
     TEXTS,
@@ -38,6 +41,7 @@ LOOP = {
         kinds=PROCEDURES,
         into="procedure.max_iterations",
         group="call",
+        trust=RESTRAINS,
     ),
     "failure_threshold": Key(
         whole(1),
@@ -47,6 +51,7 @@ LOOP = {
         kinds=PROCEDURES,
         into="procedure.failure_threshold",
         group="call",
+        trust=RESTRAINS,
     ),
     "agent": Key(
         TEXT,
@@ -54,6 +59,7 @@ LOOP = {
         flag=Option("An agent of the settings: claude, codex, demo, …", metavar="NAME"),
         kept=True,
         group="agent",
+        trust=RUNS,
     ),
     "ai_cmd": Key(
         COMMAND,
@@ -62,6 +68,7 @@ LOOP = {
         flag=Option("Any command that reads a prompt on stdin.", metavar="COMMAND"),
         kept=True,
         group="agent",
+        trust=RUNS,
     ),
     "ai_cmd_alias": Key(
         TEXT,
@@ -69,6 +76,7 @@ LOOP = {
         flag=Option("Older word for --agent.", metavar="NAME", sets="agent", hidden=True),
         kept=True,
         group="agent",
+        trust=RUNS,
     ),
     "model": Key(
         TEXT,
@@ -83,14 +91,16 @@ LOOP = {
         default=False,
         kinds=PROCEDURES,
         group="agent",
+        trust=RESTRAINS,
     ),
     "allowed_tools": Key(
         NAMES,
         "the only tools that the agent may use, by the names its CLI has for them; [] = all",
         default=[],
         group="agent",
+        trust=RESTRAINS,
     ),
-    "denied_tools": Key(NAMES, "tools that the agent may not use", default=[], group="agent"),
+    "denied_tools": Key(NAMES, "tools that the agent may not use", default=[], group="agent", trust=RESTRAINS),
     "max_cost": Key(
         AMOUNT,
         "dollars that a run may cost, over all its resumes; 0 = no limit",
@@ -98,6 +108,7 @@ LOOP = {
         flag=Option("Start no further agent after N dollars, resumes counted."),
         into="budget.cost",
         group="budget",
+        trust=RESTRAINS,
     ),
     "max_tokens": Key(
         whole(0),
@@ -106,6 +117,7 @@ LOOP = {
         flag=Option("… after N tokens."),
         into="budget.tokens",
         group="budget",
+        trust=RESTRAINS,
     ),
     "max_duration": Key(
         DURATION,
@@ -114,12 +126,14 @@ LOOP = {
         flag=Option("… after N seconds, or a time such as 2h30m."),
         into="budget.seconds",
         group="budget",
+        trust=RESTRAINS,
     ),
     "call_budget": Key(
         AMOUNT,
         "dollars after which the agent's CLI ends a call by itself; 0 = no limit",
         default=0,
         group="agent",
+        trust=RESTRAINS,
     ),
     "quality_gates": Key(
         GATES,
@@ -130,6 +144,7 @@ LOOP = {
         kinds=PROCEDURES,
         kept=True,
         group="way",
+        trust=GUARDS,
     ),
     "gates_from_commands": Key(
         FLAG,
@@ -138,6 +153,7 @@ LOOP = {
         kinds=PROCEDURES,
         into="procedure.gates_from_commands",
         group="way",
+        trust=RUNS,
     ),
     "token_budget": Key(
         whole(0),
@@ -164,6 +180,7 @@ LOOP = {
         kept=True,
         into="bounds.iteration_timeout",
         group="call",
+        trust=RESTRAINS,
     ),
     "idle_timeout": Key(
         SECONDS,
@@ -173,6 +190,7 @@ LOOP = {
         kept=True,
         into="bounds.idle_timeout",
         group="call",
+        trust=RESTRAINS,
     ),
     "kill_grace": Key(
         SECONDS,
@@ -199,6 +217,7 @@ LOOP = {
         "agents to use instead, in this order, while the account of the first is at its limit",
         default=[],
         group="budget",
+        trust=RUNS,
     ),
     "max_output_buffer": Key(
         whole(1024),
@@ -214,6 +233,7 @@ LOOP = {
         kinds=PROCEDURES,
         into="procedure.on_interrupted",
         group="way",
+        trust=RUNS,
     ),
     "safety": Key(
         word("snapshot", "off"),
@@ -223,6 +243,7 @@ LOOP = {
         kept=True,
         into="setup.safety",
         group="way",
+        trust=RESTRAINS,
     ),
     "promise_signals": Key(
         FLAG,
@@ -298,7 +319,9 @@ PROCEDURE = {
 }
 
 AGENT = {
-    "command": Key(COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in"),
+    "command": Key(
+        COMMAND, "the command line, split without a shell; {model}, {prompt}, {python} are filled in", trust=RUNS
+    ),
     "prompt": Key(word("stdin", "argument", "file"), "how the agent gets the prompt"),
     "output": Key(
         word("text", *OUTPUTS),
@@ -309,23 +332,31 @@ AGENT = {
         FLAG, "processes that a call leaves running live until the end of the run, not only of the call"
     ),
     "exit_grace": Key(SECONDS, "seconds that it may run after its final message; 0 = no limit"),
-    "env": Key(AGENT_ENV, "variables added to its environment"),
+    "env": Key(AGENT_ENV, "variables added to its environment", trust=RUNS),
     "model": Key(TEXT, "its model if no other setting names one"),
-    "env_deny": Key(NAMES, "variables of rooda's environment that it does not get; * matches anything"),
+    "env_deny": Key(
+        NAMES, "variables of rooda's environment that it does not get; * matches anything", trust=RESTRAINS
+    ),
     "size_limit": Key(whole(0), "maximum bytes of a prompt; 0 = no limit"),
     "character_limit": Key(whole(0), "maximum characters of a prompt; 0 = no limit"),
-    "read_only": Key(COMMAND, "the command line, in place of command, for read_only"),
+    "read_only": Key(COMMAND, "the command line, in place of command, for read_only", trust=RUNS),
     "allow": Key(
         OPTION,
         "option that allows only these tools: {tools} is replaced by all, with commas; {tool} repeats the option",
+        trust=RUNS,
     ),
-    "deny": Key(OPTION, "option that denies tools: {tools} or {tool}"),
-    "budget": Key(OPTION, "option for the dollars after which the CLI ends the call by itself: {budget}"),
+    "deny": Key(OPTION, "option that denies tools: {tools} or {tool}", trust=RUNS),
+    "budget": Key(OPTION, "option for the dollars after which the CLI ends the call by itself: {budget}", trust=RUNS),
+    "untrusted": Key(
+        ANY_TEXT,
+        "options with which it ignores the settings that a project has for it; empty: it needs none",
+        trust=RUNS,
+    ),
     "billing": Key(
         AGENT_ENV, "variables that decide which account pays, and its description; the first that is set counts"
     ),
     "account": Key(TEXT, "the account that pays if none of them is set"),
-    "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask"),
+    "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask", trust=RUNS),
     "known": Key(NAMES, "what its output reports: usage, cost, limits"),
     "install": Key(TEXT, "how to install it"),
     "summary": Key(TEXT, "one line about it"),

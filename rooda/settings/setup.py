@@ -36,7 +36,7 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     """The settings that all kinds of loops share, without prices."""
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
-    return filled(made, look)._replace(further=further)
+    return filled(made, look)._replace(further=further, watch=settings.watch)
 
 
 def filled(record: R, look: Lookup) -> R:

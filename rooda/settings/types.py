@@ -175,6 +175,11 @@ DURATION = ValueType("must be seconds, or a duration such as 2h30m", _duration_f
 
 ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] holds for
 
+# What a workspace's value of a setting means for trust (settings/trust.py)
+RUNS = "runs"  # it starts, redirects or leaks something
+RESTRAINS = "restrains"  # it holds the agent back: asked for is a value weaker than the user's, or a weakened one
+GUARDS = "runs and restrains"  # a gate is both
+
 
 class Option(NamedTuple):
     """The command-line option that sets a key. click parameters are made from it."""
@@ -218,6 +223,7 @@ class Key(NamedTuple):
     kept: bool = False  # a resume reuses the option of the start
     into: str = ""  # the record.field that it fills, or setup for Setup.further; empty: its consumer looks it up
     group: str = ""  # the part of --help that has its option
+    trust: str = ""  # RUNS, RESTRAINS or both; "": a workspace may set it unasked
 
     def converted(self, value: Any) -> Any:
         """A valid value as the code needs it: a duration given as text becomes seconds."""

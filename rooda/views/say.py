@@ -17,6 +17,13 @@ def say(text: str = "", to_stderr: bool = False, end: str = "\n") -> None:
     stream.flush()
 
 
+def screen_size() -> tuple[int, int]:
+    """Return columns and rows of the user's terminal."""
+    from rooda.views.live import size
+
+    return size(sys.stderr)
+
+
 def warned(settings: "Settings") -> "Settings":
     """Print the warnings of the settings and return them."""
     for text in settings.warnings:

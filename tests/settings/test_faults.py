@@ -253,7 +253,7 @@ def test_OA_41_reserved_names(tiers: Tiers) -> None:
     from rooda.settings.schema import RESERVED
 
     said = tiers.faults("".join(f"[procedures.{name}]\n" for name in sorted(RESERVED)))
-    assert len(said) == len(RESERVED) == 30
+    assert len(said) == len(RESERVED) == 31
     assert "procedures.config: 'config' is a command of rooda; give the procedure another name" in said[3]
 
 

@@ -1,10 +1,12 @@
 """One session of a flow: checked before it starts, then run to its end."""
 
 import os
+from functools import partial
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
 from rooda.base import files
+from rooda.base.facts import Fact
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.errors import (
@@ -22,7 +24,7 @@ from rooda.errors import (
 )
 from rooda.git import command
 from rooda.git.repository import Repo, nul_terminated
-from rooda.loops import configuration, launch
+from rooda.loops import configuration, launch, trusting
 from rooda.loops.flow import commits, effects, repository
 from rooda.loops.flow import topology as flow_topology
 from rooda.loops.flow.agents import FlowAgents
@@ -64,6 +66,7 @@ from rooda.run.spending import cause_facts
 from rooda.settings import agents, layers
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
+from rooda.settings.trust import Source
 from rooda.settings.where import Where
 from rooda.views.say import say, warned
 
@@ -102,8 +105,8 @@ class Invocation(NamedTuple):
     screen: FlowScreen
 
 
-def invocation(where: Where, asked: RunOptions) -> Invocation:
-    found = warned(configuration.load(where.workspace, where.config))
+def invocation(where: Where, asked: RunOptions, resumed: bool = False) -> Invocation:
+    found = trusting.checked(warned(configuration.load(where.workspace, where.config)), asked, where.config, resumed)
     made, look = setup(found, "flow", asked.flags)
     repo = require_repository(where.workspace)
     return Invocation(where, asked, found, made, look, repo, FlowScreen(launch.screen_options(made, asked)))
@@ -133,7 +136,19 @@ def prepare(call: Invocation) -> Prepared:
     prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
     if prepared.native:
         require_commands(prepared)
+        trusting.require_files(call.found, _sensors(call.where.workspace, topology))
     return prepared
+
+
+def _sensors(workspace: str, topology: Topology) -> list[Source]:
+    """The sensors whose commands rooda would run itself."""
+
+    def facts(path: str, data: bytes) -> list[Fact]:
+        command = effects.command_of(files.to_text(data))
+        return [Fact(path, "command", " ".join(command.split()), "sensor", restrains=True)] if command else []
+
+    paths = (f"{workspace}/{sensor.path}" for node in chain(topology.root) for sensor in node.sensors)
+    return [Source(path, partial(facts, path)) for path in paths]
 
 
 def require_commands(prepared: Prepared) -> None:

@@ -183,7 +183,7 @@ def _about(run: FlowRun) -> str:
 def _with_options(where: Where, typed: Json, name: str) -> Invocation:
     """The invocation with the options of the run's start, except those that are typed now."""
     where, typed = with_remembered(where, typed, "flow", name)
-    return invocation(where, options.run_options(typed))
+    return invocation(where, options.run_options(typed), resumed=True)
 
 
 def _resume_locked(call: Invocation, run: FlowRun, held: lock.Lock | None) -> int:

@@ -2,14 +2,16 @@
 
 import os
 import sys
+from functools import partial
 from typing import NamedTuple
 
 from rooda.agents import prices
 from rooda.agents.records import Agent
 from rooda.base import files
+from rooda.base.facts import Fact
 from rooda.base.json import Json, loads
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops import configuration, launch, options
+from rooda.loops import configuration, launch, options, trusting
 from rooda.loops.goal import plan as goal_plan
 from rooda.loops.goal import scoring
 from rooda.loops.goal.criteria import EXECUTION, Criterion
@@ -23,6 +25,7 @@ from rooda.run.setup import Setup
 from rooda.settings import agents
 from rooda.settings.lookup import Lookup
 from rooda.settings.setup import setup
+from rooda.settings.trust import Source
 from rooda.settings.where import Where
 from rooda.views.say import warned
 from rooda.views.screen import ScreenOptions
@@ -46,10 +49,11 @@ class Prepared(NamedTuple):
         return float(self.look.value(key))
 
 
-def prepare(where: Where, typed: Json) -> Prepared:
+def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
     """Load the settings and check the agent."""
     chosen = options.run_options(typed)
     settings = warned(configuration.load(where.workspace, where.config))
+    settings = trusting.checked(settings, chosen, where.config, resumed)
     made, look = setup(settings, "goal", chosen.flags, price_raw=True)
     if made.agent is None:
         raise ConfigProblem(agents.no_agent_text(settings, "[goal]"))
@@ -72,7 +76,7 @@ def request_of(prepared: Prepared, where: Where, typed: Json) -> Request:
         raise UsageProblem("--keep-state and --delete-state are mutually exclusive.")
     return Request(
         spec=specification(where, typed),
-        plan=plan_option(where, typed["plan"]),
+        plan=_trusted_plan(prepared, where, typed["plan"]),
         scores=scores_option(typed["score"]),
         shape=shape_option(typed["shape"]),
         workflow=(typed["workflow"] or "").upper(),
@@ -125,6 +129,26 @@ def scores_option(typed: str | None) -> Scores | None:
     if isinstance(found, str):
         raise UsageProblem(f"{found}.")
     return found
+
+
+def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | None:
+    """Read --plan, and ask before commands run that somebody else wrote into it."""
+    plan = plan_option(where, path)
+    if path is not None and plan is not None:
+        real = path if os.path.exists(path) else os.path.join(where.workspace, path)
+        trusting.require_files(prepared.look.settings, [Source(os.path.abspath(real), partial(_plan_facts, path))])
+    return plan
+
+
+def _plan_facts(path: str, data: bytes) -> list[Fact]:
+    text = files.to_text(data)
+    try:
+        plan = goal_plan.read_tasks(text) if goal_plan.is_list(text) else goal_plan.read_plan(loads(text))
+    except ValueError:
+        return []
+    commands = [(each.name, each.command) for each in plan.criteria if each.command]
+    commands += [("mustNot", each.violated_if) for each in plan.must_not if each.violated_if]
+    return [Fact(path, name, " ".join(command.split()), "check", restrains=True) for name, command in commands]
 
 
 def plan_option(where: Where, path: str | None) -> Plan | None:

@@ -1,7 +1,7 @@
 """The settings that only goals have, and shared ones with another default."""
 
 from rooda.settings.schema import LOOP
-from rooda.settings.types import AMOUNT, FLAG, SECONDS, Key, Option, whole, word
+from rooda.settings.types import AMOUNT, FLAG, RESTRAINS, SECONDS, Key, Option, whole, word
 
 ITERATIONS, BUDGET = 10, 25
 OWN = {
@@ -14,6 +14,7 @@ OWN = {
             ("-n", "--iterations", "--max-iterations", "iterations"),
         ),
         group="limit",
+        trust=RESTRAINS,
     ),
     "budget": Key(
         AMOUNT,
@@ -21,6 +22,7 @@ OWN = {
         default=BUDGET,
         flag=Option(f"Dollars after which it pauses (default {BUDGET}, at most 100)", metavar="DOLLARS"),
         group="limit",
+        trust=RESTRAINS,
     ),
     "verify_timeout": Key(SECONDS, "seconds that one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(

@@ -41,7 +41,7 @@ def continue_(where: Where, typed: Json) -> int:
         say(f"[LOOP] The goal has ended: {state.status}. Its last files were missing and are written now.")
         return OK if state.status == COMPLETED else FAILED
     where, typed = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
-    prepared = prepare(where, typed)
+    prepared = prepare(where, typed, resumed=True)
     held = launch.take_lock(place.lock, "a goal", NAME, prepared.screen)
     return resume_session(prepared, where, held, typed)
 

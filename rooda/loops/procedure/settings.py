@@ -181,13 +181,20 @@ def _looks_like_path(text: str) -> bool:
 
 
 def prepared(
-    name: str, where: "Where", asked: "RunOptions", found: Settings | None = None
+    name: str, where: "Where", asked: "RunOptions", found: Settings | None = None, resumed: bool = False
 ) -> tuple[Settings, Procedure]:
-    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded."""
+    """The settings in force and the procedure that they define. `found`: the settings of `where`, if already loaded.
+
+    Raises Undecided if something of the workspace would run that the user does not trust.
+    """
     from rooda.loops import configuration
     from rooda.views.say import warned
 
     found = warned(found or configuration.load(where.workspace, where.config))
+    if not asked.dry_run:
+        from rooda.loops import trusting
+
+        found = trusting.checked(found, asked, where.config, resumed)
     return found, procedure(found, name, asked.flags)
 
 

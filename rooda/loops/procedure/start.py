@@ -61,7 +61,9 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
     if mode == "resume" and not made:
         where, typed = with_remembered(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
-        found, procedure = settings.prepared(procedure.name, where, asked) if asked.kept else (found, procedure)
+        found, procedure = (
+            settings.prepared(procedure.name, where, asked, resumed=True) if asked.kept else (found, procedure)
+        )
     procedure, screen = made or prepare(found, procedure, where, asked)
     _warn_of_crash(state if mode == "resume" else None, screen)
     return run_session(procedure, where, screen, held, state if mode == "resume" else None, asked)
@@ -94,7 +96,7 @@ def resume(name: str, where: Where, typed: Json) -> int:
     require_saved(place)
     where, typed = with_remembered(where, typed, OODA, name)
     asked = options.run_options(typed)
-    found, procedure = settings.prepared(name, where, asked)
+    found, procedure = settings.prepared(name, where, asked, resumed=True)
     procedure, screen = prepare(found, procedure, where, asked)
     held = take_lock(place, screen)
     state = require_saved(place)
@@ -118,7 +120,8 @@ def prepare(
     program = launch.check_agent(agent, where.workspace, effects.prompt_text(procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=with_prices(agent, found)))
     if procedure.gates is None:
-        procedure = procedure._replace(gates=_project_gates(where.workspace, procedure.gates_from_commands))
+        gates = () if found.untrusted else _project_gates(where.workspace, procedure.gates_from_commands)
+        procedure = procedure._replace(gates=gates)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
     launch.announce_agent(agent, program, screen, asked.kept)
     return procedure, screen

@@ -1,7 +1,7 @@
 """The settings that only reflex loops have, and shared ones with another default."""
 
 from rooda.settings.schema import LOOP
-from rooda.settings.types import FLAG, SECONDS, WORDS, Key, Option, whole, word
+from rooda.settings.types import FLAG, RESTRAINS, RUNS, SECONDS, WORDS, Key, Option, whole, word
 
 OWN = {
     "max_iterations": Key(
@@ -10,6 +10,7 @@ OWN = {
         default=4,
         flag=Option("At most N iterations.", ("-n", "--max-iterations", "limit")),
         group="limit",
+        trust=RESTRAINS,
     ),
     "exec_checks": Key(
         word("run", "ask", "skip"),
@@ -18,6 +19,7 @@ OWN = {
         flag=Option("What happens to shell commands that the agent writes as checks."),
         kept=True,
         group="checks",
+        trust=RUNS,
     ),
     "check_timeout": Key(
         SECONDS,

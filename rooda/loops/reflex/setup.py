@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from rooda.agents.records import Agent
 from rooda.base.json import Json
 from rooda.errors import ConfigProblem, UsageProblem
-from rooda.loops import configuration, launch
+from rooda.loops import configuration, launch, trusting
 from rooda.loops.options import RunOptions
 from rooda.loops.reflex.view import ReflexScreen
 from rooda.run.setup import Setup
@@ -33,9 +33,9 @@ class Prepared(NamedTuple):
         return self.agent._replace(model=model) if model else self.agent
 
 
-def prepared(where: Where, asked: RunOptions, own: Json) -> Prepared:
+def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) -> Prepared:
     """Resolve the settings and check the agent. `own`: typed values of the settings in [reflex]."""
-    found = warned(configuration.load(where.workspace, where.config))
+    found = trusting.checked(warned(configuration.load(where.workspace, where.config)), asked, where.config, resumed)
     flags = {**asked.flags, **own}
     made, look = setup(found, "reflex", flags)
     if made.agent and _read_only_by_default(found, look, made.agent):

@@ -64,7 +64,7 @@ def resume_loop(place: Place, here: Where, typed: Json) -> int:
     _refuse_beside_another(place)
     here, typed = with_remembered(here, typed, "reflex", place.alias)
     asked = options.run_options(typed)
-    made = _limited(prepared(here, asked, own_flags(typed)), place, asked)
+    made = _limited(prepared(here, asked, own_flags(typed), resumed=True), place, asked)
     held = launch.take_lock(place.lock, f"the loop '{place.alias}'", place.alias, made.screen)
     reflex_store.tidy_all(here.workspace)
     found = files.load(place)

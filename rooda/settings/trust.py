@@ -1,0 +1,436 @@
+"""Whether the user trusts what a workspace's files would start.
+
+Asked for is only what somebody else may have written: what came by git, and what changed while a loop ran here. What
+the user wrote here is recorded without a question. The record is in the user's state folder, one folder for each
+repository: `record.json`, and a file for each run that is running or that left a doubt.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from rooda.agents import project_files
+from rooda.base import dirs, files
+from rooda.base.facts import Fact
+from rooda.processes import table
+from rooda.settings import layers, trust_facts
+from rooda.settings.check import OwnKeys
+from rooda.settings.layers import USER, WORKSPACE, Settings
+from rooda.settings.toml import Path
+
+Identity: TypeAlias = tuple[str, str, str]
+WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # a worktree that rooda made is below this in its repository
+AGENTS_MD = "AGENTS.md"
+NOT_ASKED = "version not asked: this workspace is not trusted"
+FILES = "files"
+RUN = "run-"  # begins the name of the file that a run keeps beside the record
+
+
+class Source(NamedTuple):
+    """A file that may have facts."""
+
+    path: str
+    facts: Callable[[bytes], list[Fact]]
+    read: bool = True  # False: the facts of its present content are known already
+
+
+class Seen(NamedTuple):
+    """Everything in a workspace that can run, redirect or leak, and the files that were looked at."""
+
+    top: str  # the folder that the record is for: the repository's root, or the workspace
+    facts: tuple[Fact, ...]
+    sources: Mapping[str, Source]  # by their names in facts
+    own_files: tuple[str, ...] = ()  # agents that the workspace has settings for
+    part: str = ""  # of the record: single files that one kind of loop runs words of have one of their own
+
+    @property
+    def identities(self) -> set[Identity]:
+        return {fact.identity for fact in self.facts}
+
+    def covers(self, name: str) -> bool:
+        """True if the file was looked at, or is gone."""
+        return name in self.sources or not any(
+            os.path.lexists(os.path.join(folder, name)) for folder in (self.top, _main(self.top)) if folder
+        )
+
+    @property
+    def hash(self) -> str:
+        """What `ROODA_TRUST` must be to accept exactly these facts in this folder."""
+        listed = sorted(fact.identity for fact in self.facts if not fact.harmless)
+        return files.sha256(files.to_bytes(json.dumps([self.top, *listed])))
+
+
+class Verdict(NamedTuple):
+    """What has to be asked before something of the workspace runs."""
+
+    added: tuple[Fact, ...] = ()
+    removed: tuple[Fact, ...] = ()  # facts that held the agent back
+    changed: tuple[Fact, ...] = ()  # what the user changed here since the last start; no question
+    is_change: bool = False  # something here was trusted before
+    versions: Mapping[str, Sequence[str]] = {}  # the newest foreign commits of each judged file
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+def look(settings: Settings) -> Seen:
+    """Collect the facts of a workspace: of its settings, its AGENTS.md and the agents' own project files."""
+    folders = layers.upward(settings.workspace)
+    top = os.path.realpath(folders[-1])
+    sources = {_name(source.path, top): source for source in _sources(settings, top)}
+    found = [fact for layer in settings.layers for _, fact in _of_layer(settings, layer, top)]
+    for source in sources.values():
+        if source.read:
+            found += of_file(source)
+    own = [_renamed(fact, top) for fact in project_files.facts(folders)]
+    for path in project_files.files(folders):
+        sources[_name(path, top)] = Source(path, _project_reader(path, top))
+    labels = {fact.label for fact in own if not fact.harmless}
+    return Seen(top, tuple(dict.fromkeys([*found, *own])), sources, tuple(sorted(labels)))
+
+
+def of_file(source: Source) -> list[Fact]:
+    """Return the facts in a file as it is now; none if it is missing."""
+    try:
+        return source.facts(files.read_ours(os.path.realpath(source.path)))
+    except OSError:
+        return []
+
+
+def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
+    """Collect the facts of single files, which a kind of loop would run words of."""
+    top = os.path.realpath(layers.upward(settings.workspace)[-1])
+    named = {_name(source.path, top): source for source in sources}
+    facts = [_renamed(fact, top) for source in named.values() for fact in of_file(source)]
+    return Seen(top, tuple(dict.fromkeys(facts)), named, part=FILES)
+
+
+def _of_layer(settings: Settings, layer: layers.Layer, top: str) -> list[tuple[Path, Fact]]:
+    if layer.tier != WORKSPACE:
+        return []
+    return [*trust_facts.reader_of(settings, _name(layer.path, top), layer.path, top).located(layer.tree, layer.lines)]
+
+
+def _sources(settings: Settings, top: str) -> Iterator[Source]:
+    path = next((layer.path for layer in settings.layers if layer.tier == WORKSPACE), "")
+    path = path or layers.workspace_file(settings.workspace)
+    yield Source(path, trust_facts.reader_of(settings, _name(path, top), path, top).read, read=False)
+    path = os.path.join(settings.workspace, AGENTS_MD)
+    yield Source(path, trust_facts.agents_md_reader(_name(path, top), _runs_commands(settings)))
+
+
+def _runs_commands(settings: Settings) -> bool:
+    tables = [layer.table("loop") for layer in settings.layers]
+    tables += [each for layer in settings.layers for each in layer.table("procedures").values()]
+    return any(each.get("gates_from_commands") for each in tables)
+
+
+def _project_reader(path: str, top: str) -> Callable[[bytes], list[Fact]]:
+    return lambda data: [_renamed(fact, top) for fact in project_files.facts_in(path, data)]
+
+
+def _renamed(fact: Fact, top: str) -> Fact:
+    return fact._replace(file=_name(fact.file, top), harmless=fact.harmless or fact.restrains)
+
+
+def _name(path: str, top: str) -> str:
+    """The file's name in facts: the same in a repository and in the worktrees that rooda made of it."""
+    real = os.path.realpath(path)
+    for folder in (top, _main(top)):
+        if folder and trust_facts.is_below(real, folder):
+            return os.path.relpath(real, folder)
+    return real
+
+
+def _main(top: str) -> str:
+    """The repository in which rooda made the worktree `top`; "" for another folder."""
+    main, found, _ = top.partition(WORKTREES)
+    return main if found else ""
+
+
+# The record of a repository
+
+
+class Record:
+    """What the user trusts in a folder, and the doubts that runs left there."""
+
+    def __init__(self, top: str, part: str = "") -> None:
+        self.top = top
+        self.folder = dirs.state("trust", files.sha256(files.to_bytes(top))[:32], *filter(None, [part]))
+        self.data = _read(os.path.join(self.folder, "record.json")) if self.folder else {}
+        self.known: set[Identity] = _identities(self.data.get("known"))
+        self.runs = {name: _read(os.path.join(self.folder, name)) for name in self._names()}
+
+    def _names(self) -> list[str]:
+        return [name for name in files.list_folder(self.folder) if name.startswith(RUN)] if self.folder else []
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.data)
+
+    @property
+    def revoked(self) -> bool:
+        return bool(self.data.get("revoked"))
+
+    @property
+    def restraints(self) -> list[Fact]:
+        """The facts that held the agent back at the last start."""
+        return [fact for fact in _facts(self.data.get("last")) if fact.restrains]
+
+    @property
+    def last(self) -> list[Fact]:
+        return _facts(self.data.get("last"))
+
+    def doubts(self) -> tuple[set[Identity], set[Identity]]:
+        """The facts that appeared, and those that vanished, while a loop ran here."""
+        appeared = {each for run in self.runs.values() for each in _identities(run.get("appeared"))}
+        vanished = {each for run in self.runs.values() for each in _identities(run.get("vanished"))}
+        return appeared - self.known, vanished
+
+    def consolidate(self, seen: Seen) -> None:
+        """Turn the notes of runs that were killed into doubts, and drop doubts about what is as it was again."""
+        for name, run in [*self.runs.items()]:
+            if "facts" in run:
+                if table.is_alive(run.get("process", {})):
+                    continue
+                self.end(name.removeprefix(RUN).removesuffix(".json"), seen)
+            else:
+                appeared = _identities(run.get("appeared")) & (seen.identities | self._elsewhere(run, seen))
+                vanished = _identities(run.get("vanished")) - seen.identities
+                self._keep(name, appeared, vanished)
+            self.runs[name] = _read(os.path.join(self.folder, name))
+
+    def _elsewhere(self, run: dict[str, Any], seen: Seen) -> set[Identity]:
+        """Doubts about files that were not looked at now."""
+        return {each for each in _identities(run.get("appeared")) if not seen.covers(each[0])}
+
+    def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
+        """Record that these facts are trusted. Returns an error if the state folder can't be written."""
+        known = sorted(self.known | seen.identities)
+        elsewhere = [fact for fact in self.last if not seen.covers(fact.file)]
+        new = {
+            "folder": self.top,
+            "known": [] if revoked else [list(each) for each in known],
+            "last": [[*fact.identity, fact.restrains, fact.label] for fact in (*elsewhere, *seen.facts)],
+            "versions": {**self.data.get("versions", {}), **{name: [*each] for name, each in versions.items()}},
+            "revoked": revoked,
+        }
+        if new == self.data:
+            return ""
+        return self._write("record.json", new)
+
+    def forget_doubts(self) -> None:
+        """Remove what runs left that have ended."""
+        for name, run in self.runs.items():
+            if "facts" not in run:
+                self._remove(name)
+
+    def begin(self, run: str, seen: Seen) -> None:
+        """Note the facts at the start of a run."""
+        facts = [[*fact.identity, fact.restrains, fact.label] for fact in seen.facts]
+        self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": facts})
+
+    def end(self, run: str, seen: Seen) -> None:
+        """Keep what changed during a run as a doubt."""
+        name = f"{RUN}{run}.json"
+        note = _read(os.path.join(self.folder, name)) if self.folder else {}
+        if "facts" not in note:
+            return
+        before = _facts(note["facts"])
+        appeared = seen.identities - {fact.identity for fact in before} - self.known
+        vanished = {fact.identity for fact in before if fact.restrains and seen.covers(fact.file)} - seen.identities
+        self._keep(name, appeared, vanished)
+
+    def _keep(self, name: str, appeared: set[Identity], vanished: set[Identity]) -> None:
+        if appeared or vanished:
+            self._write(name, {"appeared": sorted(appeared), "vanished": sorted(vanished)})
+        else:
+            self._remove(name)
+
+    def _write(self, name: str, data: Any) -> str:
+        if not self.folder:
+            return "there is no home folder"
+        try:
+            files.make_folder(self.folder)
+            text = json.dumps(data, ensure_ascii=True)
+            files.replace_unsynced(os.path.join(self.folder, name), text.encode() + b"\n", 0o600)
+        except OSError as problem:
+            return f"{problem.filename or self.folder}: {problem.strerror or problem}"
+        return ""
+
+    def _remove(self, name: str) -> None:
+        try:
+            files.remove(os.path.join(self.folder, name))
+        except OSError:
+            pass
+
+
+def folders() -> Iterator[tuple[str, bool]]:
+    """Yield each folder with a record, and whether it is trusted; False after a revoke."""
+    home = dirs.state("trust")
+    for name in sorted(files.list_folder(home)) if home else ():
+        data = _read(os.path.join(home, name, "record.json"))
+        if isinstance(data.get("folder"), str):
+            yield data["folder"], not data.get("revoked")
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(files.read_ours(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _identities(found: Any) -> set[Identity]:
+    rows = found if isinstance(found, list) else []
+    return {(str(row[0]), str(row[1]), str(row[2])) for row in rows if isinstance(row, list) and len(row) >= 3}
+
+
+def _facts(found: Any) -> list[Fact]:
+    rows = found if isinstance(found, list) else []
+    whole = [row for row in rows if isinstance(row, list) and len(row) == 5]
+    return [Fact(str(row[0]), str(row[1]), str(row[2]), str(row[4]), restrains=bool(row[3])) for row in whole]
+
+
+# What must be asked
+
+
+def judge(seen: Seen, record: Record) -> Verdict:
+    """Compare the facts with the record; git is asked only about facts that are not in it."""
+    known = record.known | _shared(seen.top)
+    appeared, vanished = record.doubts()
+    if record.revoked:
+        return Verdict(tuple(fact for fact in seen.facts if not fact.harmless), is_change=False)
+    new = [fact for fact in seen.facts if fact.identity not in known]
+    gone = [fact for fact in record.restraints if seen.covers(fact.file) and fact.identity not in seen.identities]
+    if not new and not gone:
+        return Verdict(is_change=record.exists, changed=_changed(seen, record))
+    doubtful = [fact for fact in new if fact.identity in appeared and not fact.harmless]
+    lost = [fact for fact in gone if fact.identity in vanished]
+    ask_git = [fact for fact in (*new, *gone) if fact not in doubtful and fact not in lost]
+    foreign = _foreign(seen, {fact.file for fact in ask_git})
+    for fact in ask_git:
+        theirs = foreign.get(fact.file)
+        if theirs is None:
+            continue
+        if fact in new:
+            doubtful += [fact] if fact.identity in theirs.facts and not fact.harmless else []
+        elif theirs.commits != tuple(record.data.get("versions", {}).get(fact.file, ())) and theirs.commits:
+            lost += [fact] if fact.identity not in theirs.facts else []
+    versions = {name: theirs.commits for name, theirs in foreign.items() if theirs}
+    return Verdict(tuple(doubtful), tuple(lost), _changed(seen, record), record.exists and bool(known), versions)
+
+
+class Theirs(NamedTuple):
+    """What somebody else last wrote into a file."""
+
+    commits: tuple[str, ...]
+    facts: frozenset[Identity]
+
+
+def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
+    """What others wrote into these files; None for a file that can't have come by git."""
+    from rooda.git import provenance
+
+    found: dict[str, Theirs | None] = {}
+    for name in names:
+        source = seen.sources.get(name)
+        if source is None:
+            continue
+        path = os.path.realpath(source.path)
+        versions = provenance.foreign_versions(os.path.dirname(path), path)
+        if versions is None:
+            found[name] = None
+            continue
+        facts = {fact.identity for content in versions.contents for fact in source.facts(content)}
+        found[name] = Theirs(versions.commits, frozenset(facts))
+    return found
+
+
+def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
+    before = {fact.identity for fact in record.last}
+    if not record.exists or before == seen.identities:
+        return ()
+    gone = (fact for fact in record.last if fact.identity not in seen.identities and seen.covers(fact.file))
+    return tuple(fact for fact in seen.facts if fact.identity not in before) + tuple(gone)
+
+
+def _shared(top: str) -> set[Identity]:
+    """What is trusted in the repository that the worktree `top` belongs to."""
+    main = _main(top)
+    return Record(main).known if main else set()
+
+
+def may_be_started(settings: Settings, agent: str, program: str) -> bool:
+    """True if the agent's program may be started just to look, as `rooda doctor` does.
+
+    Its command, version option and environment must come from the shipped or the user's settings, and the program must
+    lie outside of the workspace, unless the user trusts the workspace.
+    """
+    top = os.path.realpath(layers.upward(settings.workspace)[-1])
+    named = any(
+        layer.tier == WORKSPACE
+        and (_STARTS & {*layer.table("agents").get(agent, {})} or agent in layer.table("ai_cmd_aliases"))
+        for layer in settings.layers
+    )
+    if not named and not trust_facts.is_below(os.path.realpath(program), top):
+        return True
+    seen = look(settings)
+    return not judge(seen, Record(seen.top, seen.part)).asks
+
+
+_STARTS = {"command", "version", "env", "env_deny", "read_only"}
+
+
+# A run, watched for changes
+
+
+class Watch:
+    """Notes the facts at the start of a run and compares them at its end."""
+
+    def __init__(self, config: str | None, own_keys: OwnKeys) -> None:
+        self._config, self._own_keys = config, own_keys
+        self.files: list[Source] = []  # further files that the loop runs words of
+
+    def begin(self, run: str, workspace: str) -> None:
+        for seen in self._seen(workspace):
+            Record(seen.top, seen.part).begin(run, seen)
+
+    def end(self, run: str, workspace: str) -> None:
+        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
+            Record(seen.top, seen.part).end(run, seen)
+
+    def _seen(self, workspace: str) -> list[Seen]:
+        from rooda.errors import RoodaError
+
+        try:
+            found = layers.load(workspace, self._config, None, self._own_keys)
+            return [look(found), *([of_files(found, self.files)] if self.files else [])]
+        except (RoodaError, OSError):
+            return []
+
+
+def is_trusted_folder(top: str, settings: Settings) -> bool:
+    """True if `[trust] folders` of the user's settings names the folder."""
+    from fnmatch import fnmatch
+
+    for layer in settings.layers:
+        for pattern in layer.table("trust").get("folders", ()) if layer.tier == USER else ():
+            place = os.path.expanduser(str(pattern))
+            if place == "/" or fnmatch(top, place.rstrip("/")) or fnmatch(top, f"{place.rstrip('/')}/*"):
+                return True
+    return False
+
+
+def ignoring(settings: Settings, seen: Seen) -> Settings:
+    """Return the settings without what needs trust."""
+    kept = []
+    for layer in settings.layers:
+        if layer.tier == WORKSPACE:
+            reader = trust_facts.reader_of(settings, _name(layer.path, seen.top), layer.path, seen.top)
+            layer = trust_facts.without(layer, reader)
+        kept.append(layer)
+    return settings._replace(layers=tuple(kept), untrusted=True, own_files=seen.own_files)

@@ -1,0 +1,180 @@
+"""The facts of a workspace's settings and AGENTS.md: what they start, redirect or hold back."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rooda.base import files
+from rooda.base.facts import Fact
+from rooda.run import gates_md
+from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
+from rooda.settings.layers import WORKSPACE, Layer, Settings
+from rooda.settings.schema import AGENT, PROCEDURE
+from rooda.settings.toml import Path, line_of, parse
+from rooda.settings.types import GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
+
+GATE = "gate"
+ELSEWHERE = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST", "_PROXY")  # endings of variables that name an address
+LOADERS = ("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "BASH_ENV", "ENV")
+
+
+class Reader(NamedTuple):
+    """Reads the facts of a settings file, of the one in force and of its older versions in git."""
+
+    file: str  # its name in facts
+    folder: str  # in which its relative paths begin
+    inside: str  # paths outside of this folder are facts
+    own_keys: OwnKeys
+    below: Callable[[Path], Any]  # the value that would hold without the file
+
+    def read(self, data: bytes) -> list[Fact]:
+        """Return the facts of a file's content; none if it can't be understood, since rooda would not start either."""
+        try:
+            tree, lines = parse(data.decode().removeprefix("\ufeff"))
+            rename_old_keys(tree, lines)
+            return [fact for _, fact in self.located(tree, lines)]
+        except (ValueError, TypeError, AttributeError):
+            return []
+
+    def located(self, tree: Mapping[str, Any], lines: Mapping[Path, int]) -> Iterator[tuple[Path, Fact]]:
+        """Yield each fact with its path in the file."""
+        for path, rows, table in self._tables(tree):
+            for key, value in table.items():
+                row, here = rows.get(key), (*path, key)
+                if row is None:
+                    continue
+                for fact in self._facts(row, here, value):
+                    yield here, fact._replace(line=line_of(lines, here))
+
+    def _tables(self, tree: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Key], Mapping[str, Any]]]:
+        """Yield the tables with the rows of their keys."""
+        yield ("loop",), PROCEDURE, tree.get("loop", {})
+        for name, table in tree.get("procedures", {}).items():
+            yield ("procedures", name), PROCEDURE, table
+        for kind, own in self.own_keys.items():
+            yield (kind,), keys_of_kind(own), tree.get(kind, {})
+        for name, table in tree.get("agents", {}).items():
+            yield ("agents", name), AGENT, table
+        from rooda.settings.setup import HOOKS
+
+        yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
+        aliases = tree.get("ai_cmd_aliases", {})
+        yield ("ai_cmd_aliases",), dict.fromkeys(aliases, PROCEDURE["ai_cmd"]), aliases
+
+    def _facts(self, row: Key, path: Path, value: Any) -> Iterator[Fact]:
+        if row.type in (PHASE, TEXTS):
+            yield from self._files_outside(path, value)
+        if not row.trust:
+            return
+        weaker = is_weaker(value, self.below(path))
+        restrains, harmless = row.trust in (RESTRAINS, GUARDS), row.trust == RESTRAINS and not weaker
+        values = list(map(shown, value)) if isinstance(value, list) else shown_table(value)
+        if not values and not weaker:
+            return
+        for text in values or ["(none)"]:
+            fact = Fact(self.file, dotted(path), text, _label(path), restrains=restrains, harmless=harmless)
+            yield fact._replace(warning=_warning(path, text))
+
+    def _files_outside(self, path: Path, value: Any) -> Iterator[Fact]:
+        """Yield a fact for each prompt file outside of the workspace: the agent, and so its service, gets it."""
+        for item in value if isinstance(value, list) else [value]:
+            name = item.get("path", "") if isinstance(item, dict) else item
+            if not isinstance(name, str) or "\n" in name or not 0 < len(name) < 4096 or "\0" in name:
+                continue
+            real = os.path.realpath(os.path.join(self.folder, os.path.expanduser(name)))
+            if os.path.exists(real) and not is_below(real, self.inside):
+                warning = "a file outside of the workspace"
+                yield Fact(self.file, dotted(path), f"{name} is {real}", "prompt", warning=warning)
+
+
+def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
+    """Return the reader of the workspace's settings file `path`, whose name in facts is `file`."""
+    weaker = [layer for layer in settings.layers if layer.tier != WORKSPACE and layer.path]
+
+    def below(at: Path) -> Any:
+        paths = [at, ("loop", *at[2:])] if at[0] == "procedures" else [at]
+        tables = ((layer.table(*map(str, path[:-1])), str(path[-1])) for path in paths for layer in weaker)
+        return next((table[key] for table, key in tables if key in table), None)
+
+    return Reader(file, os.path.dirname(path), inside, settings.own_keys, below)
+
+
+def without(layer: Layer, reader: Reader) -> Layer:
+    """Return the layer without what needs trust. What only holds the agent back stays."""
+    import copy
+
+    tree = copy.deepcopy(dict(layer.tree))
+    for path, fact in [*reader.located(tree, layer.lines)]:
+        table: Any = tree
+        for part in path[:-1]:
+            table = table[part]
+        if not fact.harmless:
+            table.pop(path[-1], None)
+    return layer._replace(tree=tree)
+
+
+def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]:
+    """Return the reader of an AGENTS.md. `commands`: its build and test commands are gates too."""
+
+    def facts(data: bytes) -> list[Fact]:
+        text = files.to_text(data)
+        found = gates_md.gates(text) or (gates_md.commands(text) if commands else ())
+        rows = text.splitlines()
+        return [
+            Fact(file, "quality gates", gate.command, GATE, _line_with(rows, gate.command), restrains=True)
+            for gate in found
+        ]
+
+    return facts
+
+
+def _line_with(rows: list[str], command: str) -> int:
+    return next((number for number, row in enumerate(rows, 1) if f"`{command}`" in row.replace("` ", "`")), 0)
+
+
+def is_weaker(value: Any, below: Any) -> bool:
+    """True if a value holds the agent back less than the one it replaces. 0 means no limit."""
+    if isinstance(value, bool) or isinstance(below, bool):
+        return bool(below) and not value
+    if isinstance(value, int | float) and isinstance(below, int | float):
+        return bool(below) and (value == 0 or value > below)
+    if isinstance(value, list):
+        return bool(below) and not {*map(shown, below)} <= {*map(shown, value)}
+    return value == "off" and below not in (None, "off")
+
+
+def shown(value: Any) -> str:
+    """Return a gate, a hook or a plain value on one line."""
+    if isinstance(value, dict):
+        value = value.get("command") or value.get("url") or value
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return " ".join(text.split())
+
+
+def shown_table(value: Any) -> list[str]:
+    """Return the variables of an `env` table, or the value itself."""
+    if isinstance(value, dict) and not {"command", "url"} & {*value}:
+        return [f"{name}={shown(text)}" for name, text in value.items()]
+    return [shown(value)]
+
+
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _label(path: Path) -> str:
+    key = str(path[-1])
+    if path[0] == "hooks":
+        return f"hook {key}"
+    if path[0] in ("agents", "ai_cmd_aliases"):
+        return f"agent {path[1]}"
+    return {"quality_gates": GATE, "gates_from_commands": GATE, "agent": "agent", "ai_cmd": "agent"}.get(key, key)
+
+
+def _warning(path: Path, text: str) -> str:
+    name = text.partition("=")[0]
+    if path[-1] != "env":
+        return ""
+    if name.upper().endswith(ELSEWHERE):
+        return "sends your key elsewhere"
+    return "chooses which programs run" if name.upper() in LOADERS else ""

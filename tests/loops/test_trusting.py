@@ -1,0 +1,383 @@
+"""Trust: what somebody else may have written is asked for before it runs; what the user wrote here is not."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kit.workspace import FAKE_AI, Workspace, until
+
+TOML = f"""[loop]
+ai_cmd = {json.dumps(FAKE_AI)}
+default_iterations = 1
+
+[procedures.work]
+observe = "OBS"
+orient = "ORI"
+decide = "DEC"
+act = "ACT"
+"""
+GATE = 'quality_gates = ["touch gate-ran"]\n'
+HOOK = '[hooks]\ndone = "touch hook-ran"\n'
+WITH_GATE = TOML.replace("\n\n", f"\n{GATE}\n", 1)
+
+
+class Clone:
+    """A repository of somebody else, `theirs`, and the workspace as its clone."""
+
+    def __init__(self, bare: Workspace, toml: str = WITH_GATE) -> None:
+        self.ws, self.theirs = bare, os.path.join(bare.root, "theirs")
+        os.mkdir(self.theirs)
+        self.git(self.theirs, "init", "-q")
+        self.commit({"rooda.toml": toml, "README": "hello\n"})
+        os.rmdir(bare.path)
+        self.git(bare.root, "clone", "-q", self.theirs, bare.path)
+
+    def git(self, folder: str, *words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=folder, env=self.ws.env, check=True, capture_output=True, text=True
+        ).stdout
+
+    def commit(self, files: dict[str, str]) -> None:
+        """Somebody else commits these files."""
+        for name, content in files.items():
+            path = Path(self.theirs, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        self.git(self.theirs, "add", "-A")
+        self.git(self.theirs, "commit", "-q", "-m", "theirs")
+
+    def pull(self) -> None:
+        self.git(self.ws.path, "pull", "-q", "--no-rebase", "origin", "main")
+
+
+@pytest.fixture
+def clone(bare: Workspace) -> Clone:
+    return Clone(bare)
+
+
+def hash_of(text: str) -> str:
+    found = re.search(r"ROODA_TRUST=([0-9a-f]{64})", text)
+    assert found, text
+    return found[1]
+
+
+# What came by git
+
+
+def test_S_03_a_clone_is_asked_for(clone: Clone) -> None:
+    ws = clone.ws
+    done = ws.rooda("work")
+    assert done.code == 3 and not ws.calls
+    assert "you have not trusted them" in done.err and "touch gate-ran" in done.err and "rooda.toml:4" in done.err
+    assert "--untrusted" in done.err and f"rooda -C {ws.path} trust" in done.err
+    assert not ws.exists("gate-ran") and not ws.exists(".rooda/state")
+
+
+def test_S_03_trust_is_remembered_and_only_the_difference_is_asked(clone: Clone) -> None:
+    ws = clone.ws
+    assert ws.rooda("trust").code == 0
+    assert ws.rooda("work").code == 0 and ws.exists("gate-ran")
+    clone.commit({"rooda.toml": WITH_GATE + HOOK})
+    clone.pull()
+    done = ws.rooda("work")
+    assert done.code == 3
+    assert "+ hook done" in done.err and "touch hook-ran" in done.err and "gate-ran" not in done.err
+
+
+def test_S_03_a_gate_that_they_removed_is_asked_for(clone: Clone) -> None:
+    ws = clone.ws
+    ws.rooda("trust")
+    assert ws.rooda("work").code == 0
+    clone.commit({"rooda.toml": TOML})
+    clone.pull()
+    done = ws.rooda("work")
+    assert done.code == 3 and re.search(r"^- gate .*touch gate-ran", done.err, re.M)
+
+
+def test_S_03_words_that_start_nothing_are_not_asked_for(clone: Clone) -> None:
+    ws = clone.ws
+    ws.rooda("trust")
+    more = WITH_GATE.replace('"OBS"', '"Look closely"') + '\n[models]\nfast = "m"\n# a comment\n'
+    clone.commit({"rooda.toml": more.replace("default_iterations = 1", "default_iterations = 1\nkill_grace = 1")})
+    clone.pull()
+    assert ws.rooda("work").code == 0
+
+
+@pytest.mark.parametrize(
+    "how", ["a line added", "other line ends", "a commit on top", "staged", "another author", "the clock set back"]
+)
+def test_S_03_somebodys_facts_do_not_become_mine(clone: Clone, how: str) -> None:
+    ws = clone.ws
+    text = ws.read("rooda.toml")
+    ws.write("rooda.toml", text.replace("\n", "\r\n") if how == "other line ends" else f"{text}# mine\n")
+    if how != "a line added" and how != "other line ends":
+        ws.git("add", "-A")
+    if how == "a commit on top":
+        ws.git("commit", "-q", "-m", "mine")
+    if how == "another author":
+        ws.git("commit", "-q", "-m", "x", "--author=test <test@example.invalid>")
+    if how == "the clock set back":
+        ws.git("commit", "-q", "-m", "x", "--date=2001-01-01T00:00:00Z")
+    assert ws.rooda("work").code == 3
+
+
+# What the user wrote
+
+
+@pytest.mark.parametrize("where", ["no repository", "no remote", "untracked", "committed", "amended"])
+def test_S_03_what_i_wrote_runs_at_once(bare: Workspace, where: str) -> None:
+    if where in ("untracked", "committed", "amended"):
+        ws = Clone(bare, "# nothing\n").ws
+    else:
+        ws = bare
+    if where == "no remote":
+        ws.git("init", "-q")
+    if where == "untracked":
+        ws.git("rm", "-q", "--cached", "rooda.toml")
+        ws.git("commit", "-q", "-m", "mine")
+    ws.config(WITH_GATE)
+    if where in ("no remote", "committed", "amended"):
+        ws.git("add", "-A")
+        ws.git("commit", "-q", "-m", "mine")
+    if where == "amended":
+        ws.git("commit", "-q", "--amend", "-m", "again")
+    done = ws.rooda("work")
+    assert done.code == 0, done.err
+    assert ws.exists("gate-ran") and "trust" not in done.both
+
+
+def test_S_03_what_i_changed_here_is_noted_without_a_question(clone: Clone) -> None:
+    ws = clone.ws
+    ws.rooda("trust")
+    ws.rooda("work")
+    ws.config(ws.read("rooda.toml").replace("touch gate-ran", "touch my-gate"))
+    assert ws.rooda("work").code == 0 and ws.exists("my-gate")
+
+
+def test_S_03_a_gate_that_i_removed_is_not_asked_for(clone: Clone) -> None:
+    ws = clone.ws
+    ws.rooda("trust")
+    ws.rooda("work")
+    ws.config(TOML)
+    assert ws.rooda("work").code == 0
+
+
+# What changed while a loop ran
+
+
+HOOK_BY_AGENT = "printf '[hooks]\\ndone = \"touch hook-ran\"\\n' >> rooda.toml"
+
+
+@pytest.fixture
+def mine(bare: Workspace) -> Workspace:
+    bare.config(WITH_GATE)
+    return bare
+
+
+def test_S_03_what_an_agent_wrote_is_asked_for(mine: Workspace) -> None:
+    mine.side(1, HOOK_BY_AGENT)
+    assert mine.rooda("work").code == 0
+    done = mine.rooda("work")
+    assert done.code == 3 and "+ hook done" in done.err
+    assert not mine.exists("hook-ran") and len(mine.calls) == 1
+
+
+@pytest.mark.parametrize("cover", ["committed", "the state deleted", "pushed away"])
+def test_S_03_the_doubt_stays_with_the_fact(mine: Workspace, cover: str) -> None:
+    mine.git("init", "-q")
+    mine.side(1, HOOK_BY_AGENT)
+    mine.rooda("work")
+    if cover != "the state deleted":
+        mine.git("add", "-A")
+        mine.git("commit", "-q", "-m", "mine")
+    if cover == "the state deleted":
+        shutil.rmtree(mine.file(".rooda"))
+    assert mine.rooda("work").code == 3
+    assert mine.rooda("work").code == 3
+    assert mine.rooda("trust").code == 0
+    assert mine.rooda("work").code == 0 and mine.exists("hook-ran")
+
+
+def test_S_03_the_doubt_goes_with_the_fact(mine: Workspace) -> None:
+    mine.side(1, HOOK_BY_AGENT)
+    mine.rooda("work")
+    mine.config(WITH_GATE)
+    assert mine.rooda("work").code == 0
+    mine.config(WITH_GATE + HOOK)
+    assert mine.rooda("work").code == 0 and mine.exists("hook-ran")
+
+
+def test_S_03_a_gate_that_an_agent_removed_is_asked_for(mine: Workspace) -> None:
+    mine.side(1, "sed -i /quality_gates/d rooda.toml")
+    mine.rooda("work")
+    done = mine.rooda("work")
+    assert done.code == 3 and re.search(r"^- gate .*touch gate-ran", done.err, re.M)
+
+
+@pytest.mark.parametrize("how", ["rm rooda.toml", "echo nonsense > rooda.toml"])
+def test_S_03_a_file_that_an_agent_removed_or_broke(mine: Workspace, how: str) -> None:
+    mine.side(1, how)
+    mine.rooda("work")
+    mine.config(TOML)
+    done = mine.rooda("work")
+    assert done.code == 3 and re.search(r"^- gate .*touch gate-ran", done.err, re.M)
+
+
+def test_S_03_what_an_agent_wrote_in_an_untrusted_run(clone: Clone) -> None:
+    ws = clone.ws
+    ws.side(1, HOOK_BY_AGENT)
+    assert ws.rooda("work", "--untrusted", "--ai-cmd", FAKE_AI).code == 0
+    ws.git("add", "-A")
+    ws.git("commit", "-q", "-m", "mine")
+    done = ws.rooda("work")
+    assert done.code == 3 and "touch hook-ran" in done.err
+
+
+def test_S_06_a_killed_run_is_compared_at_the_next_start(mine: Workspace) -> None:
+    mine.side(1, "sed -i /quality_gates/d rooda.toml\nkill -9 $PPID $(ps -o ppid= -p $PPID)")
+    mine.rooda("work")
+    done = mine.rooda("resume", "work")
+    assert done.code == 3 and "- gate" in done.err
+
+
+def test_S_06_a_resume_says_what_the_user_changed(mine: Workspace) -> None:
+    mine.signal_at(1)
+    assert mine.rooda("work", "-n", "2").code == 130
+    mine.config(WITH_GATE.replace("touch gate-ran", "touch other"))
+    done = mine.rooda("resume", "work")
+    assert done.code == 0 and mine.exists("other")
+    assert "Changed since the last start: + gate touch other, - gate touch gate-ran" in done.err
+
+
+# How it is answered
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "ran"), [("y", 0, True), ("yes", 0, True), ("n", 3, False), ("i", 0, False), ("\x04", 3, False)]
+)
+def test_S_03_the_question(clone: Clone, key: str, code: int, ran: bool) -> None:
+    ws = clone.ws
+    words = ["work"] if key != "i" else ["build", "-n", "1", "--ai-cmd", FAKE_AI]
+    asked = ws.terminal(*words)
+    until(lambda: "Trust them?" in asked.both)
+    asked.type(key if key == "\x04" else f"{key}\n")
+    assert asked.finish() == code
+    assert ws.exists("gate-ran") is ran
+
+
+def test_S_03_the_question_fits_a_screen(bare: Workspace) -> None:
+    gates = ", ".join(f'"true {n} {"x" * 200}"' for n in range(60))
+    ws = Clone(bare, TOML.replace("\n\n", f"\nquality_gates = [{gates}]\n\n", 1)).ws
+    asked = ws.terminal("work", rows=20, columns=80)
+    until(lambda: "Trust them?" in asked.both)
+    assert "have not trusted them" in "\n".join(asked.screen) and "more: rooda trust --show" in "\n".join(asked.screen)
+    asked.type("n\n")
+    assert asked.finish() == 3
+
+
+def test_S_03_the_variable_answers_for_one_start(clone: Clone) -> None:
+    ws = clone.ws
+    right = hash_of(ws.rooda("work").err)
+    assert ws.rooda("trust", "--hash").out.strip() == right
+    assert ws.rooda("work", env={"ROODA_TRUST": "0" * 64}).code == 3
+    ws.side(1, 'echo "[$ROODA_TRUST]" > seen-by-agent')
+    assert ws.rooda("work", env={"ROODA_TRUST": right}).code == 0
+    assert ws.read("seen-by-agent") == "[]\n"
+    assert ws.rooda("work", env={"ROODA_TRUST": "all"}).code == 0
+    assert ws.rooda("work").code == 3
+
+
+def test_S_03_a_workspace_can_not_trust_itself(bare: Workspace) -> None:
+    ws = Clone(bare, f'{WITH_GATE}\n[trust]\nfolders = ["/"]\n').ws
+    assert ws.rooda("work").code != 0 and not ws.calls
+
+
+def test_S_03_without_the_workspaces_facts(clone: Clone) -> None:
+    ws = clone.ws
+    assert ws.rooda("work", "--untrusted", "--ai-cmd", FAKE_AI).code == 0
+    assert len(ws.calls) == 1  # its limit, which only holds the agent back, is in force
+    assert not ws.exists("gate-ran")
+
+
+def test_S_03_revoke_and_list(mine: Workspace) -> None:
+    assert mine.rooda("work").code == 0
+    assert mine.rooda("trust", "--revoke").code == 0
+    assert mine.rooda("work").code == 3
+    assert "revoked" in mine.rooda("trust", "--list").out
+    assert mine.rooda("trust").code == 0
+    assert mine.rooda("work").code == 0
+    assert "trusted" in mine.rooda("trust", "--list").out
+
+
+def test_S_03_an_agent_can_not_type_it(clone: Clone) -> None:
+    done = clone.ws.rooda("trust", env={"ROODA_RUN": "20260101T000000Z-work-1"})
+    assert done.code == 3 and "user's to give" in done.err
+
+
+def test_S_03_the_record_is_private(mine: Workspace) -> None:
+    mine.rooda("work")
+    found = [*Path(mine.home, ".state", "rooda", "trust").rglob("*.json")]
+    assert found and all(path.stat().st_mode & 0o777 == 0o600 for path in found)
+
+
+def test_S_03_a_worktree_shares_the_trust(clone: Clone) -> None:
+    ws = clone.ws
+    ws.rooda("trust")
+    ws.signal_at(1)
+    assert ws.rooda("work", "--worktree").code == 130
+    place = ws.file(".rooda/worktrees/work-1")
+    assert ws.rooda("-C", place, "--config", ws.file("rooda.toml"), "resume", "work").code == 0
+
+
+def test_S_03_gates_of_AGENTS_md(bare: Workspace) -> None:
+    clone = Clone(bare, TOML)
+    clone.ws.rooda("trust")
+    clone.commit({"AGENTS.md": "## Quality Gates\n- tests: `touch gate-ran`\n"})
+    clone.pull()
+    done = clone.ws.rooda("work")
+    assert done.code == 3 and "AGENTS.md:2" in done.err
+    done = clone.ws.rooda("work", "--untrusted", "--ai-cmd", FAKE_AI)
+    assert done.code == 0 and not clone.ws.exists("gate-ran")
+
+
+def test_S_03_every_kind_of_loop(clone: Clone) -> None:
+    ws = clone.ws
+    for words in (["goal", "run", "x"], ["reflex", "new", "x"], ["agents", "test", "claude"]):
+        done = ws.rooda(*words)
+        assert done.code == 3 and "have not trusted them" in done.err, words
+    assert not ws.calls
+
+
+# Looking
+
+
+def test_S_01_looking_starts_nothing(bare: Workspace) -> None:
+    clone = Clone(
+        bare,
+        '[agents.claude]\ncommand = "./tools/claude"\n[agents.sh]\ncommand = "sh -c true"\nversion = "-c id>ran"\n',
+    )
+    clone.commit({"tools/claude": "#!/bin/sh\nenv > ran\n"})
+    os.chmod(os.path.join(clone.theirs, "tools/claude"), 0o755)
+    clone.git(clone.theirs, "commit", "-qam", "x")
+    clone.pull()
+    ws = clone.ws
+    for words in (
+        "doctor",
+        "agents",
+        "status",
+        "list",
+        "config show",
+        "build --dry-run --agent claude",
+        "trust --show",
+    ):
+        done = ws.rooda(*words.split())
+        assert not ws.exists("ran"), words
+        assert words not in ("doctor", "agents") or "not trusted" in done.out
+    ws.rooda("trust")
+    ws.rooda("agents")
+    assert ws.exists("ran")
