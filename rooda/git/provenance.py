@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from rooda.base import files
+from rooda.base import clock, files
 from rooda.git import command, repository
 from rooda.git.repository import GitProblem, Repo
 
-TIMEOUT = 10.0  # seconds for one question to git
+TIMEOUT = 20.0  # seconds for all questions about one repository
 FIRST = "64"  # commits that are asked for before the whole history is
 MOST_LINKS = 40
 _COPY = re.compile(r"cherry-pick|commit \((?:cherry-pick|rebase)\)|.* \((?:pick|reword|edit|squash|fixup|continue)\)")
@@ -52,14 +52,20 @@ class _Entry(NamedTuple):
 
     old: str  # "" before the first commit
     new: str
-    action: str
-    detail: str
+    action: str  # before the first colon
+
+
+class _Git(NamedTuple):
+    """A repository, and how long it may be asked."""
+
+    repo: Repo
+    until: float  # monotonic
 
 
 class _History(NamedTuple):
     """What the reflogs of a repository say."""
 
-    repo: Repo
+    git: _Git
     head: str  # "" before the first commit
     made: frozenset[str]
     copies: frozenset[str]  # made here from other commits, whose origin is to be proven
@@ -137,7 +143,7 @@ def _judge(top: str, all_asked: Sequence[_Asked]) -> list[Versions] | None:
     try:
         if not (history := _read(top)):
             return None
-        names = [_names(history, os.path.relpath(asked.place, history.repo.top)) for asked in all_asked]
+        names = [_names(history, os.path.relpath(asked.place, history.git.repo.top)) for asked in all_asked]
         never = _never_tracked(history, [name for each in names for name in each])
         commits = {name: _newest(history, name) for each in names for name in each if name not in never}
         contents = _contents(history, [(name, commit) for name in commits for commit in commits[name]])
@@ -174,10 +180,11 @@ def _unknown(asked: _Asked) -> Versions:
 
 
 def _read(top: str) -> _History | None:
-    repo = repository.find(top)
+    git = _Git(repository.find(top), clock.monotonic() + TIMEOUT)
+    repo = git.repo
     logs = [*_logs(repo.common)]
     cloned = any(log and log[0].action == "clone" for log in logs) or _fetched(repo.common)
-    rows = files.to_text(_ask(repo, "config", "-z", "--get-regexp", _REMOTE, fine=(0, 1))).split("\0")
+    rows = files.to_text(_ask(git, "config", "-z", "--get-regexp", _REMOTE, fine=(0, 1))).split("\0")
     if not cloned and not any(row.startswith("remote.") for row in rows):
         return None
     entries = [entry for log in logs for entry in log]
@@ -185,15 +192,15 @@ def _read(top: str) -> _History | None:
     copies = {entry.new for entry in entries if _COPY.fullmatch(entry.action)} - made
     shallow = set(_text(os.path.join(repo.common, "shallow")).split())  # what was before them is unknown
     head = repository.read_head(repo).commit
-    left = _existing(repo, dict.fromkeys(commit for commit in _left(repo, logs, head) if commit))
+    left = _existing(git, dict.fromkeys(commit for commit in _left(repo, logs, head) if commit))
     ignores_case = "core.ignorecase\ntrue" in rows
-    return _History(repo, head, frozenset(made - shallow), frozenset(copies - shallow), left, ignores_case)
+    return _History(git, head, frozenset(made - shallow), frozenset(copies - shallow), left, ignores_case)
 
 
-def _existing(repo: Repo, commits: Iterable[str]) -> tuple[str, ...]:
+def _existing(git: _Git, commits: Iterable[str]) -> tuple[str, ...]:
     """The commits that were not deleted since."""
     lines = _lines(commits)
-    said = _ask(repo, "rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=lines) if lines else b""
+    said = _ask(git, "rev-list", "--no-walk", "--ignore-missing", "--stdin", stdin=lines) if lines else b""
     return tuple(files.to_text(said).split())
 
 
@@ -205,18 +212,16 @@ def _logs(common: str) -> Iterator[list[_Entry]]:
 
 
 def _entry(line: str) -> _Entry | None:
-    found = re.match(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\t?([^:]*)(?:: )?(.*)", line)
+    found = re.match(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\t?([^:]*)", line)
     if not found:
         return None
-    old, new, action, detail = found.groups()
-    if detail == "fast-forward":  # a pick that found nothing to do
-        action = "fast-forward"
-    return _Entry(old.strip("0") and old, new.strip("0") and new, action, detail)
+    old, new, action = found.groups()
+    return _Entry(old.strip("0") and old, new.strip("0") and new, action)
 
 
 def _left(repo: Repo, logs: Iterable[list[_Entry]], head: str) -> Iterator[str]:
     for log in logs:
-        for before, entry in zip([_Entry("", "", "", ""), *log], log, strict=False):
+        for before, entry in zip([_Entry("", "", ""), *log], log, strict=False):
             if _LEFT.fullmatch(entry.action) and entry.old != entry.new:
                 yield entry.old
             if not entry.old:  # the first commit of a branch without parents
@@ -246,14 +251,15 @@ def _text(path: str) -> str:
 # Questions to git.
 
 
-def _ask(repo: Repo, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), literal: bool = True) -> bytes:
+def _ask(git: _Git, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), literal: bool = True) -> bytes:
     """Ask about the objects as they are: no replacements, grafts or objects that would have to be fetched."""
     env = {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
     env |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     given = files.to_bytes(stdin)
-    done = command.run([*words], repo.top, stdin=given, env=env, timeout=TIMEOUT, literal=literal)
+    left, top = max(0.0, git.until - clock.monotonic()), git.repo.top
+    done = command.run([*words], top, stdin=given, env=env, timeout=left, literal=literal)
     if done.code not in fine:
-        raise GitProblem(f"git {words[0]} failed in {repo.top}: {command.error_text(done)}")
+        raise GitProblem(f"git {words[0]} failed in {top}: {command.error_text(done)}")
     return done.out
 
 
@@ -261,7 +267,7 @@ def _names(history: _History, path: str) -> list[str]:
     """The file's name; where the file system ignores case, also the other names that history has for it."""
     if not history.ignores_case or not history.head:
         return [path]
-    said = _ask(history.repo, *_TOUCHED, history.head, "--", f":(icase){path}", literal=False)
+    said = _ask(history.git, *_TOUCHED, history.head, "--", f":(icase){path}", literal=False)
     return [*dict.fromkeys([path, *_split(said)])]
 
 
@@ -270,7 +276,7 @@ def _never_tracked(history: _History, names: Sequence[str]) -> set[str]:
     if len(names) < 3:
         return set()
     tips = _lines(filter(None, (history.head, *history.left)))
-    said = _ask(history.repo, *_TOUCHED, "--stdin", "--", *names, stdin=tips) if tips else b""
+    said = _ask(history.git, *_TOUCHED, "--stdin", "--", *names, stdin=tips) if tips else b""
     return {*names} - {*_split(said)}
 
 
@@ -291,7 +297,7 @@ def _newest(history: _History, name: str) -> list[str]:
 
 def _first_foreign(history: _History, name: str, tips: Sequence[str], limit: Sequence[str] = ()) -> list[str]:
     words = ("rev-list", "--parents", *limit, "--stdin", "--", name)
-    said = files.to_text(_ask(history.repo, *words, stdin=_lines(tips)))
+    said = files.to_text(_ask(history.git, *words, stdin=_lines(tips)))
     graph = {row.split()[0]: row.split()[1:] for row in said.splitlines()}
     made = history.made
     if copies := [commit for commit in graph if commit in history.copies]:
@@ -337,14 +343,14 @@ def _proven(history: _History, name: str, copies: Sequence[str]) -> frozenset[st
 def _authors(history: _History, commits: Iterable[str]) -> dict[str, str]:
     """Author and date of each commit that still exists."""
     words = ("rev-list", "--no-walk", "--ignore-missing", "--date=raw", "--format=%an%x00%ae%x00%ad", "--stdin")
-    rows = files.to_text(_ask(history.repo, *words, stdin=_lines(commits))).split("\n")
+    rows = files.to_text(_ask(history.git, *words, stdin=_lines(commits))).split("\n")
     return {row.removeprefix("commit "): author for row, author in zip(rows[::2], rows[1::2], strict=False)}
 
 
 def _added_lines(history: _History, name: str, commits: Iterable[str]) -> dict[str, set[bytes]]:
     """The lines that commits add to the file; merges have none."""
     words = ("diff-tree", "--stdin", "--root", "-p", "-U0", "--text", "--no-renames", "--no-ext-diff", "--no-textconv")
-    said = _ask(history.repo, *words, "--", name, stdin=_lines(commits))
+    said = _ask(history.git, *words, "--", name, stdin=_lines(commits))
     found, commit, inside = dict[str, set[bytes]](), "", False
     for row in said.split(b"\n"):
         if re.fullmatch(b"[0-9a-f]{40,64}", row):
@@ -367,7 +373,7 @@ def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tupl
     altered = _altered(history, [*dict.fromkeys(name for name, _ in wanted)])
     found = dict(zip(wanted, _objects(history, [f"{commit}:{name}" for name, commit in wanted]), strict=True))
     for (name, commit), content in found.items():
-        if content is None and not _ask(history.repo, "ls-tree", "-z", commit, "--", name):
+        if content is None and not _ask(history.git, "ls-tree", "-z", commit, "--", name):
             found[name, commit] = b""
         elif name in altered or (content or b"").startswith(_POINTERS):
             found[name, commit] = None
@@ -376,7 +382,7 @@ def _contents(history: _History, wanted: Sequence[tuple[str, str]]) -> dict[tupl
 
 def _altered(history: _History, names: Sequence[str]) -> set[str]:
     """Files that a filter such as LFS makes from what git stores."""
-    said = files.to_text(_ask(history.repo, "check-attr", "-z", *_ALTERED, "--", *names)).split("\0")
+    said = files.to_text(_ask(history.git, "check-attr", "-z", *_ALTERED, "--", *names)).split("\0")
     rows = zip(said[::3], said[1::3], said[2::3], strict=False)
     return {name for name, _, value in rows if value not in ("unspecified", "unset")}
 
@@ -384,7 +390,7 @@ def _altered(history: _History, names: Sequence[str]) -> set[str]:
 def _objects(history: _History, places: Sequence[str]) -> list[bytes | None]:
     """Read files as `COMMIT:PATH` names them, following links inside a commit; None if there is no such file."""
     asked = [place for place in places if "\n" not in place]
-    said = _ask(history.repo, "cat-file", "--batch", "--follow-symlinks", stdin=_lines(asked))
+    said = _ask(history.git, "cat-file", "--batch", "--follow-symlinks", stdin=_lines(asked))
     found, position = dict[str, bytes | None](), 0
     for place in asked:
         end = said.index(b"\n", position)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from rooda.git import provenance
 from rooda.git.provenance import Versions, foreign_versions, foreign_versions_of
 
 FUNCTIONS = """set -e
@@ -153,6 +154,15 @@ CASES = {
         "add 'x\\n'; git push -q; export GIT_AUTHOR_DATE=$(git log -1 --format=%ad --date=raw);"
         "git checkout -q -b w; eve=; they 'a\\nx\\nevil\\n'; git fetch -q; git cherry-pick origin/main",
         ["a\nx\nevil\n"],
+    ),
+    "their commit of lines that are written here too": Case(
+        "git branch w; add 'x\\n'; git checkout -q w; they 'a\\nx\\n'; git fetch -q; git cherry-pick origin/main",
+        ["a\nx\n"],
+    ),
+    "their content committed in a rebase": Case(
+        "they 'b\\n'; pull; add 'c\\n'; echo 'exec git checkout -q ORIG_HEAD -- f && git commit -qm x' >../todo;"
+        "GIT_SEQUENCE_EDITOR='cp ../todo' git rebase -q -i HEAD~2",
+        ["a\n", "b\n"],
     ),
     "their commit picked after a conflict": Case(
         "add 'x\\n'; they 'b\\n'; git fetch -q; git cherry-pick origin/main || true; echo b >f; git add f;"
@@ -306,6 +316,12 @@ def test_S_03_a_long_history_is_read_to_its_end(world: Path) -> None:
 def test_S_03_without_git_a_file_counts_as_foreign(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository that nobody can ask: all that the file holds now."""
     monkeypatch.setenv("PATH", str(world))
+    assert foreign_versions(str(world / "me"), "f") == Versions(("",), (b"a\n",))
+
+
+def test_S_03_a_git_that_takes_too_long_is_not_waited_for(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the file holds now counts as somebody else's."""
+    monkeypatch.setattr(provenance, "TIMEOUT", 0.0)
     assert foreign_versions(str(world / "me"), "f") == Versions(("",), (b"a\n",))
 
 
