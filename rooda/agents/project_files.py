@@ -39,11 +39,13 @@ FOLDERS = {
     ".kilo": "kilo",
     ".kilocode": "kilo",
     ".grok": "grok",
+    ".github": "copilot",
 }
 _CODE = {"hooks", "plugin", "plugins", "tool", "tools", "extension", "extensions"}  # what is in there runs by itself
 _WORDS = {"agent", "agents", "command", "commands", "droids", "mode", "modes", "prompts", "skill", "skills"}
 _RULES = {"policies", "rules"}
 _INNER = {*_CODE, *_WORDS, *_RULES, "settings"}  # other folders hold a CLI's own notes, caches and work trees
+_OF_COPILOT = {"agents", "copilot", "hooks", "skills"}  # the rest of .github is GitHub's
 _SETTINGS = (".json", ".jsonc", ".toml", ".yml", ".yaml")
 _STARTED = (".js", ".ts", ".mjs", ".cjs", ".mts", ".cts", ".jsx", ".tsx", ".py", ".sh")
 
@@ -98,7 +100,7 @@ def _files_in(folder: str) -> list[str]:
         if name.lower() in FILES:
             found.append(path)
         else:
-            found += _below(path) if name.lower() in FOLDERS else _below(os.path.join(path, "hooks"))
+            found += _below(path)
     return found
 
 
@@ -106,12 +108,13 @@ def _known_names(folder: str) -> list[str]:
     """The names in the folder that count, in one look at it. macOS opens `.MCP.json` as `.mcp.json`."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.name[:1] in ".oO" and entry.name.lower() in _KNOWN]
+            return [entry.name for entry in entries if entry.name[:1] in ".oO" and _is_known(entry.name.lower())]
     except OSError:
         return []
 
 
-_KNOWN = {*FILES, *FOLDERS, ".github"}  # of which only hooks/ is copilot's
+def _is_known(name: str) -> bool:
+    return name in FILES or name in FOLDERS
 
 
 def _below(folder: str) -> list[str]:
@@ -126,19 +129,16 @@ def _below(folder: str) -> list[str]:
             path = os.path.join(place, name)
             if not os.path.isdir(path):
                 found += [path] if _kind(path) else []
-            elif _is_entered(name.lower(), place == folder and _is_top(folder)):
+            elif _is_entered(name.lower(), place, folder):
                 todo.append(path)
         if len(found) > MOST_FILES or len(seen) > MOST_FOLDERS:
             return [folder]
     return sorted(found)
 
 
-def _is_top(folder: str) -> bool:
-    return os.path.basename(folder).lower() in FOLDERS
-
-
-def _is_entered(name: str, at_top: bool) -> bool:
-    return name not in ("node_modules", ".git") and (not at_top or name in _INNER)
+def _is_entered(name: str, place: str, top: str) -> bool:
+    inner = _OF_COPILOT if os.path.basename(top).lower() == ".github" else _INNER
+    return name not in ("node_modules", ".git") and (place != top or name in inner)
 
 
 def _kind(file: str) -> Kind | None:
@@ -151,10 +151,9 @@ def _kind(file: str) -> Kind | None:
     for place in range(len(parts) - 2, -1, -1):
         inner = parts[place + 1 :]
         if parts[place] in FOLDERS:
-            reader = _reader(inner)
+            known = parts[place] != ".github" or inner[0] in (*_OF_COPILOT, "mcp.json", "lsp.json")
+            reader = _reader(inner) if known else ""
             return Kind(FOLDERS[parts[place]], reader) if reader else None
-        if parts[place] == ".github" and inner[0] == "hooks":
-            return Kind("copilot", "settings") if inner[-1].endswith(".json") else None
     return None
 
 
@@ -166,7 +165,7 @@ def _reader(inner: Sequence[str]) -> str:
     if name.startswith("sandbox") and name.endswith((".bashrc", ".dockerfile", ".sb")):
         return "code"
     settings, words = name.endswith(_SETTINGS), name.endswith(".md")
-    if len(inner) == 1 or first == "settings":
+    if len(inner) == 1 or first in ("copilot", "settings"):
         return "settings" if settings and not name.startswith(("package", "tsconfig")) else ""
     if first in _CODE:
         started = name.endswith(_STARTED) or (first == "hooks" and not words) or "hooks" in inner[1:-1]

@@ -295,6 +295,18 @@ CASES: dict[str, tuple[str, Any, list[tuple[str, str]]]] = {
         {"hooks": {"sessionStart": [{"bash": "./x"}]}},
         [("hooks.sessionStart.bash", "runs: ./x")],
     ),
+    "copilot: servers": (".github/mcp.json", {"mcpServers": {"x": {"command": "c"}}}, [("mcpServers.x", "starts: c")]),
+    "copilot: an agent": (
+        ".github/agents/a.agent.md",
+        "---\nmcp-servers: {s: {command: c}}\n---\n",
+        [("mcp-servers.s", "starts: c")],
+    ),
+    "copilot: settings": (
+        ".github/copilot/settings.json",
+        {"hooks": {"a": [{"bash": "x"}]}},
+        [("hooks.a.bash", "runs: x")],
+    ),
+    "a file of GitHub's": (".github/dependabot.yml", "url: x", []),
     "amp: servers": (
         ".amp/settings.json",
         {"amp.mcpServers": {"s": {"command": "c"}}},
@@ -455,7 +467,14 @@ def test_S_04_files_of_all_folders(tmp_path: Path) -> None:
     ]
     ours += [".github/hooks/h.json", "w/.env", "w/.codex/config.toml", "w/.cursor/mcp.json"]
     make(tmp_path, *ours)
-    make(tmp_path, "settings.json", ".claude/worktrees/x/.mcp.json", ".opencode/node_modules/m/x.ts", ".github/x.json")
+    make(
+        tmp_path,
+        "settings.json",
+        ".claude/worktrees/x/.mcp.json",
+        ".opencode/node_modules/m/x.ts",
+        ".github/x.json",
+        ".github/workflows/mcp.json",
+    )
     make(tmp_path, ".opencode/package.json", ".opencode/plugin/node_modules/x.ts", ".claude/hooks/README.md")
     folders = [str(tmp_path / "w"), str(tmp_path)]
     assert sorted(files(folders)) == sorted([str(tmp_path / name) for name in [*ours, ".claude/hooks/README.md"]])
