@@ -26,12 +26,26 @@ def _below(kind: str, usual: str, names: tuple[str, ...]) -> str:
     return ""
 
 
-def make_home(path: str) -> None:
-    """Create `.rooda`, with a .gitignore so that agents don't commit it."""
-    files.make_folder(path)
+FOLDERS = ("runs", "state", "locks", "snapshots", "worktrees", "goal.git")  # in `.rooda`
+
+
+def make_home(path: str, *inner: str) -> None:
+    """Create `.rooda` and a folder in it, for the workspace's owner alone, with a .gitignore for agents.
+
+    UsageProblem if a link is in the place of one of them.
+    """
+    workspace, name = os.path.split(path)
+    files.make_real_folder(workspace, os.path.join(name, *inner), private=True)
     ignored = os.path.join(path, ".gitignore")
     if not os.path.lexists(ignored):
         files.replace_unsynced(ignored, b"*\n")
+
+
+def tighten_home(path: str) -> None:
+    """Correct the modes of all folders in `.rooda` that an older rooda has made. UsageProblem for a link."""
+    for name in FOLDERS:
+        if os.path.lexists(os.path.join(path, name)):
+            make_home(path, name)
 
 
 # Shipped files are inside the wheel, or next to the package in a checkout.

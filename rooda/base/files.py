@@ -7,27 +7,32 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader
 
+from rooda.errors import UsageProblem
+
 MOST_HELD = 8
 unsynced: set[str] = set()  # replaced files whose new name may not survive a power cut yet
 _replaced: list[int] = []  # descriptors of replaced files, still open
+_heirs: dict[str, tuple[int, int]] = {}  # as root: folders whose new files get this user and group
 
 
 def read(path: str) -> bytes:
     return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
-def open_regular(path: str, flags: int) -> int:
+def open_regular(path: str, flags: int, mode: int = 0o666) -> int:
     """Open one of rooda's files, which an agent can reach: never follow a link, never block on a pipe."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", path)
+    if flags & os.O_CREAT:
+        _hand_over(descriptor, path)
     return descriptor
 
 
 def create_output(path: str) -> int:
     """Create a file for a process to write to. Anything else with this name, such as a link or a pipe, is removed."""
-    return _create_new(path, os.O_APPEND, 0o666)
+    return _create_new(path, os.O_APPEND, 0o600)
 
 
 def has_space(place: int | str) -> bool:
@@ -46,10 +51,12 @@ def require_space(descriptor: int) -> int:
 def _create_new(path: str, how: int, mode: int) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
     try:
-        return os.open(path, flags, mode)
+        descriptor = os.open(path, flags, mode)
     except FileExistsError:
         remove(path)
-        return os.open(path, flags, mode)
+        descriptor = os.open(path, flags, mode)
+    _hand_over(descriptor, path)
+    return descriptor
 
 
 def read_ours(path: str) -> bytes:
@@ -101,6 +108,69 @@ def to_bytes(text: str) -> bytes:
 
 def make_folder(path: str) -> None:
     os.makedirs(path, exist_ok=True)
+
+
+def make_real_folder(top: str, path: str, private: bool = False) -> None:
+    """Create a folder below `top`. UsageProblem if a link is in its place or above it, so nothing is written there.
+
+    `private`: for the owner alone, also if the folders exist already; as root, for the owner of `top`.
+    """
+    make_folder(top)
+    names = path.split(os.sep)
+    if private and not os.geteuid() and (owner := os.stat(top)).st_uid:
+        _heirs[os.path.join(top, names[0], "")] = (owner.st_uid, owner.st_gid)
+    for name in names:
+        top = os.path.join(top, name)
+        try:
+            os.mkdir(top, 0o700 if private else 0o777)
+        except FileExistsError:
+            refuse_links("", top)
+            if not is_folder(top):
+                raise
+        descriptor = _open_real_folder(top)
+        try:
+            if private:
+                _close_to_others(descriptor)
+                _hand_over(descriptor, os.path.join(top, ""))
+        finally:
+            os.close(descriptor)
+
+
+def refuse_links(top: str, *paths: str) -> None:
+    """UsageProblem if one of these paths below `top` is a link."""
+    for path in paths:
+        place = os.path.join(top, path)
+        if os.path.islink(place):
+            import shlex
+
+            raise UsageProblem(
+                f"{place} is a link; rooda keeps its files only in folders of the workspace itself.",
+                f"See where it leads: ls -l {shlex.quote(place)}\nOnce it is removed, rooda makes a folder.",
+            )
+
+
+def _open_real_folder(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        refuse_links("", path)
+        raise
+
+
+def _close_to_others(folder: int) -> None:
+    mode = stat.S_IMODE(os.fstat(folder).st_mode)
+    if mode & 0o077:
+        with suppress(OSError):  # of another user, or on a file system without modes
+            os.fchmod(folder, mode & ~0o077)
+
+
+def _hand_over(descriptor: int, path: str) -> None:
+    """As root, give a file or folder of rooda to the owner of the workspace, who could not remove it otherwise."""
+    for home, (user, group) in _heirs.items():
+        if path.startswith(home):
+            with suppress(OSError):
+                os.fchown(descriptor, user, group)
+            return
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -169,6 +239,7 @@ def _with_path(path: str, problem: OSError) -> OSError:
 def create(path: str, data: bytes, mode: int = 0o666) -> None:
     """Write a new file completely or not at all; FileExistsError if there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    _hand_over(descriptor, path)
     try:
         write_all(descriptor, data)
     except OSError as problem:
@@ -237,9 +308,9 @@ def replace_unsynced(path: str, data: bytes, mode: int = 0o666) -> None:
         raise _with_path(path, problem) from None
 
 
-def open_append(path: str) -> int:
+def open_append(path: str, mode: int = 0o666) -> int:
     """Open a file for whole-line appends. A torn last line of an earlier crash gets its line end first."""
-    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         os.write(descriptor, b"\n")
@@ -283,6 +354,14 @@ def rename(old: str, new: str, synced: bool = True) -> None:
 def copy_times(path: str, like: os.stat_result) -> None:
     """Give a file the access and modification times in `like`."""
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+
+def is_folder(path: str) -> bool:
+    """True for a folder, False for a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def list_folder(path: str) -> list[str]:

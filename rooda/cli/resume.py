@@ -12,7 +12,7 @@ from rooda.base import files
 from rooda.cli import common
 from rooda.cli.exits import ERROR, WARNING
 from rooda.errors import FAILED, OK, UNDECIDED, Interrupted, RoodaError, Undecided, UsageProblem
-from rooda.loops import options, registry, signed
+from rooda.loops import launch, options, registry, signed
 from rooda.loops.registry import Loop
 from rooda.processes import capture, detach, lock
 from rooda.processes.guardian import MANAGER_VARIABLES
@@ -68,6 +68,9 @@ def _named(here: Where, name: str) -> Loop:
     found = [loop for loop in registry.resumable(here.workspace) if loop.name == name]
     if found:
         return _one(found)
+    for loop in registry.known(here.workspace):  # its files may have been deleted
+        if loop.name == name and lock.is_held(loop.lock):
+            raise launch.already_running(loop.lock, f"{registry.noun(loop.kind)} '{name}'", name)
     kind = common.kind_of(here, name)
     nothing = kind == registry.OODA and not registry.kind(kind).facts(here.workspace, name)
     if nothing and (unknown := common.hint(here, name)):
@@ -171,10 +174,11 @@ def _of(workspace: str) -> Iterator[CutOff]:
     """Yield the runs of a workspace that were cut off. Errors in its files are reported and skipped."""
     try:
         signed.refuse_tracked(workspace)
+        kinds = registry.kinds_in(workspace)
     except RoodaError as problem:
         click.echo(f"Not resumed: {problem.what} {problem.hint}", err=True)
         return
-    for kind in registry.kinds_in(workspace):
+    for kind in kinds:
         try:
             names = [*registry.kind(kind).resumable(workspace), *damaged(workspace, kind)]
             paths = registry.kind(kind).locks(workspace)

@@ -38,8 +38,7 @@ def place_of(repo: Repo) -> str:
 def prepare_index(repo: Repo, family: str) -> str:
     """Prepare the folder of the private index. Our loop lock allows to delete the lock of a killed git."""
     path = index_of(repo, family)
-    make_home(os.path.join(repo.workspace, ".rooda"))
-    files.make_folder(os.path.dirname(path))
+    make_home(os.path.join(repo.workspace, ".rooda"), "snapshots")
     files.remove(f"{path}.lock")
     return path
 

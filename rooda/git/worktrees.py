@@ -31,8 +31,7 @@ def create(repo: Repo, procedure: str) -> Worktree:
     """Make a worktree at HEAD. UsageProblem if git fails."""
     if repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}").code:
         raise UsageProblem(f"{repo.top} has no commit yet, and a worktree starts at one.", "Make a first commit.")
-    make_home(os.path.join(repo.workspace, ".rooda"))
-    files.make_folder(folder_of(repo.workspace))
+    make_home(os.path.join(repo.workspace, ".rooda"), "worktrees")
     for number in range(1, TRIES):
         own = _worktree(repo, f"{procedure}-{number}")
         if os.path.lexists(own.root) or repo.run("show-ref", "--verify", "-q", HEADS + own.branch).code == 0:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rooda.agents import preflight
 from rooda.agents.records import Agent
-from rooda.base.dirs import make_home
+from rooda.base.dirs import tighten_home
 from rooda.base.json import Json
 from rooda.errors import Undecided
 from rooda.git import command, worktrees
@@ -56,21 +56,29 @@ def announce_agent(agent: Agent, program: str, screen: Screen, kept: Sequence[st
 def take_lock(path: str, who: str, name: str, screen: Screen) -> lock.Lock | None:
     """Take and return the lock. Undecided if another run holds it; None, with a warning, if it can't be created."""
     try:
-        make_home(os.path.dirname(os.path.dirname(path)))
+        tighten_home(os.path.dirname(os.path.dirname(path)))
         held = lock.acquire(path) or _after_a_dying_run(path)
     except OSError as problem:
         why = problem.strerror or str(problem)
         warn(screen, f"{path} can't be locked ({why}); a second run of '{name}' would not be noticed")
         return None
     if held is None:
-        pid = lock.owner(path).get("pid", "unknown")
-        raise Undecided(
-            f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
-            f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
-        )
+        raise already_running(path, who, name)
+    if held.problem:
+        danger = f"if an agent deletes .rooda, a second run of '{name}' can start"
+        warn(screen, f"No lock outside of the workspace ({held.problem}); {danger}")
     _write_owner(held)
     _end_survivors(held, screen)
     return held
+
+
+def already_running(path: str, who: str, name: str) -> Undecided:
+    """Return the error for a loop whose lock another process holds."""
+    pid = lock.owner(path).get("pid", "unknown")
+    return Undecided(
+        f"{who[:1].upper()}{who[1:]} is running here already (pid {pid}); not started a second time.",
+        f"Watch it with `rooda status`, or end it with `rooda stop {name}`.",
+    )
 
 
 def _write_owner(held: lock.Lock) -> None:

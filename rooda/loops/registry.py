@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from rooda.base import dirs, files
+from rooda.processes import lock
+
 if TYPE_CHECKING:
     import click
 
@@ -35,6 +38,7 @@ class Row(NamedTuple):
     branches: str = ""  # or if the repository has a branch below this prefix,
     git_homes: tuple[str, ...] = ()  # or one of these paths in its git folder
     resume: str = "rooda resume {name}"
+    locks: str = ""  # begins the names of its lock files in `.rooda`, which may be all that is left of a running loop
     only_name: str = ""  # of the only loop that a workspace can have of this kind
     explains_pause: bool = False  # its status lines say why it paused
     on_branch: bool = False  # its state is committed: undo needs its branch, and a resume drops later commits
@@ -42,12 +46,13 @@ class Row(NamedTuple):
 
 
 KINDS = {
-    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",)),
+    OODA: Row("rooda.loops.procedure", homes=(".rooda/state",), locks="state/"),
     "reflex": Row(
         "rooda.loops.reflex",
         "Write one artifact and refine it until its rules hold.",
         ("new", "resume"),
         homes=(".ai-factory/evolution",),
+        locks="locks/reflex-",
         resume="rooda reflex resume {name}",
     ),
     "flow": Row(
@@ -66,6 +71,7 @@ KINDS = {
         "Work on a specification until its criteria hold, with evidence.",
         ("run", "continue", "score", "shape"),
         homes=(".loop", ".rooda/locks/goal-goal.lock"),
+        locks="locks/goal-",
         resume="rooda goal continue",
         only_name="goal",
         explains_pause=True,
@@ -174,12 +180,23 @@ def _module(kind: str, name: str) -> ModuleType:
 
 
 def kinds_in(workspace: str) -> list[str]:
-    """Return the kinds that may have left a loop in the workspace. Loads none of them."""
-    return [kind for kind, row in KINDS.items() if _has_left(row, workspace)]
+    """Return the kinds that may have left a loop in the workspace. Loads none of them. UsageProblem for links."""
+    refuse_links(workspace)
+    locks = lock.recorded(workspace)
+    return [kind for kind, row in KINDS.items() if _has_left(row, workspace, locks)]
 
 
-def _has_left(row: Row, workspace: str) -> bool:
+def refuse_links(workspace: str) -> None:
+    """UsageProblem if a link is in the place of a folder of rooda: nothing is read or written through it."""
+    files.refuse_links(workspace, ".rooda", *(os.path.join(".rooda", name) for name in dirs.FOLDERS))
+    for row in KINDS.values():
+        files.refuse_links(workspace, *filter(None, map(os.path.dirname, row.homes)), *row.homes)
+
+
+def _has_left(row: Row, workspace: str, locks: list[str]) -> bool:
     if any(os.path.lexists(os.path.join(workspace, home)) for home in row.homes):
+        return True
+    if row.locks and any(name.startswith(row.locks) for name in locks):
         return True
     if not row.branches:
         return False

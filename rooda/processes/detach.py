@@ -42,7 +42,7 @@ def report_started(run: str, folder: Callable[[], str], workspace: str) -> None:
     files.remove(_console)
     path = os.path.join(folder(), "console.log")
     try:
-        descriptor = files.open_append(path)
+        descriptor = files.open_append(path, 0o600)
     except OSError:
         descriptor, path = os.open(os.devnull, os.O_WRONLY), ""
     files.write_all(descriptor, said)

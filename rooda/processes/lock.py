@@ -1,12 +1,17 @@
-"""A file lock per loop, held until the process ends. Its content describes the owner and the processes it started."""
+"""A file lock per loop, held until the process ends. Its content describes the owner and the processes it started.
 
+An agent can delete `.rooda`, so a second lock in the user's state is held, too. It describes the owner and the run.
+"""
+
+import binascii
 import fcntl
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from rooda.base import clock, files
+from rooda.base import clock, dirs, files
 from rooda.base.json import loads
 from rooda.processes import guardian, table
 
@@ -16,22 +21,28 @@ TRIES = 5  # a status query holds the lock for a moment
 class Lock:
     """A held lock, released by `release` or when the process dies."""
 
-    def __init__(self, path: str, descriptor: int, before: dict[str, Any]) -> None:
+    def __init__(self, path: str, descriptor: int, second: "_Second") -> None:
         self._path = path
         self._descriptor = descriptor
+        self._second = second
         self._facts: dict[str, Any] = {}
-        self.before = before  # content written by the previous owner
+        self.before = _read(path) or _read(second.path)  # content written by the previous owner
+        self.problem = second.problem
 
     def write_owner(self) -> None:
         """Write who holds the lock, keeping the ledger found: the user may be asked before the run starts."""
         us = _own_identity()
         calls = self.before.get("calls", []) if self.before.get("boot") == us["boot"] else []
         self._facts = {**us, "run": self.before.get("run"), "calls": calls}
+        self._second.write(self._facts, self._path)
         self._write()
 
     def note(self, run: str, calls: list[dict[str, Any]]) -> None:
         """Write the ledger: processes that this run has started and not ended. It stays readable however we die."""
+        begins = self._facts.get("run") != run
         self._facts = {**(self._facts or _own_identity()), "run": run, "calls": calls}
+        if begins:
+            self._second.write(self._facts, self._path)
         self._write()
 
     def sync(self) -> None:
@@ -44,11 +55,11 @@ class Lock:
         """Lock the file that has the name now, after an agent deleted ours. False: another process holds it."""
         if _has_name(self._descriptor, self._path):
             return True
-        fresh = acquire(self._path)
-        if fresh is None:
+        fresh = _locked(self._path)
+        if fresh < 0:
             return False
         os.close(self._descriptor)
-        self._descriptor = fresh._descriptor
+        self._descriptor = fresh
         self._write()
         return True
 
@@ -58,17 +69,84 @@ class Lock:
         try:
             self._write()
         finally:
-            self.unlock()
+            self._second.close(keep=False)
+            os.close(self._descriptor)
 
     def unlock(self) -> None:
         """Unlock, leaving the ledger as it is for the next run."""
+        self._second.close(keep=bool(self._facts.get("run")))
         os.close(self._descriptor)
 
 
+class _Second:
+    """The second lock of a loop, if the user's state has a place for it."""
+
+    def __init__(self, path: str, descriptor: int, problem: str = "") -> None:
+        self.path, self._descriptor, self.problem = path, descriptor, problem
+
+    def write(self, facts: dict[str, Any], path: str) -> None:
+        if self._descriptor >= 0:
+            told = {**facts, "calls": [], "lock": os.path.realpath(path)}
+            with suppress(OSError):
+                files.overwrite(self._descriptor, json.dumps(told).encode() + b"\n")
+
+    def close(self, keep: bool) -> None:
+        """Unlock; without `keep` the file is deleted."""
+        if self._descriptor >= 0:
+            if not keep:
+                with suppress(OSError):
+                    files.remove(self.path)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def acquire(path: str) -> Lock | None:
-    """Return the lock, or None while a live process holds it. OSError if the file can't be created."""
-    files.make_folder(os.path.dirname(path))
-    descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
+    """Return the lock, or None while a live process holds it. OSError if the file can't be created.
+
+    The second lock comes first: a start that is refused must never hold the first one, which the running loop may
+    be about to create again.
+    """
+    second = _acquire_second(path)
+    if second is None:
+        return None
+    try:
+        descriptor = _locked(path)
+    except BaseException:
+        second.close(keep=False)
+        raise
+    if descriptor < 0:
+        second.close(keep=False)
+        return None
+    return Lock(path, descriptor, second)
+
+
+def _acquire_second(path: str) -> _Second | None:
+    """Take the second lock; None while a live process holds it."""
+    where = _second_path(path)
+    if not where:
+        return _Second("", -1, "HOME is not set")
+    try:
+        files.make_folder(os.path.dirname(where))
+        descriptor = _opened_and_locked(where)
+    except OSError as problem:
+        return _Second(where, -1, f"{where}: {problem.strerror or problem}")
+    return _Second(where, descriptor) if descriptor >= 0 else None
+
+
+def acquire_briefly(path: str) -> int:
+    """Take a lock for a moment, without a second one: its descriptor, -1 while a live process holds it."""
+    return _locked(path)
+
+
+def _locked(path: str) -> int:
+    """Create and lock a lock file in one of rooda's folders; -1 while a live process holds it."""
+    home, folder = os.path.split(os.path.dirname(path))
+    dirs.make_home(home, folder)
+    return _opened_and_locked(path)
+
+
+def _opened_and_locked(path: str) -> int:
+    descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT, 0o600)
     for attempt in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,12 +154,39 @@ def acquire(path: str) -> Lock | None:
             if attempt + 1 < TRIES:
                 clock.sleep(0.02)
             continue
+        except OSError:
+            os.close(descriptor)
+            raise
         if _has_name(descriptor, path):
-            return Lock(path, descriptor, owner(path))
+            return descriptor
         os.close(descriptor)  # deleted before we locked it
-        return acquire(path)
+        return _opened_and_locked(path)
     os.close(descriptor)
-    return None
+    return -1
+
+
+def _second_path(path: str) -> str:
+    """Path of the second lock in the user's state; "" without a home folder."""
+    home, folder = os.path.split(os.path.dirname(path))
+    top = os.path.dirname(home)
+    return dirs.state("locks", f"{_mark(top)}{folder}-{os.path.basename(path)}")
+
+
+def _mark(top: str) -> str:
+    """Identify a workspace: by its real path and its inode, since two containers may have the same path."""
+    real = os.path.realpath(top)
+    try:
+        facts = os.stat(real)
+    except OSError:
+        return f"{binascii.crc32(files.to_bytes(real)):08x}-"
+    return f"{binascii.crc32(files.to_bytes(real)):08x}-{facts.st_dev:x}-{facts.st_ino:x}-"
+
+
+def recorded(workspace: str) -> list[str]:
+    """The lock files of loops that run here or were killed, such as `state/build.lock`: an agent may delete them."""
+    home, mark = dirs.state("locks"), _mark(workspace)
+    found = [name for name in files.list_folder(home) if name.startswith(mark)] if home else []
+    return sorted(name.removeprefix(mark).replace("-", os.sep, 1) for name in found)
 
 
 def _has_name(descriptor: int, path: str) -> bool:
@@ -93,7 +198,11 @@ def _has_name(descriptor: int, path: str) -> bool:
 
 
 def is_held(path: str) -> bool:
-    """True while a live process holds the lock."""
+    """True while a live process holds the lock, or the second one."""
+    return _is_locked(path) or _is_locked(_second_path(path))
+
+
+def _is_locked(path: str) -> bool:
     try:
         descriptor = files.open_regular(path, os.O_RDONLY)
     except OSError:
@@ -120,7 +229,15 @@ def await_free(path: str, seconds: float = 15.0, unless: Callable[[], bool] = la
 
 
 def owner(path: str) -> dict[str, Any]:
-    """Read what the owner wrote about itself: pid, start, boot; {} if unreadable."""
+    """Read what the owner wrote about itself: pid, start, boot; {} if unreadable.
+
+    The second lock counts more while it is held: an agent can write the first one.
+    """
+    second = _second_path(path)
+    return (_read(second) if _is_locked(second) else {}) or _read(path)
+
+
+def _read(path: str) -> dict[str, Any]:
     try:
         value = loads(files.read_ours(path))
     except (OSError, ValueError):

@@ -85,13 +85,13 @@ class AgentCalls:
     def _run(self, calls: Sequence[Call], commands: Sequence[Command]) -> tuple[list[Reply], list[CommandResult]]:
         for call in calls:
             self._report_start(call)
-        self._require_lock()
+        self.require_lock()
         self._ledger.forget_ended()
         agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
         ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
         replies = agents.replies(ended[: len(agents.specs)])
         self._signalled()
-        self._require_lock()
+        self.require_lock()
         self.refused = next(filter(None, map(refusal, replies)), "")
         for call, reply in zip(calls, replies, strict=True):
             self._events.emit(ended_event(call, reply, self._gate.session_seconds(), self._events.journal.hidden))
@@ -114,7 +114,7 @@ class AgentCalls:
             )
         )
 
-    def _require_lock(self) -> None:
+    def require_lock(self) -> None:
         """Raise Interrupted if another run holds the lock now: the state on disk belongs to that run."""
         if not self._ledger.renew():
             raise Interrupted(TERMINATED - 128)

@@ -97,7 +97,7 @@ class Journal:
 
     def _open(self) -> None:
         self.close()
-        self._descriptor = files.open_append(os.path.join(self._folder.ready(), NAME))
+        self._descriptor = files.open_append(os.path.join(self._folder.ready(), NAME), 0o600)
 
 
 Subscriber: TypeAlias = Callable[[Json], None]  # gets the event as in its line

@@ -30,10 +30,9 @@ class RunFolder:
 
     def ready(self) -> str:
         """Return the folder; create it if it is missing."""
-        if not os.path.isdir(self._path):
+        if not files.is_folder(self._path):
             try:
-                dirs.make_home(self._home)
-                files.make_folder(self._path)
+                dirs.make_home(self._home, "runs", self.run)
             except OSError as problem:
                 self._move(problem)
         return self._path
@@ -42,11 +41,11 @@ class RunFolder:
         """Write a file of the run and return its path."""
         path = os.path.join(self.ready(), name)
         try:
-            files.write(path, data)
+            files.write(path, data, 0o600)
         except OSError as problem:
             self._move(problem)
             path = os.path.join(self._path, name)
-            files.write(path, data)
+            files.write(path, data, 0o600)
         return path
 
     def output(self, name: str) -> tuple[str, int]:
@@ -158,6 +157,7 @@ def all_of(workspace: str, name: str | None) -> list[str]:
 
 
 def _runs(workspace: str) -> list[str]:
+    files.refuse_links(workspace, os.path.dirname(RUNS), RUNS)
     return files.list_folder(os.path.join(workspace, RUNS))
 
 
@@ -172,7 +172,8 @@ def leave_order(folder: str, word: str, reason: str = "") -> bool:
     said = secrets.hide(" ".join(readable(reason).split()), secrets.forms(os.environ, (folder,)))
     order = {"order": word, "reason": said, "at": clock.rfc3339(clock.now())}
     try:
-        files.make_folder(folder)  # an agent may have cleaned it away
+        runs, name = os.path.split(folder)
+        dirs.make_home(os.path.dirname(runs), os.path.basename(runs), name)  # an agent may have cleaned it away
         _write_order(folder, order)
     except OSError:
         return False
@@ -215,7 +216,7 @@ def sign_order(folder: str) -> Json:
 
 def _write_order(folder: str, order: Json) -> None:
     data = signing.signed(_what(ORDER_FILE, folder), json.dumps(order, ensure_ascii=False).encode())
-    files.replace(os.path.join(folder, ORDER_FILE), data + b"\n")
+    files.replace(os.path.join(folder, ORDER_FILE), data + b"\n", 0o600)
 
 
 def _order(folder: str) -> tuple[Json, bool]:

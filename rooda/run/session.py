@@ -153,6 +153,7 @@ class Session:
         began = clock.monotonic()
         found = self._commands.check(gates, iteration)
         self.signalled()
+        self.calls.require_lock()  # a gate runs what an agent wrote
         outcome = "interrupted" if found.interrupted else "failure" if found.failed else "success"
         elapsed = round(clock.monotonic() - began, 3)
         self.emit(GatesEnded(phase="gates", elapsed=elapsed, outcome=outcome, summary=found.summary))

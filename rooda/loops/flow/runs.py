@@ -140,7 +140,7 @@ def begin(repo: Repo, root: Node, task: str, slugs: Sequence[str], flow_sha256: 
     run = next_run_id(_today(), sorted(names))
     for name in _ids(_folders(repo)):
         artifacts.sweep(RunFiles(repo.workspace, name))  # what a killed start left would be committed
-    files.make_folder(os.path.join(repo.workspace, RUNS))  # first: if this fails, no branch is created
+    files.make_real_folder(repo.workspace, RUNS)  # first: if this fails, no branch is created
     branch = repository.new_branch(repo, slugs, branches)
     base_branch = base.branch or base.commit
     state: dict[str, Any] = {

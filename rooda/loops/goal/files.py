@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 def make_ready(place: Place) -> None:
     """Make the folder, with a .gitignore for rooda's files in it. SHAPE.md belongs to the project."""
-    files.make_folder(place.folder)
+    files.make_real_folder(place.workspace, os.path.basename(place.folder))
     for path in (place.state, place.run, place.journal):
         if os.path.isdir(path) and not os.path.islink(path):  # not made by rooda, and a file can't replace it
             files.rename(path, f"{path}.agent", synced=False)

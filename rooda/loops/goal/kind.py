@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from rooda.settings.where import Where
 
 
+_LOCK = os.path.join("locks", f"{NAME}-{NAME}.lock")
+
+
 def locks(workspace: str) -> dict[str, str]:
     path = Place(workspace).lock
-    return {NAME: path} if os.path.exists(path) else {}
+    return {NAME: path} if os.path.exists(path) or _LOCK in lock.recorded(workspace) else {}
 
 
 def lock_of(workspace: str, name: str) -> str:

@@ -43,7 +43,7 @@ def can_resume(place: Place) -> bool:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    names = [name] if name else store.names(workspace)
+    names = [name] if name else sorted({*store.names(workspace), *store.with_deleted_files(workspace)})
     return [found for each in names if (found := _facts(Place(workspace, each)))]
 
 

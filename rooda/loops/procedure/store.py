@@ -12,6 +12,7 @@ from rooda.base.text import parse_seconds
 from rooda.errors import StateDamaged
 from rooda.loops.kernel import Saved, Scope
 from rooda.loops.procedure.state import COMPLETED, RUNNING, STATUSES, OodaState
+from rooda.processes import lock
 from rooda.run.event_records import Emit, StateSaved, StateUnsaved
 
 _json = json.JSONEncoder().encode
@@ -80,10 +81,10 @@ class ProcedureStore:
         data = self._encoded(state)
         settled = self._written is None or state.status != RUNNING  # otherwise fsync while the next agent starts
         try:
-            files.replace(self._place.state, data, synced=settled)
+            files.replace(self._place.state, data, 0o600, settled)
         except FileNotFoundError:
             make_room(self._place)
-            files.replace(self._place.state, data)
+            files.replace(self._place.state, data, 0o600)
 
     def _encoded(self, state: OodaState) -> bytes:
         """Encode like json.dumps, but only append to the growing list of durations."""
@@ -102,8 +103,7 @@ class ProcedureStore:
 
 def make_room(place: Place) -> None:
     """Create the folder of the state files."""
-    make_home(os.path.join(place.workspace, ".rooda"))
-    files.make_folder(place.folder)
+    make_home(os.path.join(place.workspace, ".rooda"), os.path.basename(place.folder))
 
 
 def tidy(place: Place) -> None:
@@ -169,8 +169,14 @@ def names(workspace: str) -> list[str]:
 
 
 def locks(workspace: str) -> list[str]:
-    """Procedures that have run in this workspace."""
-    return _stems(workspace, ".lock")
+    """Procedures that have run in this workspace, also if their files were deleted since."""
+    return sorted({*_stems(workspace, ".lock"), *with_deleted_files(workspace)})
+
+
+def with_deleted_files(workspace: str) -> list[str]:
+    """Procedures that run or were killed here, whose files an agent may have deleted."""
+    left = (name.removeprefix("state/") for name in lock.recorded(workspace) if name.startswith("state/"))
+    return [name.removesuffix(".lock") for name in left]
 
 
 def _stems(workspace: str, ending: str) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from rooda.base import clock, files
 from rooda.base import json as base_json
-from rooda.base.dirs import make_home
 from rooda.base.json import Json, loads
 from rooda.errors import RoodaError, Undecided, UsageProblem
 from rooda.loops.reflex import history as reflex_history
@@ -207,21 +206,20 @@ class WriteLock:
 
     def __init__(self, workspace: str) -> None:
         self._home = os.path.join(workspace, ".rooda")
-        self._held: lock.Lock | None = None
+        self._held = -1
 
     def __enter__(self) -> None:
         deadline = clock.monotonic() + PATIENCE
         try:
-            make_home(self._home)
-            while self._held is None and clock.monotonic() < deadline:
-                self._held = lock.acquire(os.path.join(self._home, "locks", "reflex.lock"))
+            while self._held < 0 and clock.monotonic() < deadline:
+                self._held = lock.acquire_briefly(os.path.join(self._home, "locks", "reflex.lock"))
         except OSError:
             return  # no place for a lock: renaming whole files is enough
 
     def __exit__(self, *_: Any) -> None:
-        if self._held:
-            self._held.unlock()
-            self._held = None
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
 
 def write_json(path: str, value: Json) -> None:

@@ -6,6 +6,7 @@ from rooda.base.json import Json
 from rooda.loops.reflex import files, status
 from rooda.loops.reflex.files import Place
 from rooda.loops.reflex.rules import is_alias
+from rooda.processes import lock
 from rooda.views.status_table import Progress
 
 if TYPE_CHECKING:
@@ -18,8 +19,22 @@ if TYPE_CHECKING:
     from rooda.settings.where import Where
 
 
+_LOCKS = "locks/reflex-"
+
+
 def locks(workspace: str) -> dict[str, str]:
-    return {alias: Place(workspace, alias).lock for alias in files.aliases(workspace)}
+    return {alias: Place(workspace, alias).lock for alias in sorted({*files.aliases(workspace), *_recorded(workspace)})}
+
+
+def _recorded(workspace: str) -> list[str]:
+    """Loops that run or were killed here, whose files an agent may have deleted."""
+    left = (name.removeprefix(_LOCKS) for name in lock.recorded(workspace) if name.startswith(_LOCKS))
+    return [alias for name in left if is_alias(alias := name.removesuffix(".lock"))]
+
+
+def _cleaned_away(workspace: str) -> list[str]:
+    """Loops that run although an agent has deleted their files."""
+    return [alias for alias in _recorded(workspace) if lock.is_held(Place(workspace, alias).lock)]
 
 
 def lock_of(workspace: str, name: str) -> str:
@@ -32,7 +47,7 @@ def resumable(workspace: str) -> list[str]:
 
 def facts(workspace: str, name: str | None) -> list[Json]:
     """Facts of NAME; without a name, of all loops that run or can be resumed."""
-    known = files.aliases(workspace) if name else files.running(workspace)
+    known = locks(workspace) if name else sorted({*files.running(workspace), *_cleaned_away(workspace)})
     return [status.facts_of(Place(workspace, alias)) for alias in known if name in (None, alias)]
 
 

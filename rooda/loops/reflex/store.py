@@ -80,7 +80,7 @@ class ReflexStore:
     def _begin(self) -> None:
         """Create a new loop's folder, unless another loop was started at the same time."""
         require_none_running(self._place.workspace)
-        files.make_folder(self._place.folder)
+        files.make_real_folder(self._place.workspace, os.path.join(reflex_files.HOME, self._place.alias))
 
     def _transition(self, state: State, by_user: bool) -> None:
         place, before = self._place, self._state
