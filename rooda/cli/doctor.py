@@ -249,4 +249,15 @@ def _proc(subject: Subject) -> Iterator[Finding]:
     yield Finding("proc", WARN if do else GOOD, "not there" if do else "/proc is there", do)
 
 
-_CHECKS: tuple[Check, ...] = (_python, _git, written_settings, chosen_agents, installed_agents, _terminal, _disk, _proc)
+def _keys(subject: Subject) -> Iterator[Finding]:
+    from rooda.cli.service import environment_file, readable_by_others
+
+    if warning := readable_by_others(environment_file()):
+        detail, _, do = warning.partition(". ")
+        yield Finding("keys", WARN, detail, do)
+
+
+_CHECKS: tuple[Check, ...] = (
+    *(_python, _git, written_settings, chosen_agents, installed_agents),
+    *(_terminal, _disk, _proc, _keys),
+)

@@ -1,6 +1,7 @@
 """`rooda service install|uninstall|status`: resume loops after a reboot or login, with systemd or launchd."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from rooda.loops.options import DASH_H
 from rooda.processes import capture, detach, guardian, linux, lock, signals, table
 from rooda.processes.signals import Signals
 from rooda.processes.systemd import notifier
+from rooda.run import workspaces
+from rooda.settings.layers import FILE
 from rooda.settings.where import Where
 
 # `rooda resume --all --wait`: the service's main process, which runs as long as its loops and ends them
@@ -170,6 +173,7 @@ class Manager(NamedTuple):
     disable: tuple[tuple[str, ...], ...]
     ask: tuple[tuple[str, ...], ...]  # commands that print the state of the service
     hint: str
+    dropped: tuple[str, ...] = ()  # folders of PATH that the service does not search
 
 
 @service.command(short_help="Write the file and enable it.")
@@ -184,6 +188,8 @@ def install(force: bool) -> int:
         _may_replace(manager.path, before, force)
         _write(manager)
         click.echo(f"Wrote {manager.path}")
+    if manager.dropped:
+        click.echo(f"Not in its PATH: {', '.join(map(repr, manager.dropped))} (relative, or inside a workspace)")
     _carry_out(manager.enable, "Enabled: it runs `rooda resume --all` from the next start on.", "To enable it, type:")
     click.echo(manager.hint)
     return OK
@@ -221,27 +227,71 @@ def status() -> int:
         said = capture.capture(command)
         words = files.to_text(said.out or said.err).strip().splitlines()
         click.echo(f"{' '.join(command)}: {words[0] if words else f'exit {said.code}'}")
+    if warning := readable_by_others(environment_file()):
+        click.echo(f"WARNING: {warning}", err=True)
     return OK
+
+
+def environment_file() -> str:
+    """Return the path of the file in which the user may set keys for the service."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.abspath(
+        os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
+    )
+
+
+def readable_by_others(path: str) -> str:
+    """Return a warning if other users can read or change a file that may hold keys; else ""."""
+    try:
+        mode = os.stat(path).st_mode & 0o777
+    except OSError:
+        return ""
+    return (
+        f"{path} has mode {mode:o}, but may hold keys. Correct it: chmod 600 {shlex.quote(path)}"
+        if mode & 0o077
+        else ""
+    )
 
 
 def _manager() -> Manager:
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
     log = os.path.join(_home(), "Library", "Logs", "rooda.log")
     command = (*detach.rooda_command(), "resume", "--all", "--wait")
-    settings = os.path.join(os.environ.get("ROODA_CONFIG_HOME") or os.path.join(config, "rooda"), "environment")
-    facts = Facts(command, _variables(), os.path.abspath(settings), log)
+    path, dropped = safe_path(os.environ.get("PATH", os.defpath), _workspaces())
+    facts = Facts(command, {"PATH": path, **_places()}, environment_file(), log)
     if sys.platform == "darwin":
-        return _launchd(os.path.join(_home(), "Library", "LaunchAgents", f"{LABEL}.plist"), facts)
-    return _systemd(os.path.join(config, "systemd", "user", UNIT), facts)
+        manager = _launchd(os.path.join(_home(), "Library", "LaunchAgents", f"{LABEL}.plist"), facts)
+    else:
+        manager = _systemd(os.path.join(config, "systemd", "user", UNIT), facts)
+    return manager._replace(dropped=dropped)
 
 
-def _variables() -> dict[str, str]:
+def safe_path(path: str, workspaces: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return PATH without folders that are relative or inside a workspace, where agents write; and those folders."""
+    folders = path.split(os.pathsep)
+    kept = [each for each in folders if os.path.isabs(each) and not _inside(each, workspaces)]
+    dropped = [each for each in folders if each not in kept]
+    return os.pathsep.join(kept) or os.defpath, tuple(dict.fromkeys(dropped))
+
+
+def _inside(path: str, workspaces: Sequence[str]) -> bool:
+    return any(f"{os.path.realpath(path)}/".startswith(f"{each}/") for each in workspaces)
+
+
+def _workspaces() -> list[str]:
+    """Return the workspaces of this user, without one that contains the home folder and so the user's own programs."""
+    here, home = os.getcwd(), f"{os.path.realpath(_home())}/"
+    current = [here] if any(os.path.lexists(os.path.join(here, name)) for name in (".git", ".rooda", FILE)) else []
+    found = map(os.path.realpath, [*workspaces.known(), *current])
+    return [each for each in found if not home.startswith(f"{each.rstrip('/')}/")]
+
+
+def _places() -> dict[str, str]:
     """Return variables that a login's environment may lack. rooda reads relative paths only for settings."""
     places = {name: os.environ.get(name, "") for name in PLACES}
-    own = {
+    return {
         name: os.path.abspath(path) for name, path in places.items() if path and ("CONFIG" in name or path[0] == "/")
     }
-    return {"PATH": os.environ.get("PATH", os.defpath), **own}
 
 
 def _systemd(path: str, facts: Facts) -> Manager:

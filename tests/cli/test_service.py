@@ -160,7 +160,8 @@ DARWIN = "import sys; sys.platform = 'darwin'; from rooda.startup import main; s
 
 def darwin(ws: Workspace, *words: str) -> Ran:
     """The command as on macOS."""
-    ran = subprocess.run([sys.executable, "-c", DARWIN, *words], env=ws.env, capture_output=True, text=True)
+    argv = [sys.executable, "-c", DARWIN, *words]
+    ran = subprocess.run(argv, env=ws.env, cwd=ws.path, capture_output=True, text=True)
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
@@ -178,3 +179,27 @@ def test_launchd(ws: Workspace, control: Path) -> None:
     path.write_text(path.read_text().replace("<true/>", "<false/>"))
     assert darwin(ws, "service", "uninstall").code == 3
     assert darwin(ws, "service", "uninstall", "--force").code == 0 and not path.exists()
+
+
+def test_S_09_no_folder_that_an_agent_writes_is_in_its_path(ws: Workspace, control: Path) -> None:
+    """Relative entries and those inside a workspace are left out and named; a home that is a workspace stays."""
+    ws.rooda("build", "-n", "1")
+    ws.rooda("build", "-n", "1", "-C", ws.home, "--ai-cmd", "true")
+    good = ws.env["PATH"]
+    path = f".:{ws.file('.venv/bin')}:{good}::tools/bin:{ws.home}/.local/bin"
+    ran = ws.rooda("service", "install", env={"PATH": path}, cwd=ws.root)
+    assert ran.code == 0 and f'"PATH={good}:{ws.home}/.local/bin"' in unit(ws).read_text()
+    line = next(line for line in ran.out.splitlines() if line.startswith("Not in its PATH:"))
+    assert all(repr(each) in line for each in (".", ws.file(".venv/bin"), "", "tools/bin")), line
+
+
+def test_S_09_a_file_of_keys_that_others_can_read_is_named(ws: Workspace, control: Path) -> None:
+    """In `service status` and `doctor`, until its mode is 600."""
+    ws.rooda("service", "install")
+    path = Path(ws.home, ".config", "rooda", "environment")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("ANTHROPIC_API_KEY=sk\n")
+    for mode in (0o644, 0o660, 0o600):
+        path.chmod(mode)
+        for ran in (ws.rooda("service", "status"), ws.rooda("doctor")):
+            assert ran.code == 0 and (f"mode {mode:o}" in ran.both) == (mode != 0o600), ran.both

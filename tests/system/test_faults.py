@@ -16,14 +16,14 @@ CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,close,unlink,mkdir,ftrunca
 # How often a run of two iterations makes each call on the state folder and what is in it.
 COUNTS = {
     "mkdir": 1,
-    "openat": 14,
+    "openat": 15,
     "flock": 1,
     "pwrite64": 5,
     "fdatasync": 3,
     "write": 3,
     "fsync": 6,
     "rename": 3,
-    "close": 10,
+    "close": 11,
     "unlink": 1,
 }
 EVERY = [(call, place) for call, count in COUNTS.items() for place in range(1, count + 1)]
