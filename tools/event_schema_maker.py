@@ -26,7 +26,8 @@ ORDER = (  # of the events that the page describes first; all others follow
     *("run.started", "run.resumed", "iteration.started", "prompt.assembled", "budget.exceeded"),
     *("agent.started", "agent.ended", "output.truncated", "resting", "rested"),
     *("gate.started", "gate.ended", "gates.ended", "state.saved", "state.unsaved"),
-    *("iteration.ended", "run.ended", "snapshot.taken", "question.asked", "question.answered", "problem"),
+    *("iteration.ended", "run.ended", "snapshot.taken", "snapshot.omitted", "question.asked", "question.answered"),
+    "problem",
 )
 ONLY_OF_PROCEDURES = ("gate.started", "gate.ended", "gates.ended")  # although the session of any loop emits them
 DESCRIBED_ONCE = ("iteration", "cause")  # for all events, for all ends

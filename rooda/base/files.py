@@ -364,6 +364,13 @@ def is_folder(path: str) -> bool:
         return False
 
 
+def usual_mode() -> int:
+    """The mode of a new file under the umask of this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def list_folder(path: str) -> list[str]:
     """List a folder; empty if it can't be read."""
     try:

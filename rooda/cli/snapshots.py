@@ -13,6 +13,7 @@ from rooda.cli import common
 from rooda.errors import OK, UsageProblem
 from rooda.git import snapshots as world
 from rooda.git import work_tree
+from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, Repo, find
 from rooda.git.retention import UNDO, Snapshot, Turn, turns
 from rooda.loops import registry
@@ -239,5 +240,6 @@ def _end(repo: Repo, run: Run, turn: Turn) -> tuple[str, str]:
     newer = [tip for tip in runs(repo, run.tip.loop) if tip.seconds >= run.tip.seconds and tip.run > run.tip.run]
     if newer:
         return world.history(repo, newer[-1])[-1].tree, " (it was cut off; compared with the start of the next run)"
-    now = work_tree.read_with_copy(repo, world.index_of(repo, run.tip.family)).tree
+    private = PrivateFiles(repo, kept=True, before=run.tip.private)
+    now = work_tree.read_with_copy(repo, world.index_of(repo, run.tip.family), private).tree
     return now, " (it is running or was cut off; compared with the current work tree)"

@@ -13,6 +13,7 @@ from rooda.cli.common import tab_loops
 from rooda.errors import FAILED, OK, Undecided, UsageProblem
 from rooda.git import command, restore, worktrees
 from rooda.git import snapshots as world
+from rooda.git.private import PrivateFiles
 from rooda.git.repository import Repo, read_head
 from rooda.git.restore import Plan
 from rooda.git.retention import UNDO, Snapshot, belongs_to_another_loop, next_undone, undo_position
@@ -74,11 +75,13 @@ class _Options(NamedTuple):
 
 def _undo(repo: Repo, run: shared.Run, number: int | None, redo: bool, options: _Options) -> int:
     tip = run.tip
-    taker = SnapshotTaker(repo, tip.run, tip.kind, tip.loop, tip.family, tip)
+    private = PrivateFiles(repo, kept=True)
+    taker = SnapshotTaker(repo, (tip.run, tip.kind, tip.loop, tip.family), private, tip)
     seen = taker.read()
     target = _redone(run) if redo else _target(run, number, seen.tree)
     _require_branch(repo, target.snapshot)
-    plan = restore.plan(repo, seen.tree, target.snapshot.tree, _is_kept(repo.workspace, tip))
+    left_out = {*seen.left_out, *target.snapshot.private}
+    plan = restore.plan(repo, seen.tree, target.snapshot.tree, _is_kept(repo.workspace, tip), left_out)
     for line in _shown(plan):
         click.echo(line)
     for what, trouble in (
@@ -142,7 +145,7 @@ def _shown(plan: Plan) -> list[str]:
 
 
 def _code(plan: Plan) -> int:
-    return FAILED if plan.ignored or plan.nested else OK
+    return FAILED if plan.ignored or plan.nested or plan.private else OK
 
 
 def _say_head(repo: Repo, target: Snapshot) -> None:

@@ -1,7 +1,7 @@
 """Restores a work tree to a snapshot. Files that git ignores, now or at the snapshot, are kept; the plan lists them."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from rooda.base import files
@@ -30,20 +30,34 @@ class Plan(NamedTuple):
     ignored: tuple[str, ...] = ()  # git ignores them, now or at the snapshot
     nested: tuple[str, ...] = ()  # repositories inside the work tree, which snapshots leave out
     foreign: tuple[str, ...] = ()  # state of other loops
+    private: tuple[str, ...] = ()  # private files, which snapshots leave out
 
 
-def plan(repo: Repo, present: str, target: str, is_foreign: Callable[[str], bool] = lambda path: False) -> Plan:
-    """Plan the changes from the tree `present` to `target`. `present` is the work tree without ignored files."""
+def plan(
+    repo: Repo,
+    present: str,
+    target: str,
+    is_foreign: Callable[[str], bool] = lambda path: False,
+    private: Collection[str] = (),
+) -> Plan:
+    """Plan the changes from the tree `present` to `target`. `present` is the work tree without ignored files.
+
+    `private`: files that are left out now or were at the target; they are not changed.
+    """
     rows = changes(repo, present, target)
     foreign = [row for row in rows if is_foreign(row.path)]
     rows = _except(rows, foreign)
+    left_out = [row for row in rows if row.path in private]
+    rows = _except(rows, left_out)
     nested = [row for row in rows if row.mode == _GITLINK or row.status.endswith("!")]
     rows = _except(rows, nested)
     spared = [*_blocked(repo, rows), *_ignored_at_target(repo, rows, target)]
-    kept = [*foreign, *nested, *spared]
+    kept = [*foreign, *nested, *spared, *left_out]
     wanted = _keeping(repo, target, kept) if kept else target
     done = tuple(_except(rows, spared))
-    return Plan(present, wanted, done, *(tuple(row.path for row in each) for each in (spared, nested, foreign)))
+    return Plan(
+        present, wanted, done, *(tuple(row.path for row in each) for each in (spared, nested, foreign, left_out))
+    )
 
 
 def _except(rows: list[Change], some: list[Change]) -> list[Change]:
@@ -147,5 +161,6 @@ def left_alone(plan: Plan) -> list[str]:
         "git ignores it, now or then": plan.ignored,
         "a repository of its own": plan.nested,
         "another loop's own": plan.foreign,
+        "private, now or then: not in the snapshots": plan.private,
     }
     return [f"left alone  {escape_line(path)} ({why})" for why, paths in reasons.items() for path in paths]

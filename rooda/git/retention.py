@@ -1,5 +1,6 @@
 """Snapshots as records: when one is due, which one the user means, which are too many. Pure."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ class Snapshot(NamedTuple):
     branch: str = ""  # "" when detached
     trouble: str = ""  # files that could not be read
     resumed: str = ""  # "yes" if the run resumed an iteration of an earlier run
+    private: tuple[str, ...] = ()  # private files that were left out
     commit: str = ""
     tree: str = ""
     seconds: int = 0  # Unix time
@@ -67,6 +69,7 @@ def ref(run: str, name: str) -> str:
 def message(snapshot: Snapshot) -> str:
     """The commit message: a line for people, then the fields."""
     facts = "".join(f"Rooda-{key.capitalize()}: {getattr(snapshot, key)}\n" for key in _KEYS)
+    facts += f"Rooda-Private: {json.dumps(snapshot.private)}\n" if snapshot.private else ""
     return f"{snapshot.loop}: {snapshot.moment} iteration {snapshot.iteration}\n\n{facts}"
 
 
@@ -78,9 +81,10 @@ def parse(text: str) -> Snapshot | None:
     try:
         commit, tree, seconds = first.split(" ")
         values: dict[str, Any] = {key: facts.get(key, "") for key in _KEYS}
+        values["private"] = tuple(map(str, json.loads(facts.get("private", "[]"))))
         values |= {"family": facts["family"], **{key: int(facts[key]) for key in ("iteration", "number")}}
         return Snapshot(**values, commit=commit, tree=tree, seconds=int(seconds))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -5,19 +5,22 @@ lost when an agent resets. A private index is kept between snapshots, so that gi
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
 
 from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.base.text import escape_line
 from rooda.git import command, work_tree
-from rooda.git.repository import Repo, read_head
+from rooda.git.private import PrivateFiles
+from rooda.git.repository import GitProblem, Repo, read_head
 from rooda.git.retention import ROOT, Snapshot, excess_runs, folder, message, parse, ref
 from rooda.git.work_tree import Reading
 
 KEEP = 20  # runs per family that keep their snapshots
 NAMED = 200  # snapshots of a run with a ref of their own; older ones are their ancestors
 SLACK = 50
+_COMMIT = re.compile("[0-9a-f]{40,64}")
 LAST = "last"
 CHECKPOINTS = f"{ROOT}checkpoint/"  # checkpoints of goals, made even without snapshots
 _FORMAT = "%H %T %ct%n%B"
@@ -65,13 +68,32 @@ def set_refs(repo: Repo, commit: str, *refs: str) -> None:
     )
 
 
+def commit_at(repo: Repo, name: str) -> str:
+    """The commit that a ref of rooda points to, "" if there is none. Usually a file answers, which saves a process."""
+    try:
+        commit = files.to_text(files.read_ours(os.path.join(repo.common, name))).strip()
+    except OSError:
+        commit = ""
+    if _COMMIT.fullmatch(commit):
+        return commit
+    return files.to_text(repo.run("rev-parse", "--verify", "-q", name).out).strip()
+
+
 class SnapshotTaker:
     """Takes the snapshots of one run."""
 
-    def __init__(self, repo: Repo, run: str, kind: str, loop: str, family: str, last: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        owner: tuple[str, str, str, str],
+        private: PrivateFiles | None,
+        last: Snapshot | None = None,
+    ) -> None:
+        """`owner`: run, kind, loop and family. `private` finds the files to leave out; None leaves out none."""
         self.repo, self.last, self.resumed = repo, last, ""
+        self._private = private
         self.index = ""
-        self._owner, self._place = (run, kind, loop, family), place_of(repo)
+        self._owner, self._place = owner, place_of(repo)
         self._names: list[str] = []
         self._rules: tuple[int, ...] | None = None
 
@@ -80,7 +102,23 @@ class SnapshotTaker:
         self.index = prepare_index(self.repo, self._owner[-1])  # an agent may have deleted it
         rules = files.fingerprint(os.path.join(self.repo.common, "info", "exclude"))
         wary, self._rules = rules != self._rules, rules
-        return work_tree.read(self.repo, self.index, wary)
+        return work_tree.read(self.repo, self.index, wary, self._private)
+
+    def put_back(self) -> str:
+        """Point the refs of the last snapshot to it again if something moved or deleted them; return what was found."""
+        last = self.last
+        names = [last.ref, ref(last.run, LAST)] if last else []
+        found = {name: commit_at(self.repo, name) for name in names}
+        if last is None or all(commit == last.commit for commit in found.values()):
+            return ""
+        try:
+            set_refs(self.repo, last.commit, *names)
+        except GitProblem:  # git refuses to replace a damaged file
+            for name in names:
+                files.remove(os.path.join(self.repo.common, name))
+            set_refs(self.repo, last.commit, *names)
+        name, commit = next((name, commit) for name, commit in found.items() if commit != last.commit)
+        return f"{name} was {f'moved to {commit[:12]}' if commit else 'deleted'}; it is put back to {last.commit[:12]}"
 
     def save(self, seen: Reading, iteration: int, moment: str) -> tuple[Snapshot, bool]:
         """Save this tree as the run's next snapshot. False if it is the last one already."""
@@ -91,7 +129,7 @@ class SnapshotTaker:
         number = last.number + 1 if last else 1
         trouble = " ".join(seen.trouble.split())
         made = Snapshot(*self._owner, iteration, moment, number, self._place, head, branch, trouble, self.resumed)
-        made = made._replace(tree=seen.tree)
+        made = made._replace(tree=seen.tree, private=seen.left_out)
         self.last = made = made._replace(commit=commit_snapshot(self.repo, made, last.commit if last else ""))
         set_refs(self.repo, made.commit, made.ref, ref(made.run, LAST))
         self._names.append(made.ref)

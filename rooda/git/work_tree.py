@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from rooda.base import files
 from rooda.git import command
+from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, Repo, nul_terminated
+from rooda.processes.capture import Captured
 
 
 class Reading(NamedTuple):
@@ -16,17 +18,22 @@ class Reading(NamedTuple):
 
     tree: str
     trouble: str = ""  # files that could not be read
+    left_out: tuple[str, ...] = ()  # private files
 
 
-def read(repo: Repo, index: str, wary: bool = True) -> Reading:
-    """Read the work tree. `wary`: ignore rules outside .gitignore files may have changed since the index was used."""
-    found, trouble, changed = _add_all(repo, index)
+def read(repo: Repo, index: str, wary: bool = True, private: PrivateFiles | None = None) -> Reading:
+    """Read the work tree. `wary`: ignore rules outside .gitignore files may have changed since the index was used.
+
+    `private` finds the files to leave out.
+    """
+    left_out = private.find(index) if private else []
+    found, trouble, changed = _add_all(repo, index, left_out)
     if (wary or b".gitignore'\n" in changed) and drop_ignored(repo, index):
         found = repo.text("write-tree", index=index)
-    return Reading(found, trouble)
+    return Reading(found, trouble, tuple(left_out))
 
 
-def _add_all(repo: Repo, index: str) -> tuple[str, str, bytes]:
+def _add_all(repo: Repo, index: str, left_out: list[str]) -> tuple[str, str, bytes]:
     """Return the tree, the files that could not be read, and a list of changes since the index was last used.
 
     A damaged index is replaced by a copy of the user's index, and if that fails too, by an empty one.
@@ -36,12 +43,25 @@ def _add_all(repo: Repo, index: str) -> tuple[str, str, bytes]:
             files.remove(index)
         elif attempt or not os.path.exists(index):
             copy_index(os.path.join(repo.folder, "index"), index)  # so that committed files need not be read
-        added = repo.run(*add_command(repo), "-v", "--ignore-errors", index=index)
+        added = _add(repo, index, left_out)
         partly = added.code == 1
         made = repo.run("write-tree", index=index) if partly or not added.code else added
         if made.code == 0:
             return files.to_text(made.out).strip(), command.error_text(added) if partly else "", added.out
     raise GitProblem(f"the work tree can't be read: {command.error_text(made)}")
+
+
+def _add(repo: Repo, index: str, left_out: list[str]) -> Captured:
+    """Add everything but the files to leave out, and drop those that an earlier snapshot has."""
+    words = [*add_command(repo), "-v", "--ignore-errors"]
+    if not left_out:
+        return repo.run(*words, index=index)
+    places = nul_terminated([":/", *(f":(top,exclude,literal){path}" for path in left_out)])
+    words = ["--no-literal-pathspecs", *words, "--pathspec-from-file=-", "--pathspec-file-nul"]
+    added = repo.run(*words, index=index, stdin=places)
+    drop = ("update-index", "-z", "--force-remove", "--stdin")
+    dropped = repo.run(*drop, index=index, stdin=nul_terminated(left_out)) if added.code in (0, 1) else added
+    return dropped if dropped.code else added
 
 
 def add_command(repo: Repo) -> list[str]:
@@ -61,14 +81,14 @@ def drop_ignored(repo: Repo, index: str) -> bool:
     return bool(extra)
 
 
-def read_with_copy(repo: Repo, index: str) -> Reading:
+def read_with_copy(repo: Repo, index: str, private: PrivateFiles | None = None) -> Reading:
     """Read the work tree through a copy of the index, which another process may be using."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="rooda-") as folder:
         own = os.path.join(folder, "index")
         copy_index(index, own)
-        return read(repo, own)
+        return read(repo, own, private=private)
 
 
 def copy_index(old: str, new: str) -> None:

@@ -224,6 +224,12 @@ class SnapshotTaken(Event, name="snapshot.taken"):
     commit: str  # its commit
 
 
+class SnapshotOmitted(Event, name="snapshot.omitted"):
+    """Private files that are not in the snapshots: no other user may read them. See [the safety net](safety.md)."""
+
+    paths: list[str]  # in the repository; each file is reported once in a session
+
+
 class QuestionAsked(Event, name="question.asked"):
     """rooda asks the user."""
 

@@ -6,10 +6,11 @@ from typing import Any
 from rooda.base.json import Json
 from rooda.errors import Interrupted
 from rooda.git import command
+from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, find
 from rooda.git.retention import due_snapshots
 from rooda.git.snapshots import KEEP, SnapshotTaker, prune
-from rooda.run.event_records import Emit, Event, Problem, SnapshotTaken
+from rooda.run.event_records import Emit, Event, Problem, SnapshotOmitted, SnapshotTaken
 from rooda.run.records import Owner
 
 
@@ -23,6 +24,7 @@ class Recorder:
         self._taker: SnapshotTaker | None = None
         self._failed = False
         self._reported: set[str] = set()
+        self._left_out: set[str] = set()
 
     def before(self, event: Event) -> None:
         """Take the snapshot at the end of a turn before its event is written."""
@@ -44,7 +46,9 @@ class Recorder:
         """Read the work tree once; it may be both the end of a turn and the beginning of the next."""
         try:
             taker = self._taker = self._taker or self._new_taker()
+            self._check_last(taker)
             seen, taker.resumed = taker.read(), self._resumed
+            self._report_left_out(seen.left_out)
             for iteration, moment in wanted:
                 snapshot, fresh = taker.save(seen, iteration, moment)
                 if fresh:
@@ -70,11 +74,27 @@ class Recorder:
         except OSError as problem:
             self._report(f"No snapshot: {problem.filename or 'the work tree'}: {problem.strerror or problem}")
 
+    def _check_last(self, taker: SnapshotTaker) -> None:
+        """Put the newest snapshot's refs back if an agent moved or deleted them."""
+        try:
+            if found := taker.put_back():
+                self._emit(Problem(text=f"A snapshot was changed: {found}"))
+        except GitProblem as problem:
+            self._report(f"The newest snapshot is lost: {problem.what}")
+
+    def _report_left_out(self, paths: Sequence[str]) -> None:
+        """Report each private file once that is not in the snapshots."""
+        new = [path for path in paths if path not in self._left_out]
+        if new:
+            self._left_out.update(new)
+            self._emit(SnapshotOmitted(paths=new))
+
     def _new_taker(self) -> SnapshotTaker:
         repo, kind, name = find(self._workspace), self._owner.kind, self._owner.name
         family = kind.family(name)
         prune(repo, KEEP - 1, lambda tip: tip.family == family)
-        return SnapshotTaker(repo, self._run, kind.name, name, family)
+        private = None if self._owner.setup.snapshot_private else PrivateFiles(repo, kept=self._owner.resumed)
+        return SnapshotTaker(repo, (self._run, kind.name, name, family), private)
 
     def _report(self, text: str) -> None:
         if text not in self._reported:

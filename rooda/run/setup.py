@@ -41,6 +41,7 @@ class Setup(NamedTuple):
     token_encoding: str = "o200k_base"
     retry_wait: float = 5.0
     safety: str = "off"  # off | snapshot
+    snapshot_private: bool = False
     show_ai_output: bool = False
     log_level: str = "info"
     log_timestamp_format: str = "time"

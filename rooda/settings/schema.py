@@ -245,6 +245,13 @@ LOOP = {
         group="way",
         trust=RESTRAINS,
     ),
+    "snapshot_private": Key(
+        FLAG,
+        "save private untracked files in snapshots, too; git's objects can be read by others",
+        default=False,
+        into="setup.snapshot_private",
+        group="way",
+    ),
     "promise_signals": Key(
         FLAG,
         "an agent may end the loop with <promise>SUCCESS</promise>; unset: built-in procedures only",

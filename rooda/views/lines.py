@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 from rooda.base.json import Json
 from rooda.base.text import format_seconds, format_tenths
 
+MOST_NAMES = 5  # of files in one line
 LEVELS = {"debug": 0, "info": 1, "warn": 2, "result": 2, "error": 3}  # "result" is shown with --quiet, too
 
 
@@ -72,6 +73,13 @@ def _unsaved(record: Json) -> list[Line]:
     return [error(text, to_stderr=True)]
 
 
+def _left_out(record: Json) -> list[Line]:
+    names = [str(path) for path in record["paths"]]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    text = f"Not in the snapshots, because only you may read them: {', '.join(names[:MOST_NAMES])}{more}"
+    return [info(f"{text} (snapshot_private = true saves them)", to_stderr=True)]
+
+
 def _problem(record: Json) -> list[Line]:
     return [warning(record["text"], to_stderr=True)]
 
@@ -91,6 +99,7 @@ _MAKERS: LineMakers = {
     "output.truncated": _truncated,
     "gate.ended": _gate_ended,
     "state.unsaved": _unsaved,
+    "snapshot.omitted": _left_out,
     "problem": _problem,
     "resting": _resting,
 }

@@ -149,6 +149,7 @@ def recorded(ws: Workspace) -> list[dict[str, Any]]:
     ws.side(1, "head -c 2000 /dev/zero")
     ws.signal_at(3)
     ws.git("init", "-q")
+    ws.write(".env", "KEY=1\n", 0o600)
     first = ws.rooda("build", "-n", "9", "--token-budget", "2", "--safety", "snapshot", "--json")
     ws.side(4, "rm -r .rooda/runs .rooda/state; echo > .rooda/runs; echo > .rooda/state")
     second = ws.rooda("resume", "build", "-n", "5", "--json")

@@ -67,5 +67,5 @@ def run_as(user: int, ws: Workspace, *words: str) -> "subprocess.CompletedProces
     env = {**ws.env, "PYTHONPATH": f"{ROOT}{os.pathsep}{LIBRARIES}", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         words, cwd=ws.path, env=env, user=user, group=user, extra_groups=(), umask=0o022,
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, errors="replace", timeout=60,
     )  # fmt: skip

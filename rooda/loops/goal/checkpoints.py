@@ -1,15 +1,17 @@
 """Git for goals: checkpoints, which are snapshots with refs of their own, and the diff since the start."""
 
 import os
+from functools import cache
 
 from rooda.base import files
 from rooda.base.dirs import make_home
 from rooda.errors import UsageProblem
 from rooda.git import command, restore, work_tree
+from rooda.git.private import PrivateFiles
 from rooda.git.repository import GitProblem, Repo, find, nul_terminated, read_head
 from rooda.git.restore import Plan
 from rooda.git.retention import BEFORE, Snapshot, belongs_to_another_loop
-from rooda.git.snapshots import CHECKPOINTS, commit_snapshot, index_of, place_of, prepare_index, set_refs
+from rooda.git.snapshots import CHECKPOINTS, commit_snapshot, index_of, place_of, prepare_index, set_refs, tips
 
 NO_REPOSITORY = "no git repository here"
 GOAL = "goal"
@@ -37,22 +39,28 @@ def _private_repository(workspace: str) -> Repo:
     return repo
 
 
-def tree(workspace: str) -> str:
-    """Save the work tree as a git tree; "" if git fails."""
+@cache
+def _private_files(repo: Repo, everything: bool = False) -> PrivateFiles | None:
+    """The files to leave out, as the session finds them at its first look; None: none."""
+    return None if everything else PrivateFiles(repo, kept=True)
+
+
+def tree(workspace: str, everything: bool) -> str:
+    """Save the work tree as a git tree, private files only with `everything`; "" if git fails."""
     repo = _users_repository(workspace) or _private_repository(workspace)
     try:
-        return work_tree.read(repo, prepare_index(repo, GOAL)).tree
+        return work_tree.read(repo, prepare_index(repo, GOAL), private=_private_files(repo, everything)).tree
     except (GitProblem, OSError):
         return ""
 
 
-def checkpoint(workspace: str, run: str, number: int) -> str:
+def checkpoint(workspace: str, run: str, number: int, everything: bool) -> str:
     """Save the work tree under the run's ref of this number. Returns why that failed, or ""."""
     repo = _users_repository(workspace)
     if repo is None:
         return NO_REPOSITORY
     try:
-        _save(repo, run, number, str(number))
+        _save(repo, run, number, str(number), everything)
     except GitProblem as problem:
         return problem.what
     except OSError as problem:
@@ -60,10 +68,10 @@ def checkpoint(workspace: str, run: str, number: int) -> str:
     return ""
 
 
-def _save(repo: Repo, run: str, iteration: int, name: str) -> Snapshot:
-    seen, at = work_tree.read(repo, prepare_index(repo, GOAL)), read_head(repo)
-    facts = (iteration, BEFORE, iteration, place_of(repo), *at, seen.trouble)
-    made = Snapshot(run, GOAL, GOAL, GOAL, *facts, tree=seen.tree)
+def _save(repo: Repo, run: str, iteration: int, name: str, everything: bool = False) -> Snapshot:
+    seen = work_tree.read(repo, prepare_index(repo, GOAL), private=_private_files(repo, everything))
+    facts = (iteration, BEFORE, iteration, place_of(repo), *read_head(repo), seen.trouble)
+    made = Snapshot(run, GOAL, GOAL, GOAL, *facts, tree=seen.tree, private=seen.left_out)
     made = made._replace(commit=commit_snapshot(repo, made))
     set_refs(repo, made.commit, f"{CHECKPOINTS}{run}/{name}")
     return made
@@ -90,19 +98,20 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
         count += 1
         present_name = f"{base}-{count}"
     kept = _save(repo, run, 0, present_name)
-    wanted = repo.text("rev-parse", f"{known[name]}^{{tree}}")
-    plan = restore.plan(repo, kept.tree, wanted, lambda path: belongs_to_another_loop(path, kept))
+    (target,) = tips(repo, everywhere=True, pattern=f"{CHECKPOINTS}{run}/{name}")
+    left_out = {*kept.private, *target.private}
+    plan = restore.plan(repo, kept.tree, target.tree, lambda path: belongs_to_another_loop(path, kept), left_out)
     restore.apply(repo, index_of(repo, GOAL), plan)
     return plan, present_name
 
 
-def diff(workspace: str, base: str) -> str:
+def diff(workspace: str, base: str, everything: bool) -> str:
     """The diff from the tree `base` to the work tree; "" if git fails."""
     if not base:
         return ""
     repo = _users_repository(workspace) or _private_repository(workspace)
     try:
-        now = work_tree.read_with_copy(repo, index_of(repo, GOAL)).tree
+        now = work_tree.read_with_copy(repo, index_of(repo, GOAL), _private_files(repo, everything)).tree
     except (GitProblem, OSError):
         return ""
     done = repo.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", base, now)

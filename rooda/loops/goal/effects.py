@@ -254,16 +254,17 @@ class Effects(World):
         return checkpoints.within(self._workspace)
 
     def checkpoint(self, run: str, number: int) -> str:
-        problem = checkpoints.checkpoint(self._workspace, run, number)
+        problem = checkpoints.checkpoint(self._workspace, run, number, self._context.setup.snapshot_private)
         if problem and problem != checkpoints.NO_REPOSITORY:  # reported at the start
             self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
         return problem
 
     def tree(self, everywhere: bool) -> str:
-        return checkpoints.tree(self._workspace) if everywhere or self.has_repository() else ""
+        private = self._context.setup.snapshot_private
+        return checkpoints.tree(self._workspace, private) if everywhere or self.has_repository() else ""
 
     def diff(self, base: str) -> str:
-        return checkpoints.diff(self._workspace, base)
+        return checkpoints.diff(self._workspace, base, self._context.setup.snapshot_private)
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
         return watched_files.fingerprint_files(self._workspace, commands)

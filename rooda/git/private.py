@@ -1,0 +1,65 @@
+"""Private files that snapshots leave out: in git's objects others could read them, and they would stay there."""
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable
+
+from rooda.base import files
+from rooda.git.repository import Repo
+
+_SECRET = re.compile(
+    r"\.env.*|id_[^.]+|.*\.(?:pem|key|p12|pfx|ppk|jks|keystore|kdbx)|credentials(?:\.\w+)?"
+    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)",
+    re.IGNORECASE,
+)
+
+
+def has_secret_name(path: str) -> bool:
+    return _SECRET.fullmatch(os.path.basename(path)) is not None
+
+
+class PrivateFiles:
+    """Untracked files with no bits for others, if they were there before the run or have a secret's name.
+
+    `kept`: those that the private index has already are not left out, since an earlier session of the run saved them.
+    `before`: the files that were there before the run, if that is known; else the first look finds them.
+    """
+
+    def __init__(self, repo: Repo, kept: bool, before: Collection[str] | None = None) -> None:
+        self._repo, self._kept, self._before = repo, kept, None if before is None else frozenset(before)
+
+    def find(self, index: str) -> list[str]:
+        """The files to leave out now; `index` is rooda's own."""
+        if not files.usual_mode() & 0o077:
+            return []  # the user's files are all private
+        untracked = self._untracked(index)
+        if self._before is None:
+            found = self._unsaved(filter(self._is_private, untracked), index)
+            self._before = frozenset(found)
+            return found
+        known = self._before
+        secret = (path for path in untracked if path not in known and has_secret_name(path) and self._is_private(path))
+        return sorted([*filter(self._is_private, known.intersection(untracked)), *self._unsaved(secret, index)])
+
+    def _untracked(self, index: str) -> list[str]:
+        """Files that the user's index lacks and git does not ignore. If that is damaged, rooda's counts."""
+        for each in ("", index, f"{index}.none"):
+            listed = self._repo.run("ls-files", "-z", "-o", "--exclude-standard", index=each)
+            if listed.code == 0:
+                return files.to_text(listed.out).split("\0")[:-1]
+        return []
+
+    def _unsaved(self, found: Iterable[str], index: str) -> list[str]:
+        paths = sorted(found)
+        if not paths or not self._kept:
+            return paths
+        saved = self._repo.run("ls-files", "-z", "-c", index=index)
+        return sorted({*paths}.difference(files.to_text(saved.out).split("\0")))
+
+    def _is_private(self, path: str) -> bool:
+        try:
+            mode = os.lstat(os.path.join(self._repo.top, path)).st_mode
+        except OSError:
+            return False
+        return stat.S_ISREG(mode) and not mode & 0o077
