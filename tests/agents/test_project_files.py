@@ -434,7 +434,7 @@ def test_S_04_a_secret_is_hidden_but_part_of_the_fact(file: str, content: Any) -
 
 
 def test_S_04_a_reference_to_a_variable_is_shown() -> None:
-    """It is no secret, and says which one would be sent."""
+    """It isn't secret, and shows which key would be sent."""
     (fact,) = read(
         ".mcp.json", {"mcpServers": {"x": {"url": "https://e", "headers": {"X-Api-Key": "${GITHUB_TOKEN}"}}}}
     )

@@ -44,7 +44,7 @@ def facts(ws: Workspace, **env: str) -> dict[str, dict[str, Any]]:
 
 
 def test_the_list_of_agents(bare: Workspace) -> None:
-    """A line for each agent: version, how the prompt goes in, its limit, what it tells; else how to install it."""
+    """A line for each agent: version, how it takes the prompt, its limit, what it reports; else how to install it."""
     install(bare, "codex")
     ran = bare.rooda("agents")
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in ran.lines}
@@ -55,7 +55,7 @@ def test_the_list_of_agents(bare: Workspace) -> None:
 
 
 def test_no_foreign_package_is_suggested(bare: Workspace) -> None:
-    """Where a package index has somebody else's package of the same name, no one is told to install that."""
+    """If a package index has a foreign package of the same name, rooda doesn't suggest installing it."""
     for name in ("kiro-cli", "cursor-agent"):
         assert not {"pip", "npm", "pipx"} & {facts(bare)[name]["install"].split(maxsplit=1)[0]}
         assert f"install {name}" not in facts(bare)[name]["install"]
@@ -119,7 +119,7 @@ def test_a_cli_that_does_nothing_fails(bare: Workspace) -> None:
 
 
 def test_a_cli_without_tokens_is_recognized(bare: Workspace) -> None:
-    """What is known to be told must be there; what is not known to be told is not a failure."""
+    """Facts that the CLI is known to report must be there; others may be missing."""
     install(bare, "codex", CLI + 'echo \'{"type":"turn.completed"}\'\n')
     bare.config("[agents.codex]\nknown = []\n")
     assert verdicts(bare.rooda("agents", "test", "codex"))["its cost is read"] == "--"
@@ -128,7 +128,7 @@ def test_a_cli_without_tokens_is_recognized(bare: Workspace) -> None:
 
 
 def test_no_key_of_the_user_reaches_the_tested_cli(bare: Workspace) -> None:
-    """The CLI runs with a HOME of its own and without our variables: it can't bill anybody."""
+    """The CLI runs with a HOME of its own and without the user's variables: it can't cost anything."""
     install(bare, "codex", CLI + f"env >>{bare.file('seen')}\n")
     keys = {"OPENAI_API_KEY": "paid-key", "CODEX_HOME": "/secret", "CODEX_API_KEY": "k"}
     bare.rooda("agents", "test", "codex", env=keys)

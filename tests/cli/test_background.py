@@ -115,7 +115,7 @@ def states(ws: Workspace) -> set[str]:
 
 
 def test_pause_and_continue(ws: Workspace) -> None:
-    """Everybody stands still, then continues to the end."""
+    """All processes are suspended, then continue to the end."""
     background(ws)
     assert "Paused procedure 'build'" in ws.rooda("pause").out
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
@@ -150,7 +150,7 @@ def test_pause_and_continue_in_turns(ws: Workspace) -> None:
 
 
 def test_time_limits_are_suspended_with_a_paused_loop(ws: Workspace) -> None:
-    """A run that stood still for longer than its --max-duration continues to its end."""
+    """A run that was paused for longer than its --max-duration continues to its end."""
     background(ws, "-n", "2", "--max-duration", "2.5")
     ws.rooda("pause")
     until(lambda: states(ws) == {"T"}, what="everybody to stand still")
@@ -195,7 +195,7 @@ def test_a_watcher_s_ctrl_c_leaves_the_loop_alone(ws: Workspace) -> None:
 
 
 def test_a_watcher_of_a_killed_run_ends(ws: Workspace) -> None:
-    """No one writes the last event of a run that was killed; the watcher does not wait for it."""
+    """A killed run has no last event; the watcher does not wait for it."""
     background(ws)
     watcher = ws.start("events", "-f")
     until(lambda: "agent.started" in watcher.out, what="the events")
@@ -221,7 +221,7 @@ def now(ws: Workspace) -> dict[str, object]:
 
 
 def test_status_shows_phase_calls_and_cost(ws: Workspace) -> None:
-    """The phase, how many calls were made, what they cost as far as known, and that it stands still."""
+    """The phase, the number of calls, their known cost, and that the loop is paused."""
     background(ws)
     found = now(ws)
     assert (found["phase"], found["calls"], found["cost"], found["suspended"]) == ("agent", 1, None, False)
@@ -234,7 +234,7 @@ def test_status_shows_phase_calls_and_cost(ws: Workspace) -> None:
 
 
 def test_watching_a_run_that_is_killed(ws: Workspace) -> None:
-    """`logs -f`, `attach` and `logs` say that it was cut off and how it goes on; a run that ended has no such word."""
+    """`logs -f`, `attach` and `logs` say that it was cut off and how to continue it; not for a run that ended."""
     detached(ws)
     watching = [ws.start("logs", "-f"), ws.start("attach"), ws.start("events", "-f")]
     until(lambda: all("iteration" in each.out.lower() for each in watching), what="what they show")

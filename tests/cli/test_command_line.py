@@ -59,7 +59,7 @@ def test_O_111_help_of_a_procedure(bare: Workspace, words: tuple[str, ...]) -> N
 
 
 def test_every_option_has_a_description(bare: Workspace) -> None:
-    """No option in the help of a run or of a resume stands without an explanation or shows a type of the code."""
+    """Each option in the help of a run or a resume has an explanation, and none shows a type of the code."""
     for words in (("build", "--help"), ("resume", "--help")):
         lines = bare.rooda(*words).out.partition("Options:\n")[2].splitlines()
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -112,7 +112,7 @@ def test_OU_33_nothing_is_near(bare: Workspace) -> None:
 
 
 def test_OU_30_a_word_that_is_unknown_since_a_table_is(bare: Workspace) -> None:
-    """Where a procedure is not there because of a misspelt table, that table is told as well."""
+    """If a procedure is missing because of a misspelt table, the error names that table too."""
     bare.config("[procedure.review]\nact = 'x'\n")
     for words in (("review",), ("run", "review"), ("info", "review"), ("review", "-C", "."), ("list",)):
         ran = bare.rooda(*words)
@@ -150,7 +150,7 @@ def test_OU_21_OU_22_OA_31_OA_32_a_wrong_option(ws: Workspace, words: tuple[str,
 
 @pytest.mark.parametrize("option", ["-v", "--dry-run", "--max-iterations=3", "-n"])
 def test_an_option_before_its_word(ws: Workspace, option: str) -> None:
-    """A run's option in front of the procedure's name: the person is told where it belongs."""
+    """For a run's option in front of the procedure's name, the error says where it belongs."""
     ran = ws.rooda(option, "build")
     assert ran.code == 2
     assert "rooda build -" in ran.err

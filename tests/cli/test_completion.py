@@ -46,7 +46,7 @@ def values(ws: Workspace, line: str) -> list[str]:
 
 
 def test_first_words(ws: Workspace) -> None:
-    """Commands and procedures, the person's own too; with what they do in shells that show it."""
+    """Commands and procedures, the user's own too; with descriptions in shells that show them."""
     ws.procedure("brew", 'summary = "Make tea: green"\n')
     assert {"build", "bootstrap", "brew"} <= set(values(ws, "rooda b"))
     assert values(ws, "rooda und") == ["undo"]
@@ -158,7 +158,7 @@ def test_aliases_of_reflex_loops(ws: Workspace) -> None:
 
 
 def test_runs_that_have_snapshots(ws: Workspace) -> None:
-    """Behind --run stand the runs with snapshots, newest first, packed by git or not; behind a number the names."""
+    """--run offers the runs with snapshots, newest first, packed by git or not; after a number come names."""
     repository(ws, {"a": "1\n"})
     ws.procedure("brew")
     for words in (["build"], ["brew"], ["build"], ["brew", "--safety", "off"]):
@@ -322,7 +322,7 @@ def test_fish_completes_after_an_install(ws: Workspace) -> None:
     ids=["bash", "bash-with-its-package", "zsh"],
 )
 def test_tab_completes_in_a_new_shell_after_an_install(ws: Workspace, shell: str, rc: str) -> None:
-    """In a new shell `rooda boots` and TAB makes `rooda bootstrap`: in a fresh home, and beside bash's own package."""
+    """In a new shell `rooda boots` and TAB makes `rooda bootstrap`: in a fresh home, and with bash's own package."""
     program = shutil.which(shell)
     assert program, f"{shell} is needed"
     env = {"SHELL": program}
@@ -385,7 +385,7 @@ def test_a_start_up_file_that_is_a_link_stays_one(ws: Workspace) -> None:
 
 
 def test_which_shell(ws: Workspace) -> None:
-    """Without a word $SHELL decides; one that is not known is told, exit 2."""
+    """Without an argument $SHELL decides; an unknown shell is an error, exit 2."""
     assert ws.rooda("completion", "install", env={"SHELL": "/usr/bin/fish"}).code == 0
     assert os.path.exists(f"{ws.home}/.config/fish/completions/rooda.fish")
     for env in ({"SHELL": "/bin/tcsh"}, {"SHELL": ""}):

@@ -27,7 +27,7 @@ def test_OU_26_show_origin(bare: Workspace) -> None:
 
 
 def test_show_json(bare: Workspace) -> None:
-    """--json is one object; with --origin each value has its origin beside it."""
+    """--json is one object; with --origin each value has its origin."""
     bare.config('[loop]\ntoken_budget = 7\n[hooks]\ndone = "true"\n')
     plain = json.loads(bare.rooda("config", "show", "--json").out)
     assert (plain["loop.token_budget"], plain["hooks.done"]) == (7, "true")
@@ -54,7 +54,7 @@ def test_path(bare: Workspace) -> None:
 
 
 def test_OU_030_warnings_go_to_stderr(bare: Workspace) -> None:
-    """A misspelt key is told beside the settings, not among them."""
+    """A misspelt key is reported apart from the settings."""
     bare.config("[loop]\ntoken_bugdet = 7\n")
     ran = bare.rooda("config", "show")
     assert ran.code == 0 and "token_bugdet" not in ran.out

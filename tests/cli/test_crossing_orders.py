@@ -59,7 +59,7 @@ def test_a_run_that_ends_by_itself_is_not_called_stopped(ws: Workspace) -> None:
 
 
 def test_a_continue_while_a_pause_is_carried_out(ws: Workspace) -> None:
-    """The agents sleep and the loop does not yet: who is told to go on at that moment does not fall asleep after it."""
+    """Its agents are suspended and the loop is not yet: a continue at that moment is not followed by a suspension."""
     ws.write("agent.sh", BUSY)
     assert ws.rooda("build", "-n", "1", "--ai-cmd", "bash agent.sh", "--detach").code == 0
     until(lambda: ws.exists("began"), what="the agents")
@@ -94,7 +94,7 @@ def test_a_stop_wakes_a_loop_paused_after_it(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_start_ended_before_the_run_begins(ws: Workspace, number: int, code: int) -> None:
-    """Who ends `rooda build --detach` while it begins does not find a run in the background later."""
+    """If `rooda build --detach` is ended while it starts, no run appears in the background later."""
     ws.write("bin/slow", "#!/bin/sh\ntouch asked; while [ ! -e go ]; do sleep 0.02; done\n", 0o755)
     ws.config(f'[agents.slow]\ncommand = "{ws.file("bin/slow")}"\nversion = "--version"\n')
     starting = ws.start("build", "--agent", "slow", "--verbose", "--detach")

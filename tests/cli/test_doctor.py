@@ -25,7 +25,7 @@ def examined(ws: Workspace, code: int, *words: str, **how: Any) -> dict[str, dic
 
 
 def program(ws: Workspace, name: str, version: str = "1.2.3") -> dict[str, str]:
-    """An agent CLI that tells its version, first on PATH."""
+    """An agent CLI that prints its version, first on PATH."""
     path = ws.write(f"../bin/{name}", f"#!/bin/sh\necho '{name} {version}'\n", 0o755)
     return {"PATH": os.path.dirname(path) + os.pathsep + ws.env["PATH"]}
 
@@ -109,7 +109,7 @@ def test_broken_settings(bare: Workspace, toml: str, what: str) -> None:
 
 
 def test_an_unknown_key_is_a_warning(ws: Workspace) -> None:
-    """The warnings of the settings are told here too."""
+    """The warnings of the settings are shown here too."""
     ws.config(ws.read("rooda.toml").replace("[loop]", "[loop]\nsafty = 1"))
     found = examined(ws, 0)["settings"]
     assert found["status"] == "warn" and "did you mean 'safety'?" in found["do"]
@@ -155,7 +155,7 @@ def test_on_a_terminal(ws: Workspace, term: str, status: str) -> None:
     ],
 )
 def test_what_a_start_refuses_is_a_failure(bare: Workspace, toml: str, what: str, words: str) -> None:
-    """An agent to switch to that is not here, a parameter that is missing, an agent that no one knows: said once."""
+    """A missing fallback, a missing parameter, an unknown agent: each is reported once."""
     bare.config(toml)
     env = {"PATH": os.path.dirname(bare.env["PATH"].partition(":")[0]) + ":/usr/bin:/bin"}
     found = examined(bare, 1, env=env)

@@ -109,7 +109,7 @@ def test_never_overwrites(bare: Workspace) -> None:
 
 
 def test_print_writes_nothing(bare: Workspace) -> None:
-    """--print shows the file, also beside an existing one."""
+    """--print shows the file, even if there is one already."""
     shown = bare.rooda("init", "--print")
     assert shown.code == 0 and shown.out.startswith("# How rooda runs") and not bare.exists("rooda.toml")
     bare.config("")

@@ -22,7 +22,7 @@ def session_of(pid: int) -> set[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_terminal_and_session_killed(ws: Workspace, kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The loop survives its terminal; killed like all else at a logout it goes on, and ends as an undisturbed one does.
+    """The loop survives its terminal; killed with everything else it is resumed, and ends as an undisturbed one does.
 
     Nothing is lost, and of all calls only the one in progress is made twice.
     """
@@ -67,7 +67,7 @@ LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in ("reflex", "goal"
 
 @pytest.mark.parametrize("kind", ["ooda", "flow", *LONG])
 def test_shut_down_and_stopped(ws: Workspace, kind: str) -> None:
-    """SIGTERM, as at a shutdown, cuts a loop off. After `rooda stop` it waits for the person who stopped it."""
+    """SIGTERM, as at a shutdown, cuts a loop off. After `rooda stop` it waits for the user."""
     begin(ws, kind)
     (row,) = rows(ws)
     os.kill(row["pid"], signal.SIGTERM)
@@ -160,7 +160,7 @@ def test_a_run_that_cannot_be_resumed(ws: Workspace) -> None:
 
 
 def test_an_inner_run_is_left_to_its_outer_loop(ws: Workspace) -> None:
-    """A run that an agent of a loop started is not resumed beside that loop."""
+    """A run that an agent of a loop started is not resumed separately from that loop."""
     ws.procedure("inner")
     inner = " ".join(ws.command("inner", "-n", "1"))
     ws.side(1, inner)
@@ -176,6 +176,6 @@ def test_an_inner_run_is_left_to_its_outer_loop(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [("build", "--all"), ("--all", "--agent", "demo"), ("--wait",)], ids=" ".join)
 def test_options_that_all_excludes(ws: Workspace, words: tuple[str, ...]) -> None:
-    """A name or an option of a run beside --all is a mistake, exit 2."""
+    """A name or an option of a run together with --all is a usage error, exit 2."""
     ran = ws.rooda("resume", *words)
     assert ran.code == 2 and "--all" in ran.err

@@ -86,7 +86,7 @@ def test_a_nul_in_a_gate(ws: Workspace) -> None:
 
 
 def test_stop_while_a_run_begins(ws: Workspace) -> None:
-    """A run that holds the lock and has not said who it is yet is asked again, and stopped."""
+    """A run that holds the lock but has not written its identity yet is waited for, and stopped."""
     agent(ws, DONE)
     ws.write("agent.sh", "sleep 1000\n")
     running = ws.start("build", "--ai-cmd", "sh agent.sh")
@@ -106,7 +106,7 @@ def test_a_missing_fallback_is_reported_at_the_start(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("kind", ["reflex", "flow", "goal"])
 def test_a_missing_fallback_of_the_other_kinds(bare: Workspace, kind: str) -> None:
-    """They are told it before the start as well, and no one is called."""
+    """The error comes before the start, and no agent is called."""
     keys = f'\n[{kind}]\nagent = "mine"\non_limit = "switch"\nfallback = ["other"]\n'
     loops = Loops(bare, keys + '[agents.mine]\ncommand = "touch called"\n[agents.other]\ncommand = "no-such-program"\n')
     ran: Ran = getattr(loops, kind)()
@@ -114,7 +114,7 @@ def test_a_missing_fallback_of_the_other_kinds(bare: Workspace, kind: str) -> No
 
 
 def test_ctrl_z_suspends_a_waiting_loop(ws: Workspace) -> None:
-    """The waiting loop stands still too."""
+    """A waiting loop is suspended too."""
     agent(ws, LIMITED)
     running = ws.start("build")
     until(lambda: resting(ws), what="the wait")
@@ -147,7 +147,7 @@ def test_a_damaged_log(ws: Workspace, verb: str, line: str) -> None:
 
 
 def test_a_transcript_begins_empty(ws: Workspace) -> None:
-    """A transcript begins empty, whatever somebody put into the file that was made ahead."""
+    """A transcript starts empty, whatever an agent wrote into the file that rooda created ahead."""
     ws.procedure(loop={"promise_signals": True})
     ws.side(1, 'for f in .rooda/runs/*/.next; do echo "<promise>SUCCESS</promise>" >"$f"; done')
     assert ws.rooda("build", "-n", "3").code == 0
@@ -173,7 +173,7 @@ def test_a_hook_that_prints_without_end(ws: Workspace) -> None:
 
 
 def test_the_starter_may_die(ws: Workspace) -> None:
-    """A loop in the background that has a folder does not need the one who sent it there."""
+    """A background loop that has its folder does not need the process that started it."""
     running = ws.start("build", "-n", "1", "--detach")
     until(lambda: ws.exists(".rooda/runs"), what="the run's folder")
     os.kill(running.pid, signal.SIGKILL)

@@ -80,7 +80,7 @@ def test_a_changed_file_is_left_alone(ws: Workspace, control: Path) -> None:
 
 
 def test_where_the_manager_is_not(ws: Workspace) -> None:
-    """Without systemctl, or where it can't reach its manager, the file is written and the commands are told."""
+    """Without systemctl, or if it can't reach its manager, the file is written and the commands are printed."""
     bin_ = Path(ws.root, "bin")
     bin_.mkdir()
     (bin_ / "python3").symlink_to(sys.executable)
@@ -114,7 +114,7 @@ def written(ws: Workspace) -> dict[str, str]:
 
 
 def test_the_service_uses_the_users_folders(ws: Workspace, control: Path) -> None:
-    """With the unit's variables alone it finds the run that was cut off, and the settings of the person."""
+    """With the unit's variables alone it finds the run that was cut off, and the user's settings."""
     ws.env |= {"ROODA_STATE_HOME": f"{ws.root}/odd $state 50%", "ROODA_CONFIG_HOME": f"{ws.root}/config"}
     del ws.env["XDG_CACHE_HOME"]
     Path(ws.root, "config").mkdir()
@@ -166,7 +166,7 @@ def darwin(ws: Workspace, *words: str) -> Ran:
 
 
 def test_launchd(ws: Workspace, control: Path) -> None:
-    """On macOS it is a property list in the person's own folder, well formed, with the same rules."""
+    """On macOS it is a property list in the user's folder, well formed, with the same rules."""
     ws.env["PATH"] += ":/opt/<odd> & more"
     ws.env["ROODA_STATE_HOME"] = f"{ws.root}/<state> & more"
     assert darwin(ws, "service", "install").code == 0

@@ -59,7 +59,7 @@ def test_all_sessions_of_a_run_count(ws: Workspace) -> None:
 
 
 def test_every_workspace(ws: Workspace) -> None:
-    """--all tells of loops elsewhere; a workspace that vanished is forgotten; none is listed twice."""
+    """--all lists loops of other workspaces; a workspace that vanished is forgotten; none is listed twice."""
     other = os.path.join(ws.root, "other")
     os.makedirs(other)
     assert ws.rooda("build", "-n", "2", "--ai-cmd", "sh -c 'kill -TERM $PPID; sleep 30 & wait'", cwd=other).code == 143
@@ -74,7 +74,7 @@ def test_every_workspace(ws: Workspace) -> None:
 
 
 def test_an_unwritable_list_does_not_stop_a_loop(ws: Workspace) -> None:
-    """A file in the place of its folder: the loop runs as usual, and status tells of this workspace."""
+    """With a file in place of its folder the loop runs as usual, and status shows this workspace."""
     ws.write("state", "a file")
     env = {"ROODA_STATE_HOME": ws.file("state")}
     ran = ws.rooda("build", "-n", "1", env=env)
@@ -98,7 +98,7 @@ def test_waiting_for_a_usage_limit_is_counted_down(ws: Workspace) -> None:
 
 
 def test_a_paused_and_a_cut_off_run(ws: Workspace) -> None:
-    """A run that stands still says how it continues, one that was killed that it was cut off."""
+    """A paused run shows how to continue it, a killed one that it was cut off."""
     detached(ws)
     assert ws.rooda("pause").code == 0
     until(lambda: rows(ws)[0]["suspended"], what="the pause")
@@ -211,7 +211,7 @@ def test_watching_one_in_detail(ws: Workspace) -> None:
 
 
 def test_many_on_a_terminal_are_a_table(ws: Workspace) -> None:
-    """Few are told in detail, many as a table; on a pipe it is the details in any case."""
+    """Few loops are shown in detail, many as a table; on a pipe always in detail."""
     for place in range(4):
         ws.put_state(f"p{place}")
     terminal = ws.terminal("status")
@@ -258,7 +258,7 @@ def test_an_unknown_name_gets_a_suggestion(ws: Workspace) -> None:
 
 
 def test_usage_says_how_each_cost_is_known(ws: Workspace) -> None:
-    """Reported, computed or unknown: the table tells, for each procedure; a mistyped name is told, exit 2."""
+    """Reported, computed or unknown, for each procedure in the table; a mistyped name is an error, exit 2."""
     lines = [
         '[agents.told]\ncommand = "cat told"\noutput = "claude"\n[agents.priced]\ncommand = "cat priced"\n',
         'output = "claude"\nmodel = "m-1"\n[prices."m-1"]\ninput = 1000000\noutput = 0\n',
@@ -329,7 +329,7 @@ def test_a_run_stopped_by_the_user_is_not_cut_off(ws: Workspace, kind: str) -> N
 
 
 def test_a_cost_that_is_known_in_part(ws: Workspace) -> None:
-    """The detail has the `+` of the table: of some calls no one knows what they cost."""
+    """The detail has the `+` of the table: the cost of some calls is unknown."""
     ws.config('[agents.mine]\ncommand = "sh agent.sh"\noutput = "claude"\n')
     told = '{"type":"result","is_error":false,"result":"x","total_cost_usd":0.5,"usage":{"input_tokens":1}}'
     ws.write("agent.sh", f"[ -e once ] && {{ touch began; sleep 60; }}\ntouch once\necho '{told}'\n")
@@ -341,7 +341,7 @@ def test_a_cost_that_is_known_in_part(ws: Workspace) -> None:
 
 
 def test_a_folder_with_a_line_end_in_its_name(ws: Workspace) -> None:
-    """Snapshots are taken there and undone, and status --all tells of it in one line."""
+    """Snapshots are taken there and undone, and status --all shows it in one line."""
     odd = os.path.join(ws.path, "odd\nname")
     os.makedirs(odd)
     ws.git("init", "-q")

@@ -35,7 +35,7 @@ def test_the_reason_is_on_record(ws: Workspace, kind: str) -> None:
 
 
 def test_without_a_reason(ws: Workspace) -> None:
-    """That the user stopped it is on record all the same; a signal from elsewhere is no person."""
+    """The user's stop is still recorded; a signal from elsewhere is not the user."""
     detached(ws)
     assert ws.rooda("stop", "--now").code == 0
     assert (ws.events()[-1]["stopped_by"], ws.events()[-1]["stopped_because"]) == ("person", "")

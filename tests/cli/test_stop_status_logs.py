@@ -58,7 +58,7 @@ def test_stop_among_several(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [("stop",), ("stop", "build")], ids=" ".join)
 def test_stop_with_nothing_running(ws: Workspace, words: tuple[str, ...]) -> None:
-    """Nothing to stop is said on stdout, and no failure, also beside a saved run."""
+    """Nothing to stop is reported on stdout and isn't a failure, even with a saved run."""
     ws.put_state()
     ran = ws.rooda(*words)
     assert (ran.code, ran.err) == (0, "")
@@ -78,7 +78,7 @@ def test_stop_waits_for_a_stubborn_agent(ws: Workspace) -> None:
 
 
 def test_resume_without_a_name(ws: Workspace) -> None:
-    """The only run that can continue continues; a completed or damaged one is no candidate."""
+    """The only run that can continue continues; completed and damaged ones are not candidates."""
     ws.put_state("build", max_iterations=4)
     ws.put_state("other", status="completed")
     ws.write(".rooda/state/broken.json", "{")
@@ -135,7 +135,7 @@ def test_OA_22_limits_on_resume(ws: Workspace) -> None:
 
 
 def test_status_of_a_live_run(ws: Workspace) -> None:
-    """Status tells what runs, with the pid that the lock names; as JSON for programs."""
+    """Status shows what runs, with the pid in the lock; as JSON for programs."""
     (run,) = busy(ws, "build")
     ran = ws.rooda("status")
     assert ran.code == 0 and ran.lines[0].startswith(f"build: running (pid {run.pid}), 0")
@@ -179,7 +179,7 @@ def test_status_leaves_no_trace(bare: Workspace) -> None:
 
 
 def test_logs_of_the_latest_run(ws: Workspace) -> None:
-    """`rooda logs` tells the latest run in the words of its screen, with full times, and where its transcripts lie."""
+    """`rooda logs` prints the latest run in the words of its screen, with full times and paths of transcripts."""
     ws.exits(1)
     shown = ws.rooda("build", "-n", "2")
     ran = ws.rooda("logs")

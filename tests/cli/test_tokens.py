@@ -41,7 +41,7 @@ def test_one_file_is_one_line() -> None:
 
 
 def test_several_files_are_aligned_and_summed() -> None:
-    """Counts stand right, the total comes last."""
+    """Counts are right-aligned, the total comes last."""
     assert run("one.md", "twelve.md") == Said(0, " 1  one.md\n12  twelve.md\n13  total\n", "")
 
 

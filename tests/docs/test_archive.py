@@ -66,7 +66,7 @@ def test_phase_files_can_be_given_one_by_one(ws: Workspace) -> None:
 
 
 def test_without_a_limit_it_runs_until_stopped(ws: Workspace) -> None:
-    """Limit 0 runs until somebody ends it."""
+    """Limit 0 runs until it is stopped."""
     ws.side(5, "kill -TERM -$(ps -o pgid= -p $PPID | tr -d ' ')")
     command = ["bash", str(SCRIPT), "build", "--ai-cmd", FAKE_AI]
     run = subprocess.run(command, cwd=ws.path, env=ws.env, capture_output=True, timeout=30, start_new_session=True)

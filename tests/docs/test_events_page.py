@@ -26,12 +26,12 @@ RARE = {"stopped_by", "stopped_because", "refused", "cause"}  # tests/run and te
 
 
 def names() -> set[tuple[str, str]]:
-    """Kind of loop and event, for each that the schema has; `any` for what all kinds tell."""
+    """Kind of loop and event, for each that the schema has; `any` for events of all kinds."""
     return {(kind, event) for kind, _, event in (key.partition(":") for key in DEFS) if event}
 
 
 def described() -> dict[tuple[str, str], set[str]]:
-    """The fields that the page gives for each event; those that only a kind of loop tells stand below `Kind: event`."""
+    """The fields that the page lists for each event; those of one kind of loop are below `Kind: event`."""
     found = {}
     for section in re.split(r"^#+ ", (ROOT / "docs" / "events.md").read_text(), flags=re.MULTILINE):
         title, _, text = section.partition("\n")
@@ -181,7 +181,7 @@ MADE = pytest.mark.parametrize(
 
 @MADE
 def test_every_field_comes(ws: Workspace, kind: str, made: Made) -> None:
-    """Real runs tell each event of the kind, with each of its fields: the schema promises nothing that never comes.
+    """Real runs emit each event of the kind with each of its fields: the schema promises nothing that never comes.
 
     That nothing else comes, and nothing is missing, is held against the schema when any test's workspace is closed.
     """

@@ -43,7 +43,7 @@ def test_commands_are_accepted(page: Path, bare: Workspace) -> None:
 
 
 def _anywhere(words: list[str]) -> list[str]:
-    """The command without -C and its folder, which is on somebody else's disk."""
+    """The command without -C and its folder, which is another machine's."""
     at = words.index("-C") if "-C" in words else len(words)
     return [word for word in words[:at] + words[at + 2 :] if word != "--help"]
 

@@ -176,7 +176,7 @@ def events(data: bytes) -> None:
 
 
 def ledger(data: bytes) -> None:
-    """A lock file with its ledger. No one is ended here: only what it says is understood."""
+    """A lock file with its ledger. Nothing is ended here: it is only parsed."""
     found = lock.owner(put("build.lock", data))
     calls = found.get("calls")
     noted = processes_ledger._recorded(calls if isinstance(calls, list) else [])

@@ -13,7 +13,7 @@ LONG = settings(BOUNDED, max_examples=5000, derandomize=False)
 
 
 def test_each_folder_of_the_corpus_has_a_target() -> None:
-    """Nothing is kept that no one reads, and no target is without a seed."""
+    """Every input is used, and every target has a seed."""
     assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
     assert all(target.corpus() for target in TARGETS.values())
 

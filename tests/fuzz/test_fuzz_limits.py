@@ -26,7 +26,7 @@ def test_larger_inputs(name: str) -> None:
 
 
 def test_a_hang_and_a_hunger_are_found() -> None:
-    """The limits hold: who runs forever, or eats memory forever, does not survive, and the next one has its turn."""
+    """A target that runs or allocates without end is ended, and the next one is tried."""
     (told,) = faults(["hang", "since"], "big", 10, 0.3)
     assert "hang: took longer" in told and "since" not in told
     (told,) = faults(["hunger", "since"], "big", 10, 30.0)

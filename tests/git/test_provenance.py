@@ -314,7 +314,7 @@ def test_S_03_a_long_history_is_read_to_its_end(world: Path) -> None:
 
 
 def test_S_03_without_git_a_file_counts_as_foreign(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repository that nobody can ask: all that the file holds now."""
+    """If git can't be run, all that the file holds now counts as foreign."""
     monkeypatch.setenv("PATH", str(world))
     assert foreign_versions(str(world / "me"), "f") == Versions(("",), (b"a\n",))
 

@@ -14,7 +14,7 @@ HOLD = 'touch "$FAKE/began"; while [ ! -e "$FAKE/go" ]; do sleep 0.05; done'
 
 
 def rows(ws: Workspace, *words: str) -> list[dict[str, Any]]:
-    """What `rooda status --json` tells."""
+    """The output of `rooda status --json`."""
     ran = ws.rooda("status", "--json", *words)
     assert ran.code == 0, ran.both
     found: list[dict[str, Any]] = json.loads(ran.out)

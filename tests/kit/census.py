@@ -1,4 +1,4 @@
-"""Who of a swarm is alive: told by an unusual word in the command line and by an open file, which everybody inherits.
+"""Live processes of a swarm, found by a word in their command line and by an open file that they inherit.
 
 Also a program, without our own modules: `python census.py FOLDER` appends the living to FOLDER/census, one line a call.
 """
@@ -11,7 +11,7 @@ import time
 def living(folder: str) -> list[int]:
     """Live processes of the swarm in this folder, zombies and ourselves excepted.
 
-    Who forks and exits while we look can be missed; as long as anybody forks we look again, for half a second.
+    A process that forks and exits during a scan can be missed; so scans repeat while any forks, for half a second.
     """
     deadline = time.monotonic() + 0.5
     others = {os.getpid()}

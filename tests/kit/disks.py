@@ -45,7 +45,7 @@ class Disk:
                     pass
 
     def read_only(self) -> None:
-        """For all who look from now on; a file that is open stays so."""
+        """Applies to later opens; a file that is already open stays open."""
         subprocess.run(["mount", "--bind", self.path, self.path], check=True)
         self._mounts += 1
         subprocess.run(["mount", "-o", "remount,bind,ro", self.path], check=True)

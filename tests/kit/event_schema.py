@@ -1,6 +1,6 @@
 """Every event that a test made, held against config/events.schema.json: nothing wrong, nothing missing, nothing more.
 
-Readers are told to pass over what they do not know. Here an event or a field that the schema does not know is a fault.
+Readers ignore unknown events and fields. Here one that the schema does not know is an error.
 """
 
 import glob

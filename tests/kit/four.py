@@ -98,7 +98,7 @@ class Four:
         return path.read_text().splitlines() if path.exists() else []
 
     def runs(self) -> list[str]:
-        """Who has called an agent, in order."""
+        """The runs that have called an agent, in order."""
         return list(dict.fromkeys(line.split()[0] for line in self.calls()))
 
     def await_calls(self, count: int) -> None:

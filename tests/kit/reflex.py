@@ -159,7 +159,7 @@ class Kit:
         self.answer(name, text)
 
     def killed(self, running: Running) -> None:
-        """KILL of the visible process, and wait until no one of it is left."""
+        """Kill the visible process, and wait until no process of it is left."""
         running.process.kill()
         running.process.wait()
         until(lambda: not self.ws.leftovers(), what="every process to be gone")

@@ -48,7 +48,7 @@ def script(kit: Kit, name: str) -> Scenario:
 
 
 def by_iteration(kit: Kit, name: str) -> Scenario:
-    """The same, told by iteration instead of by number of calls: what a killed and resumed loop needs."""
+    """The same by iteration instead of by number of calls, as a killed and resumed loop needs it."""
     wanted = script(kit, name)
     for phase, texts in (("PRODUCE", wanted.produce), ("REFINE", wanted.refine)):
         for number in range(1, 7):

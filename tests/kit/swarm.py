@@ -87,7 +87,7 @@ class Swarm:
         return running
 
     def resume(self) -> Ran:
-        """The next start. Its agents note who is alive."""
+        """The next start. Its agents record which processes are alive."""
         self._script(f"exec {shlex.join([sys.executable, '-IS', census.__file__, self.folder])}")
         return self.ws.rooda("resume", "build", env=self.env)
 
@@ -95,7 +95,7 @@ class Swarm:
         return census.living(self.folder)
 
     def seen(self) -> list[str]:
-        """What each call of the next start has seen: the living, "" for nobody."""
+        """The live processes that each call of the next start has seen, "" for none."""
         return Path(self.folder, "census").read_text().splitlines()
 
 

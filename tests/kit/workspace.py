@@ -78,7 +78,7 @@ class Call(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The prompt; bytes that are no UTF-8 as surrogates."""
+        """The prompt, with invalid UTF-8 as surrogates."""
         return self.prompt.decode("utf-8", "surrogateescape")
 
     @property

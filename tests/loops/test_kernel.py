@@ -36,7 +36,7 @@ class MemoryStore:
 
 
 class Crash(Exception):
-    """Stands for a death in the middle of a step."""
+    """Represents a death in the middle of a step."""
 
 
 def counting(calls: list[str], name: str, value: Any = 1) -> Any:

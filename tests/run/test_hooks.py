@@ -66,7 +66,7 @@ def test_a_failing_hook_changes_nothing(ws: Workspace) -> None:
     ("words", "status"), [(("-n", "9", "--ai-cmd", "false"), "aborted"), (("--max-duration", "0.001"), "paused")]
 )
 def test_a_run_whose_last_hook_failed_was_not_cut_off(ws: Workspace, words: tuple[str, ...], status: str) -> None:
-    """What is said of the hook comes after the end: `status` tells how it ended, and `resume --all` lets it be."""
+    """The hook's failure comes after the end: `status` shows how the run ended, and `resume --all` skips it."""
     hooked(ws, failed="exit 1", paused="exit 1")
     assert "failed (exit 1)" in ws.rooda("build", *words).err
     (row,) = json.loads(ws.rooda("status", "--all", "--json").out)

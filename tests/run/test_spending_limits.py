@@ -75,7 +75,7 @@ def test_failed_calls_cost_too(ws: Workspace) -> None:
 
 
 def test_a_call_cut_off_by_a_crash_is_in_the_books(ws: Workspace) -> None:
-    """The loop is killed while its agent works: what the transcript tells by then is counted, and the call itself."""
+    """The loop is killed while its agent works: the usage in the transcript so far is counted, and the call itself."""
     paid(ws, after="touch said; sleep 1000")
     running = ws.start("build", "-n", "2")
     until(lambda: ws.exists("said"), what="the agent to have said its cost")

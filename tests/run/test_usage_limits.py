@@ -70,7 +70,7 @@ def test_a_time_limit_ends_the_wait(ws: Workspace) -> None:
 
 
 def test_wait_outlives_a_restart(ws: Workspace) -> None:
-    """on_limit = "wait": after TERM and resume the run still waits and asks nobody."""
+    """on_limit = "wait": after TERM and resume the run still waits and calls no agent."""
     agents(ws, FAR)
     running = ws.start("build", "-n", "3")
     until(lambda: "resting" in [event["event"] for event in ws.events()], what="the wait")
@@ -100,7 +100,7 @@ def test_a_limit_is_shared_by_the_user_s_workspaces(ws: Workspace) -> None:
 
 
 def test_after_the_reset_it_continues(ws: Workspace) -> None:
-    """A limit whose time has come is none any more, and the record of it is no hindrance."""
+    """A limit whose time has come is over, and its record doesn't block a run."""
     agents(ws, FAR, on_limit="stop")
     assert ws.rooda("build").code == 4
     record = next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json"))
@@ -112,7 +112,7 @@ def test_after_the_reset_it_continues(ws: Workspace) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"until": 3}', '{"until": "soon"}'])
 def test_a_damaged_record_is_ignored(ws: Workspace, text: str) -> None:
-    """What can't be understood does not keep anybody waiting."""
+    """A record that can't be parsed does not make a run wait."""
     agents(ws, FAR, on_limit="stop")
     assert ws.rooda("build").code == 4
     next(Path(ws.env["XDG_STATE_HOME"]).rglob("*.json")).write_text(text)

@@ -23,7 +23,7 @@ def test_a_file_next_to_the_settings_file(tiers: Tiers, monkeypatch: pytest.Monk
 
 
 def test_a_users_file_is_relative_to_the_users_folder(tiers: Tiers) -> None:
-    """A phase in the user's settings is searched for beside them."""
+    """A phase in the user's settings is relative to that file."""
     (tiers.user_file.parent / "act.md").write_text("x")
     tiers.user(OWN.replace('"ACT"', '"act.md"'))
     assert tiers.procedure("mine").phases[3].fragments[0].path == str(tiers.user_file.parent / "act.md")

@@ -88,7 +88,7 @@ def test_each_option_is_one_of_its_kinds(key: str, row: Key) -> None:
 
 @pytest.mark.parametrize("kind", OWN)
 def test_each_kind_takes_the_shared_keys(kind: str) -> None:
-    """The keys that hold for all kinds are valid in each kind's table, beside its own."""
+    """The keys for all kinds are valid in each kind's table, next to its own."""
     assert set(keys_of_kind(OWN[kind])) == {key for key, row in LOOP.items() if row.kinds == ALL} | set(OWN[kind])
 
 

@@ -51,7 +51,7 @@ def test_results_have_rows_and_series(folder: Path) -> None:
 
 
 def test_the_table_shows_every_contender(folder: Path) -> None:
-    """table.md has a line for each row and each contender, and says that quick figures are no good."""
+    """table.md has a line for each row and each contender, and says that quick figures don't count."""
     table = (folder / "table.md").read_text()
     for what in ("| 3 | time between", "| least durable loop | gap |", "| rooda | gap |", "quick: too few rounds"):
         assert what in table

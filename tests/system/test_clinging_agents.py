@@ -1,4 +1,4 @@
-"""Agents that cling to life under every kind of loop: it ends as it should, no one outlives it, and it can continue."""
+"""Agents that resist being ended, in every kind of loop: it ends as it should, no process is left, it can continue."""
 
 import sys
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.mark.parametrize(("loop", "way", "agent"), SHORT)
 def test_O_069_no_process_outlives_a_loop_of_any_kind(made: Made, loop: str, way: str, agent: str) -> None:
-    """A selection: the exit code, no one alive, and then the end of an undisturbed run."""
+    """A selection: the exit code, no live process, and then the end of an undisturbed run."""
     judge = made(loop).one(way, agent)
     assert judge.problems == []
 

@@ -154,7 +154,7 @@ def shown(seconds: float) -> str:
 
 
 def test_a_wait_never_gets_longer(ooda: Four) -> None:
-    """The clock goes back while a limit is waited for: when the time is over that was left, the agent is asked."""
+    """The clock is set back during the wait for a limit: after the time that was left, the agent is called."""
     clock, noted = Clock(ooda.ws), record(ooda)
     now, uptime = time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
     fresh = {"until": shown(now + 2), "noted": shown(now), "uptime": uptime}
@@ -189,7 +189,7 @@ def test_a_limit_recorded_by_a_wrong_clock(ooda: Four, ahead: int) -> None:
 
 
 def test_a_limit_of_another_boot_recorded_by_a_wrong_clock(ooda: Four) -> None:
-    """After a reboot no one knows how much of it is over: the service is asked."""
+    """After a reboot the time left is unknown, so the agent is called."""
     clock = Clock(ooda.ws)
     clock.jump(10 * YEAR)
     noted = record(ooda)
@@ -215,7 +215,7 @@ def test_a_back_off_ignores_clock_jumps(ooda: Four) -> None:
 
 
 def test_runs_keep_their_order(ooda: Four) -> None:
-    """The clock stands, then goes back a year: names are never twice the same, the latest run is the one begun last."""
+    """The clock stops, then is set back a year: names are unique, and the latest run is the one started last."""
     clock, moment = Clock(ooda.ws), 1_790_000_000
     names = []
     for number in range(3):

@@ -61,7 +61,7 @@ def test_C_071_a_goal_whose_end_was_cut_off(made: Made, tmp_path: Path, name: st
 
 
 def test_R_053_a_reflex_loop_whose_pointer_was_left(made: Made, tmp_path: Path) -> None:
-    """The pointer to an ended loop goes with the next resume."""
+    """The next resume removes the pointer to an ended loop."""
     site = killed(made("reflex"), tmp_path, last(made("reflex"), "unlink", "current.json"))
     pointer = os.path.join(site.work, ".ai-factory", "evolution", "current.json")
     assert os.path.exists(pointer)
@@ -90,7 +90,7 @@ def test_C_071_a_goal_that_is_cut_off_again_and_again(made: Made, tmp_path: Path
 
 
 def test_a_failed_state_write_is_not_a_foreign_file(made: Made, tmp_path: Path) -> None:
-    """EIO when state.json is renamed: nothing is kept as state.json.agent, and the goal comes to its end."""
+    """EIO when state.json is renamed: nothing is kept as state.json.agent, and the goal ends as usual."""
     site = killed(made("goal"), tmp_path, [s for s in made("goal").all if s.path.endswith("/state.json")][1], EIO)
     assert site.kind.over(site.work), site.heard()
     assert not [path for path in site.files() if path.endswith(".agent")]

@@ -145,7 +145,7 @@ def test_every_damage_and_every_look(cut: Callable[[str], Cut], tmp_path: Path, 
 
 @pytest.mark.parametrize("loop", ["reflex", "flow", "goal"])
 def test_starting_over_is_always_possible(cut: Callable[[str], Cut], tmp_path: Path, loop: str) -> None:
-    """With every file of the run spoiled the resume says what it can't do, and a new start comes to its end."""
+    """With every file of the run damaged the resume says what it can't do, and a new start runs to its end."""
     site = Site(KINDS[loop], str(tmp_path / "site"), like=cut(loop).site.folder)
     site.do("trust", "--state")
     for name in site.files():

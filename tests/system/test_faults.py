@@ -131,7 +131,7 @@ def loop_calls(ws: Workspace, also: str = "") -> list[str]:
 
 
 def test_a_signal_between_the_last_check_and_the_start(ws: Workspace) -> None:
-    """SIGTERM while the transcript is created, when no one looks until an agent runs: it is ended at once."""
+    """SIGTERM while the transcript is created, after the last check before a call: the agent is ended at once."""
     for _ in range(2):  # the second time as ever after: with a warm cache
         straced(ws, "-e", "trace=openat,fdatasync", "-e", "inject=fdatasync:signal=TERM:when=2")
     opened = [line for line in loop_calls(ws) if line.startswith("openat(")]

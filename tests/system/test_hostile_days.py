@@ -16,7 +16,7 @@ TENTH = 'cat >/dev/null; echo \'{"type":"result","subtype":"success","result":"o
 
 @pytest.mark.parametrize("word", WORDS)
 def test_an_unknown_name_is_answered_with_the_nearest(ws: Workspace, word: str) -> None:
-    """Exit 2 with the nearest name; one that somebody has and that does not run is not a failure."""
+    """Exit 2 with the nearest name; a known loop that does not run is not a failure."""
     wrong = ws.rooda(word, "biuld")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.err.endswith("Did you mean 'build'?\n")
@@ -81,7 +81,7 @@ REASONS = {"bytes": "tuned\udcff \x1b[31mred", "lines": "  too\nslow \N{SNOWMAN}
 
 @pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
 def test_any_reason_is_kept_and_a_stopped_run_stays_stopped(ws: Workspace, reason: str) -> None:
-    """Also one of bytes that are no text: without its order the run would look cut off, and go on at the next boot."""
+    """Also one of invalid UTF-8: without its order the run would look cut off, and be resumed at the next boot."""
     detached(ws)
     assert ws.rooda("stop", f"--reason={reason}").code == 0
     told = " ".join(reason.split()).replace("\udcff", "?").replace("\x1b", "?")

@@ -121,7 +121,7 @@ def test_a_loop_that_stops_after_a_continue_is_woken(ws: Workspace) -> None:
 
 
 def test_a_suspension_between_calls_does_not_stop_the_next_call(ws: Workspace) -> None:
-    """Stopped and continued while no agent runs: the next call is not put to sleep with no one to wake it."""
+    """Suspended and continued while no agent runs: the next call is not suspended for good."""
     run = Stalled(ws, "build", "-n", "1", room=0)
     until(ws.events, what="the run to have begun")
     loop = loop_of(run.process.pid)
@@ -178,7 +178,7 @@ def test_OA_44_a_signal_to_the_whole_group_counts_once(ws: Workspace, number: in
 
 
 def test_under_nohup_a_hang_up_is_ignored(ws: Workspace) -> None:
-    """Who starts rooda with SIGHUP ignored wants it to outlive the terminal; SIGTERM still ends it."""
+    """A user who starts rooda with SIGHUP ignored wants it to outlive the terminal; SIGTERM still ends it."""
     ws.side(1, 'until [ -e "$FAKE/enough" ]; do sleep 0.02; done')
     ws.side(2, READY)
     real = ws.command

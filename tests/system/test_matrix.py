@@ -1,4 +1,4 @@
-"""No one outlives the loop, and never are there two agents: every way to end the loop × every way to cling to life."""
+"""No process outlives the loop, and there are never two agents: every way to end the loop × every kind of agent."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ def one_case(ws: Workspace, way: str, kind: str) -> None:
 
 @pytest.mark.parametrize(("way", "kind"), SHORT)
 def test_O_069_no_process_outlives_the_loop(ws: Workspace, way: str, kind: str) -> None:
-    """A selection of the matrix: the code is faithful, no one is alive, and the next start's agents are alone."""
+    """A selection of the matrix: the exit code is right, no process is left, and the next start's agents are alone."""
     one_case(ws, way, kind)
 
 

@@ -80,7 +80,7 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_OA_38_a_slow_reader_delays_nothing(ws: Workspace, reader: str) -> None:
-    """An agent that is slow to read 10 MB, reads little, nothing, or closes its stdin, holds no one up."""
+    """An agent that is slow to read 10 MB, reads little, nothing, or closes its stdin delays nothing."""
     ws.write("prompts/act_build.md", "Change the code.\n" * 600_000)
     ws.procedure("build", loop={"ai_cmd": f"sh {ws.write('../reader', reader)}"})
     ran = ws.rooda("build", "-n", "2")

@@ -31,7 +31,7 @@ def nested(ws: Workspace) -> Running:
 
 @pytest.mark.parametrize("way", ["INT", "TERM", "KILL-loop"])
 def test_a_run_inside_a_run_ends_with_it(ws: Workspace, way: str) -> None:
-    """The inner run is asked to end like any agent, saves its state, and no one of either is left."""
+    """The inner run is asked to end like any agent, saves its state, and no process of either is left."""
     running = nested(ws)
     kill(running.pid, way)
     assert running.finish() == WAYS[way], running.both
@@ -40,7 +40,7 @@ def test_a_run_inside_a_run_ends_with_it(ws: Workspace, way: str) -> None:
 
 
 def test_a_run_inside_a_killed_run_is_ended_by_the_next(ws: Workspace) -> None:
-    """No one is left above the inner run; the next start of the outer one ends it, its guardian and its agent."""
+    """No process above the inner run is left; the next start of the outer one ends it, its guardian and its agent."""
     running = nested(ws)
     inner = ws.wait_calls(2)
     kill(running.pid, "KILL-group")

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the end is that of an undisturbed run, nothing finished is done again, no one is left."""
+"""SIGKILL at random moments: the end of an undisturbed run, no finished work is repeated, no process is left."""
 
 import os
 import random

@@ -28,7 +28,7 @@ WITNESS = 'for name in TERM INT HUP CONT TSTP QUIT; do trap "exit 1" $name; done
 
 @pytest.fixture
 def stranger() -> Iterator["subprocess.Popen[str]"]:
-    """A process of somebody else's that ends when it gets any signal."""
+    """A foreign process that ends when it gets any signal."""
     process = subprocess.Popen(["sh", "-c", WITNESS], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     yield process
@@ -38,7 +38,7 @@ def stranger() -> Iterator["subprocess.Popen[str]"]:
 
 
 def power_cut(four: Four) -> None:
-    """No one of the workspace is left, and no one had time to say so."""
+    """No process of the workspace is left, and none had time to save anything."""
     while left := four.ws.leftovers():
         for pid in left:
             try:
@@ -67,7 +67,7 @@ def _of_another_boot(value: Any, pid: int) -> Any:
 
 
 def cut_off(four: Four, stranger: "subprocess.Popen[str]") -> None:
-    """The power goes in a call that leaves something to resume; the machine is up again."""
+    """The power fails in a call that leaves something to resume; the machine is up again."""
     four.first(f'[ "$(wc -l <"$HELD/calls")" != {four.kind.first} ] || sleep 1000')
     four.start("--detach")
     four.await_calls(four.kind.first)
@@ -92,7 +92,7 @@ def test_a_loop_continues_and_foreign_processes_are_spared(four: Four, stranger:
 
 
 def test_a_limit_is_waited_for_to_the_same_moment(four: Four, stranger: "subprocess.Popen[str]") -> None:
-    """The wait for the end of a usage limit is cut off; the next session waits until then as well, and asks no one."""
+    """The wait for a usage limit is cut off; the next session waits until the same moment, and calls no agent."""
     limited(four, 5 * 3600)
     four.start()
     moment = resting(four)["until"]

@@ -1,4 +1,4 @@
-"""The next start and the ledger: only who is proved to be of the earlier run is ended, whatever the ledger says."""
+"""The next start and the ledger: only processes that are proved to be of the earlier run are ended."""
 
 import json
 import os
@@ -74,13 +74,13 @@ def test_a_proved_survivor_is_ended_and_named(ws: Workspace, stranger: "subproce
 def test_a_recycled_pid_is_never_signalled(
     ws: Workspace, stranger: "subprocess.Popen[bytes]", changed: dict[str, object]
 ) -> None:
-    """Another start time, another boot, or no run: the process of that number is somebody else's."""
+    """With another start time or boot, or without a run, the process with that PID is a foreign one."""
     started(ws, json.dumps(ledger(stranger.pid, **changed)))
     assert alive(stranger.pid)
 
 
 def test_a_reused_pid_in_a_foreign_session_is_not_proof(ws: Workspace) -> None:
-    """The noted agent is dead; its number led a session of somebody else since. Who lives in that is not signalled."""
+    """The recorded agent is dead and its PID has led a foreign session since: no process in that is signalled."""
     argv = ["sh", "-c", "sleep 1000 >&- & echo $!"]
     leader = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
     assert leader.stdout is not None
@@ -129,7 +129,7 @@ runs, boots = anything | st.just(OTHER), anything | st.just(table.boot())
 @settings(max_examples=40, deadline=None)
 @given(calls=st.lists(call) | anything, run=runs, boot=boots)
 def test_a_damaged_ledger_names_no_process(calls: object, run: object, boot: object) -> None:
-    """No ledger that is not a true one names anybody."""
+    """A damaged ledger names no process."""
     assert processes_ledger.end_survivors({"run": run, "calls": calls, "boot": boot}, is_id) is None
 
 

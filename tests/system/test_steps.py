@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def straced(lines: list[str], site: Site) -> list[tuple[str, str]]:
-    """Name and path of every call with which the loop changes its files, as strace tells them."""
+    """Name and path of every call with which the loop changes its files, as strace reports them."""
     folders, found = tuple(os.path.join(site.work, name) for name in (".rooda", *site.kind.public)), []
     loop = next(line.split()[0] for line in lines if folders[0] in line)
     for pid, call in (line.split(maxsplit=1) for line in lines):

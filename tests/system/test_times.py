@@ -33,7 +33,7 @@ WORKING = {
 
 @pytest.mark.parametrize("work", WORKING.values(), ids=WORKING)
 def test_OU_05_an_agent_at_work_is_not_idle(ws: Workspace, work: str) -> None:
-    """Three idle timeouts long it computes without a word, itself or anybody below it, or prints without computing."""
+    """For three idle timeouts it or a descendant computes without output, or prints without computing."""
     ws.procedure(keys=f"idle_timeout = {IDLE}\n")
     ws.side(1, work)
     running = ws.start("build", "-n", "1")

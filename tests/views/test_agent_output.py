@@ -98,7 +98,7 @@ def test_OU_22_on_a_terminal_nothing_is_lost(ws: Workspace) -> None:
 
 
 def test_OU_22_the_status_follows_whole_lines(ws: Workspace) -> None:
-    """After a whole line of the agent the status stands below it, and gives way to the next line."""
+    """After a whole line of the agent the status is below it, and is erased before the next line."""
     ws.side(1, "echo one; until [ -e go ]; do sleep 0.02; done; echo two")
     terminal = ws.terminal("build", "-n", "1", "-v")
     until(lambda: terminal.screen[-2:-1] == ["one"] and "Iteration 1/1 ·" in terminal.screen[-1], what="the status")

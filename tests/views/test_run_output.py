@@ -158,7 +158,7 @@ def test_a_screen_without_the_characters(ws: Workspace) -> None:
 
 
 def test_gates_in_the_details(ws: Workspace) -> None:
-    """With --verbose each gate is told with its verdict and time."""
+    """With --verbose each gate is shown with its verdict and time."""
     ws.procedure("build", gates={"lint": "true", "tests": "exit 2"})
     lines = masked(ws.rooda("build", "-n", "1", "-v").lines)
     assert "[T] Gate lint: pass in D" in lines and "[T] Gate tests: exit 2 in D" in lines

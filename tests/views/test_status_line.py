@@ -64,7 +64,7 @@ def test_unlimited_and_gates_in_the_status(ws: Workspace) -> None:
 
 
 def test_ctrl_c_leaves_a_clean_screen(ws: Workspace) -> None:
-    """After Ctrl+C the last line is M10, with neither status nor half a line beside it."""
+    """After Ctrl+C the last line is M10, without a status or half a line next to it."""
     hold(ws, 1)
     terminal = ws.terminal("build", "-n", "2")
     ws.wait_calls(1)

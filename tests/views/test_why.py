@@ -33,7 +33,7 @@ def test_each_decision_has_its_rule_and_its_line(ws: Workspace) -> None:
 
 
 def test_one_iteration_in_words(ws: Workspace) -> None:
-    """`--iteration` leaves out the rest; the evidence stands below its rule as FILE:LINE."""
+    """`--iteration` leaves out the rest; the evidence is below its rule as FILE:LINE."""
     ws.exits(3)
     ws.out(1, "broken pipe\n")
     ws.rooda("build", "-n", "2")

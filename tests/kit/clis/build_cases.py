@@ -68,7 +68,7 @@ def _errors(family: str) -> dict[str, Case]:
 
 
 def _limits(cli: str) -> dict[str, Case]:
-    """A usage limit: rooda waits for its end, until it is told to end itself."""
+    """A usage limit: rooda waits for its end, until a signal stops it."""
     made = {name: make(int(time.time())) for name, make in SPECIAL.get(cli, {}).items() if name in RESETS}
     return {
         name: Case(

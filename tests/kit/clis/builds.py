@@ -107,7 +107,7 @@ def build(ws: Workspace, cli: str, server: ModelServer, case: Case) -> Built:
 
 
 def _ready(ws: Workspace, cli: str, case: Case) -> bool:
-    """Does the tool run, or rooda rest? Who is to be killed has written down by then what it used."""
+    """Does the tool run, or rooda rest? A CLI that will be killed has recorded its usage by then."""
     if case.when == "resting":
         return any(event["event"] == "resting" for event in ws.events())
     return ws.exists("started") and (case.signal != "KILL" or cli not in KEEPING or _kept(ws, cli) >= 50 * case.answers)
@@ -141,7 +141,7 @@ def at_work(ws: Workspace) -> list[int]:
 
 
 def check(ws: Workspace, cli: str, case: Case, built: Built) -> None:
-    """Outcome, exit code, words, cost and reset time are as they should be, and no one is alive."""
+    """Outcome, exit code, message, cost and reset time are as expected, and no process is left."""
     ended = built.last("agent.ended")
     found = (ended["agent_outcome"], ended["ended"], ended["retryable"], built.code)
     assert found == (case.outcome, case.ended, case.retryable, case.code), f"{ended}\n{built.both}"

@@ -194,7 +194,7 @@ def _codex_not_logged_in(now: int) -> Case:
 
 
 def _droid_not_logged_in(now: int) -> Case:
-    """Without a model of one's own it needs the login of its maker."""
+    """Without a custom model it needs the login of its vendor."""
     return Case([DONE], files={".factory/settings.json": "{}"}, keys=False, model="claude-sonnet-4-5-20250929")
 
 

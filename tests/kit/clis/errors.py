@@ -1,4 +1,4 @@
-"""What each API says when something is wrong, by API family: the bodies that the CLIs tell their errors by."""
+"""Error responses by API family, from which the CLIs make their messages."""
 
 from rooda.agentkit.server.scenario import Json
 

@@ -97,7 +97,7 @@ def environment(cli: str, case: Case, url: str, place: Place) -> dict[str, str]:
 
 
 def prepare(place: Place, prompt: str) -> None:
-    """A git repository to work in, somebody's name for its commits, and the prompt."""
+    """A git repository to work in, a name for its commits, and the prompt."""
     for folder in (place.repo, place.home, os.path.join(place.root, "tmp")):
         os.makedirs(folder)
     subprocess.run(["git", "init", "-q", "-b", "main", place.repo], check=True)

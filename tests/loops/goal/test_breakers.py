@@ -208,7 +208,7 @@ def test_C_107_limits_in_settings_and_environment(g: Goals) -> None:
 
 
 def test_a_changed_shape_file_pauses(g: Goals) -> None:
-    """Whoever changes SHAPE.md during a call: the user decides; --reload-shape reads it again."""
+    """If SHAPE.md changes during a call, the user decides; --reload-shape reads it again."""
     g.write(".loop/shape/SHAPE.md", f"criteria:\n- {A}\n")
     g.side("step-1", "touch a.ok; echo '- extra' >>.loop/shape/SHAPE.md")
     ran = g.run()

@@ -192,7 +192,7 @@ def test_criteria_met_before_any_work_are_reported(g: Goals) -> None:
 
 
 def test_an_observation_needs_the_user(g: Goals) -> None:
-    """Claimed and no one there: paused; goal verify says what was seen, and continue completes without a call."""
+    """A claim without a terminal pauses; goal verify records the observation, and continue completes without a call."""
     g.write(".loop/shape/SHAPE.md", "criteria:\n- UI renders\nverification:\n  UI renders: observation\n")
     g.succeeds()
     ran = g.run()

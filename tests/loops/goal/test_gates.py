@@ -127,7 +127,7 @@ def test_G1_without_a_terminal_pauses_and_yes_continues(g: Goals) -> None:
 
 
 def test_no_at_G3_continues_with_what_is_missing(g: Goals) -> None:
-    """The person's words reach the next call verbatim; nothing is claimed."""
+    """The user's words reach the next call verbatim; nothing is claimed."""
     colleague(g)
     ran = g.run(stdin=b"y\ny\nn\nthe   third file\ny\n", env={})
     assert "<loop-complete>" not in ran.out or ran.code == 0
@@ -173,7 +173,7 @@ def test_CU_16_C_033_headless_has_no_intent_dialogue(g: Goals) -> None:
 
 @pytest.mark.parametrize("answer, kept", [("y", False), ("", False), ("n", True)])
 def test_C_051_the_answer_about_the_state_is_honoured(g: Goals, answer: str, kept: bool) -> None:
-    """Deleted at completion if the person said so, kept if not."""
+    """Deleted at completion if the user agrees, kept if not."""
     g.succeeds()
     terminal = g.on_terminal()
     asked(terminal, KEEP)
@@ -248,7 +248,7 @@ def test_C_095_C_097_after_a_breaker_the_user_may_continue_at_once(g: Goals) -> 
 
 
 def test_C_094_after_the_budget_the_user_may_extend_it(g: Goals) -> None:
-    """The default allowance once more, as long as the sum needs no --force-limits; nobody is asked if headless."""
+    """The default allowance once more, as long as the sum needs no --force-limits; headless asks nothing."""
     g.config(f"{g.read('rooda.toml')}cost_per_call = 20\n")
     terminal = g.on_terminal("--keep-state", "--budget", "40")
     asked(terminal, "Add $40 and continue? [y/N]")

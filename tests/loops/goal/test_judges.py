@@ -56,7 +56,7 @@ def test_a_judge_in_between_hides_no_evidence(g: Goals) -> None:
 
 
 def test_a_long_change_is_cut_and_reported(g: Goals) -> None:
-    """The judge reads how much is missing, and that it is to read the files; the user is told once for each judge."""
+    """The judge learns how much is missing, and is asked to read the files; the user gets a warning for each judge."""
     judging(g, violated=["no gamma"])
     g.planned(mustNot=["no gamma"])
     g.side("step-1", f"{LONG} >long.txt; echo gamma >zzz.txt")
@@ -77,7 +77,7 @@ def test_a_quotation_from_behind_the_cut_counts(g: Goals) -> None:
 
 
 def test_a_change_that_is_short_is_shown_whole(g: Goals) -> None:
-    """Nothing is said of a cut, to no one."""
+    """Neither the judge nor the user reads about a cut."""
     judging(g)
     g.planned(mustNot=["no gamma"])
     g.side("step-1", "echo the new line >new.txt")

@@ -66,7 +66,7 @@ def test_temporary_files_of_a_killed_writer_are_deleted(g: Goals) -> None:
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signal_in_every_kind_of_call(g: Goals, kind: str, number: signal.Signals, code: int) -> None:
-    """The state is paused, the iteration not counted, and somebody is told how to continue; or that nothing began."""
+    """The state is paused, the iteration not counted, and the message says how to continue, or that nothing began."""
     in_call(g, kind)
     running = g.start("goal", "run", SPEC)
     await_call(g)
@@ -143,7 +143,7 @@ def costly(g: Goals, dollars: float) -> None:
 
 
 def test_max_cost_counts_over_all_sessions(g: Goals) -> None:
-    """The plan counts; reached: paused with its reason, a hook is told, and continue remembers limit and spending."""
+    """The plan counts; at the limit: paused with its reason, a hook runs, and continue remembers limit and spending."""
     costly(g, 1.0)
     ran = g.run("--max-cost", "3")
     assert ran.code == 4 and g.kinds == ["plan", "step", "step"], ran.both
@@ -231,7 +231,7 @@ def test_C_105_a_judge_needs_no_repository(g: Goals) -> None:
 
 
 def test_an_unwritable_state_file_is_reported(g: Goals) -> None:
-    """A folder in its place: the problem is told, the loop continues to its end."""
+    """With a folder in its place the problem is reported, and the loop continues to its end."""
     g.succeeds()
     g.side("step-1", "rm .loop/state.json; mkdir -p .loop/state.json/x")
     ran = g.run()
@@ -280,7 +280,7 @@ def test_a_lost_workspace_fails_the_goal(g: Goals) -> None:
 
 
 def test_reboot_then_continue(g: Goals) -> None:
-    """A lock file with another boot's owner keeps no one out."""
+    """A lock file with another boot's owner blocks nothing."""
     g.side("step-2", '[ -e "$FAKE/once" ] || { touch "$FAKE/once"; kill -9 $PPID; sleep 60 & wait; }')
     g.start("goal", "run", SPEC).finish()
     until(lambda: not g.leftovers(), what="nobody left")

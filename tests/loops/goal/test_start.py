@@ -50,7 +50,7 @@ def test_C_003_C_034_the_shape_follows_the_sum(g: Goals, total: int, shape: str 
 
 @pytest.mark.parametrize("given, wanted", [("2A", "2A"), ("2B", "2B"), ("1", "1"), ("who knows", "2B")])
 def test_C_004_reversibility_is_classified(g: Goals, given: str, wanted: str) -> None:
-    """The class is in run.json; a word that is no class counts as 2B."""
+    """The class is in run.json; an unknown class counts as 2B."""
     g.planned(reversibility=given)
     g.out("precheck", "1. first misreading\n2. it must not be read so\n3. and never so\n")
     g.run("-n", "1")
@@ -403,7 +403,7 @@ def test_C_040_the_workflow_steers_the_steps(g: Goals, letter: str, words: str) 
 
 
 def test_C_031_C_041_a_tool_asks_nothing(g: Goals) -> None:
-    """Stdin is never read; the example's start line is a part of ours; at the end stands the completion."""
+    """Stdin is never read; the start line contains the example's; the output ends with the completion."""
     g.succeeds()
     ran = g.run(stdin=b"n\nn\nn\n")
     assert ran.code == 0 and "[LOOP] Starting | Shape: Tool (9/10) | Workflow: A | Steps: 3" in ran.out
@@ -446,7 +446,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_C_097_a_refused_start_leaves_the_goal_that_is_there(g: Goals, why: str) -> None:
-    """Nothing was started, so nothing is lost: the paused goal continues where it stood."""
+    """Nothing was started, so nothing is lost: the paused goal continues where it was."""
     g.side("step-1", "touch a.ok")
     assert g.run("-n", "1").code == 4
     before = {name: g.read(f".loop/{name}") for name in ("state.json", "run.json", "iterations.jsonl", "summary.md")}
@@ -470,7 +470,7 @@ def test_CA_19_a_completed_goal_is_kept_until_another_one_begins(g: Goals) -> No
 
 
 def test_CA_19_a_start_that_ends_in_its_baseline_has_not_begun(g: Goals) -> None:
-    """A signal while it is looked at what holds already: half a baseline is no ground to begin on."""
+    """A signal while the baseline is checked: a loop doesn't start on half a baseline."""
     g.succeeds()
     assert g.run().code == 0
     before = g.public, g.read(".loop/summary.md")

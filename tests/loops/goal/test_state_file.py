@@ -111,7 +111,7 @@ def test_C_064_the_stop_decision_without_a_usable_file(g: Goals, text: str | Non
 
 
 def test_C_066_criteria_alone_do_not_end_it(g: Goals) -> None:
-    """Both hold from iteration 1, no one claims: to the limit; the prompt says that all is verified."""
+    """Both hold from iteration 1 without a claim: it runs to the limit; the prompt says that all is verified."""
     g.side("step-1", "touch a.ok b.ok")
     ran = g.run("-n", "6")
     assert ran.code == 4 and "Paused: iteration limit: 6" in ran.out and "<loop-complete>" not in ran.out

@@ -1,4 +1,4 @@
-"""What other commands are told of a goal, and how `rooda stop` would end it."""
+"""What other commands learn about a goal, and how `rooda stop` would end it."""
 
 import signal
 

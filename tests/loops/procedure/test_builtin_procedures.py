@@ -131,7 +131,7 @@ def test_OU_041_the_contract_is_read_first_and_kept_true(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bootstrap", "agents-sync", "audit-agents"])
 def test_OU_040_the_ten_sections_are_named_in_order(name: str) -> None:
-    """Whoever writes or judges AGENTS.md is told its ten headings."""
+    """The prompts that write or judge AGENTS.md name its ten headings."""
     assert re.findall(r"^- ([A-Z][\w/ ]+): ", prompt(name).partition("## ORIENT")[2], re.M)[:10] == SECTIONS
 
 

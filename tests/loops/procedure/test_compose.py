@@ -90,7 +90,7 @@ def test_bytes_survive(tmp_path: Path) -> None:
 
 
 def test_OA_39_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
-    """It says the name as the person wrote it, where it was looked for, and who needs it."""
+    """The error has the name as typed, where rooda looked for it, and what needs it."""
     procedure = from_files(tmp_path)
     path = tmp_path / "act.md"
     path.unlink()
@@ -124,7 +124,7 @@ def test_a_missing_context_file_is_called_one(tmp_path: Path) -> None:
 
 
 def test_a_missing_parameter_names_fragment_and_phase() -> None:
-    """So the person finds the place."""
+    """The user can find the place."""
     problem = refused(with_act(Fragment(text="{{file}}", shown="text", parameters={"fiel": "x"})))
     assert "fragment text (phase act)" in problem.what
     assert "Did you mean {{fiel}}?" in problem.what

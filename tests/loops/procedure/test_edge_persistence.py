@@ -21,7 +21,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def humble(ws: Workspace, *arguments: str) -> Ran:
-    """Run rooda as somebody whom mode bits stop."""
+    """Run rooda as a user to whom mode bits apply."""
     argv = [sys.executable, "-c", HUMBLE, *ws.command(*arguments)]
     done = subprocess.run(
         argv, cwd=ws.path, env=ws.env, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL

@@ -193,7 +193,7 @@ def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:
 
 
 def test_an_agents_md_that_is_a_pipe(bare: Workspace) -> None:
-    """No one waits for its other end; it names no gates."""
+    """rooda does not wait for its other end; it names no gates."""
     bare.procedure("build")
     os.mkfifo(bare.file("AGENTS.md"))
     assert bare.rooda("build", "-n", "1").code == 0

@@ -86,7 +86,7 @@ def test_O_117_resume_takes_care_of_a_stale_file(ws: Workspace) -> None:
 
 
 def test_O_117_resume_refuses_while_the_owner_lives(ws: Workspace) -> None:
-    """A resume beside a live loop is refused like a start, and the loop's state is left to it."""
+    """A resume during a live loop is refused like a start, and the loop's state stays as it is."""
     ws.side(1, 'until [ -e "$FAKE/go" ]; do sleep 0.02; done')
     first = ws.start("build", "--max-iterations", "1")
     ws.wait_calls(1)

@@ -60,7 +60,7 @@ def test_O_012_failures_stop_it_too(ws: Workspace) -> None:
 
 
 def test_O_011_zero_inside_one_outside(ws: Workspace) -> None:
-    """While the screen says 2/3 the state says 1, and the agent is told 2."""
+    """While the screen says 2/3 the state says 1, and the agent gets 2."""
     ws.copy_state_at(1, 2, 3)
     for n in (1, 2, 3):
         ws.side(n, f'cp {ws.root}/output-0.out "$FAKE/seen-$n"')
@@ -124,7 +124,7 @@ def test_OA_31_not_a_limit_in_a_file(ws: Workspace, value: str) -> None:
 
 @pytest.mark.parametrize("place", ["flag", "environment", "loop", "procedure"])
 def test_OA_32_a_threshold_of_zero_is_refused(ws: Workspace, place: str) -> None:
-    """A threshold below 1 would abort before the first call; it is an error wherever it stands."""
+    """A threshold below 1 would abort before the first call; it is an error wherever it is set."""
     if place == "loop":
         ws.procedure(loop={"failure_threshold": 0})
     if place == "procedure":

@@ -156,7 +156,7 @@ def test_OU_02_failure_aborts_at_the_threshold(ws: Workspace) -> None:
 
 
 def test_OU_03_the_reason_is_in_the_log(ws: Workspace) -> None:
-    """The state file keeps its four words; the log tells a success signal from a limit."""
+    """The state file keeps its four words; the log distinguishes a success signal from a limit."""
     listening(ws)
     ws.out(2, SUCCESS + "\n")
     ws.rooda("build", "-n", "2")

@@ -100,7 +100,7 @@ def test_OU_13_built_in_fragments(ws: Workspace) -> None:
 
 
 def test_OU_13_paths_are_relative_to_their_file(bare: Workspace) -> None:
-    """A path in a settings file is searched for beside that file, wherever the workspace is."""
+    """A path in a settings file is relative to that file, wherever the workspace is."""
     bare.write(
         "deep/settings.toml",
         '[loop]\nai_cmd="true"\n[procedures.mine]\nobserve = "p/o.md"\norient="a"\ndecide="b"\nact="c"\n',
@@ -125,7 +125,7 @@ def test_OU_15_parameters(bare: Workspace) -> None:
 
 
 def test_OU_15_braces_without_parameters(ws: Workspace) -> None:
-    """Without parameters a text is taken word for word: {{ }} of another language is no one's placeholder."""
+    """Without parameters a text is used verbatim: {{ }} of another language is not a placeholder."""
     assert "## ACT\nuse {{ .Values.x }} and ${y}\n" in prompt(ws, "--act", "use {{ .Values.x }} and ${y}")
 
 
@@ -158,7 +158,7 @@ def test_OU_10_the_phase_markers(ws: Workspace) -> None:
 
 
 def test_OU_26_where_each_setting_comes_from(ws: Workspace) -> None:
-    """`--dry-run --verbose` tells on stderr each setting with its tier and file; stdout stays as it was."""
+    """`--dry-run --verbose` prints each setting with its tier and file on stderr; stdout stays as it was."""
     ws.write(f"{ws.home}/.config/rooda/rooda.toml", "[loop]\nfailure_threshold = 7\n")
     plain = ws.rooda("build", "--dry-run", "-n", "4")
     ran = ws.rooda("build", "--dry-run", "-n", "4", "-v", env={"ROODA_LOOP_TOKEN_BUDGET": "999"})

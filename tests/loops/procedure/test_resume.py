@@ -1,4 +1,4 @@
-"""Going on with an earlier run: after a signal, a crash, a reboot; offered, refused, or begun again."""
+"""Resuming an earlier run after a signal, a crash or a reboot: offered, refused, or started over."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_O_021_OA_03_after_a_reboot(bare: Workspace) -> None:
 
 @pytest.mark.parametrize("status", ["interrupted", "paused"])
 def test_O_046_OA_05_resume_is_offered(ws: Workspace, status: str) -> None:
-    """Without anybody to ask, a start says what was found and both ways on, and leaves the file alone."""
+    """Without a terminal, a start reports what it found and both commands, and leaves the file alone."""
     ws.put_state(status=status)
     before = ws.read(".rooda/state/build.json")
     ran = ws.rooda("build")
@@ -105,7 +105,7 @@ def test_OA_03_a_crash_is_reported_before_the_resume(ws: Workspace, words: tuple
 
 @pytest.mark.parametrize("words", [("resume",), ("resume", "build")], ids=" ".join)
 def test_a_damaged_state_is_kept_at_a_resume(ws: Workspace, words: tuple[str, ...]) -> None:
-    """Its bytes lie beside it, exit 2, whether or not it was named."""
+    """Its bytes are kept next to it, exit 2, whether or not it was named."""
     ws.write(".rooda/state/build.json", "{broken")
     ran = ws.rooda(*words)
     assert ran.code == 2 and "damaged" in ran.err and "build.json.corrupt" in ran.err
@@ -186,7 +186,7 @@ def test_O_049_running_is_refused(bare: Workspace, name: str) -> None:
 
 @pytest.mark.parametrize("status", ["aborted", "completed", None])
 def test_O_050_anything_else_is_a_fresh_start(ws: Workspace, status: str | None) -> None:
-    """After an abort, a completed run, or nothing at all a start begins with 1, asking no one."""
+    """After an abort, a completed run, or nothing at all, a start begins with 1 and asks nothing."""
     if status:
         ws.put_state(status=status, iteration=6, consecutive_failures=3)
     ws.copy_state_at(1)

@@ -87,7 +87,7 @@ def test_OA_18_the_question_holds_the_lock(found: Workspace) -> None:
 
 
 def test_OA_18_without_a_terminal_nothing_is_decided(found: Workspace) -> None:
-    """No one to ask: what was found, both commands, exit 3, the file untouched."""
+    """Without a terminal: what was found, both commands, exit 3, the file untouched."""
     before = found.read(".rooda/state/build.json")
     ran = found.rooda("build")
     assert (ran.code, ran.out) == (3, "")
@@ -123,7 +123,7 @@ def test_OA_18_an_open_pipe_without_a_word(found: Workspace) -> None:
 
 
 def test_OA_18_closed_stdin(found: Workspace) -> None:
-    """A closed stdin is no one to ask."""
+    """A closed stdin can't be asked."""
     words = ["sh", "-c", 'exec "$@" <&-', "sh", *found.command("build")]
     ran = subprocess.run(words, cwd=found.path, env=found.env, capture_output=True, text=True, timeout=20)
     assert ran.returncode == 3 and FOUND in ran.stderr

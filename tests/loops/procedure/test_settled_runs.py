@@ -24,7 +24,7 @@ def test_OA_20_resume_forgives_an_aborted_run(ws: Workspace) -> None:
 
 
 def test_OA_20_a_start_after_an_abort_asks_nothing(ws: Workspace) -> None:
-    """`rooda build` beside an aborted file starts with 1, without a question and without a warning."""
+    """`rooda build` with an aborted state file starts with 1, without a question and without a warning."""
     ws.put_state(status="aborted", consecutive_failures=3)
     ran = ws.rooda("build", "--max-iterations", "1", stdin=b"y\n")
     assert (ran.code, ran.err, len(ws.calls)) == (0, "", 1)
@@ -112,7 +112,7 @@ def test_OA_23_OA_24_downtime_does_not_count(ws: Workspace) -> None:
 
 
 def test_OA_39_a_prompt_file_that_vanishes(ws: Workspace) -> None:
-    """Deleted by the first call: an error line that names it, aborted, state kept, exit 1; put back, it can go on."""
+    """Deleted by the first call: an error line names it, aborted, state kept, exit 1; put back, it can continue."""
     ws.side(1, "rm prompts/orient_build.md")
     ran = ws.rooda("build", "--max-iterations", "3")
     state = ws.state()

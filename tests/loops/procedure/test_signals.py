@@ -1,4 +1,4 @@
-"""Signals: the agent is ended, the state is saved, the message says how to continue, no one is left."""
+"""Signals: the agent is ended, the state is saved, the message says how to continue, no process is left."""
 
 import signal
 import sys

@@ -89,7 +89,7 @@ def test_R_235_rebuilt_in_every_phase(kit: Kit, phase: str) -> None:
 
 
 def test_R_237_without_a_history(kit: Kit) -> None:
-    """`resume` and `history` say so, suggest `new`, and call no one; status, list and clean still work."""
+    """`resume` and `history` say so, suggest `new`, and call no agent; status, list and clean still work."""
     kit.kill_in("PLAN.1", "x")
     calls = len(kit.log_lines())
     kit.path("history.jsonl").unlink()
@@ -290,7 +290,7 @@ def test_R_232_a_phase_that_is_run_again_may_be_asked_twice_again(kit: Kit) -> N
 
 
 def test_R_240_an_ended_loop(kit: Kit) -> None:
-    """Told so, `new` suggested; of a failed one the last error is shown."""
+    """It is reported with `new` as a suggestion; for a failed one the last error is shown."""
     play(kit, "T1")
     ran = kit.reflex("resume", ALIAS)
     assert ran.code == 3 and "completed" in ran.err and "reflex new" in ran.err
@@ -424,7 +424,7 @@ def test_R_008_R_234_stopped_while_an_agent_fails(kit: Kit) -> None:
 
 
 def test_R_231_R_239_killed_after_the_last_try(kit: Kit) -> None:
-    """Two phase errors are in the history, the end is not: the next start writes it, and asks no one."""
+    """Two phase errors are in the history, the end is not: the next start writes it, and calls no agent."""
     kit.answer("PLAN.1", "not json")
     kit.new()
     run = kit.run

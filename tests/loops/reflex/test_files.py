@@ -161,7 +161,7 @@ def test_R_049_a_check_that_shows_the_artifact(kit: Kit, shows: str) -> None:
 
 
 def test_R_050_checks_look_at_the_file(kit: Kit) -> None:
-    """A file that somebody changed between kill and resume is judged as it is now."""
+    """A file that was changed between kill and resume is judged as it is now."""
     script(kit, "T3")
     kit.answer("PREPARE.A.1", checks(*json.loads(checks_of(RS1, "A"))["checks"][:1]))
     kit.kill_in("EVALUATE.1", judged({"a.style.naming": "pass"}), 1)

@@ -1,4 +1,4 @@
-"""Damaged files of a loop: whatever is in them, they are told of or refused, never met with a traceback."""
+"""Damaged files of a loop: whatever is in them, they are reported or refused, never with a traceback."""
 
 import json
 from pathlib import Path

@@ -44,7 +44,7 @@ def test_R_002_seven_modes(kit: Kit) -> None:
 
 
 def test_R_003_R_006_R_043_R_066_state_before_the_first_phase(kit: Kit) -> None:
-    """While PLAN works all files of the start are there, and `status` tells of them without changing any."""
+    """While PLAN works all files of the start are there, and `status` shows them without changing any."""
     kit.answer("PLAN.1", "", "wait stop-waiting")
     running = kit.start()
     until(lambda: kit.started("PLAN"))
@@ -81,7 +81,7 @@ def test_R_004_R_005_resume_continues(kit: Kit, alias: list[str], pointer: bool)
 
 
 def test_R_007_status_without_a_loop(kit: Kit) -> None:
-    """It says so, makes no file, and is no error."""
+    """It says so, creates no file, and exits with 0."""
     before = sorted(Path(kit.ws.path).rglob("*"))
     ran = kit.reflex("status")
     assert (ran.code, "no active loop" in ran.out) == (0, True)
@@ -129,7 +129,7 @@ def test_R_008_R_209_stop_shows_the_artifact(kit: Kit) -> None:
 
 @pytest.mark.parametrize("said", ["enough", "two words", "stagnation", "threshold_reached", "phase_error", "running"])
 def test_R_009_a_reason_is_kept(kit: Kit, said: str) -> None:
-    """The person's words are the reason in run.json, and the event's detail beside `user_stop`; they decide nothing."""
+    """The user's words are the reason in run.json and the event's detail next to `user_stop`; they decide nothing."""
     kit.kill_in("PLAN.1", "x")
     assert kit.reflex("stop", *said.split()).code == 0
     assert kit.run["stop"] == {"passed": False, "reason": said}

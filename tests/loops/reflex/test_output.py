@@ -92,7 +92,7 @@ def test_R_209_the_artifact_at_the_end(kit: Kit, name: str) -> None:
 
 
 def test_R_210_the_artifact_at_the_switch(kit: Kit) -> None:
-    """T6: the text that passed A stands once, between the two blocks."""
+    """T6: the text that passed A appears once, between the two blocks."""
     script(kit, "T6")
     kit.answer("PRODUCE.1", words("END", "MARK-OF-THE-ARTIFACT\n"))
     kit.answer("REFINE.1", words("END"))
@@ -201,7 +201,7 @@ def test_R_211_show_and_diff_of_iterations(kit: Kit) -> None:
 
 
 def test_the_live_display(kit: Kit) -> None:
-    """On a terminal a line tells the phases at work; it is gone before any line is written."""
+    """On a terminal a line shows the phases at work; it is erased before any line is written."""
     kit.answer("PRODUCE.1", words("ENAD"), "wait go")
     terminal = kit.ws.terminal(*kit.arguments(4))
     until(lambda: "Use these success criteria" in terminal.out)

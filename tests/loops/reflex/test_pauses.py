@@ -1,4 +1,4 @@
-"""What pauses a loop without ending it: limits of money and time, a full disk, a signal; and who is told."""
+"""What pauses a loop without ending it: limits of money and time, a full disk, a signal; and who is notified."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def limited(kit: Kit, resets_at: int, on_limit: str) -> None:
 
 
 def hooked(kit: Kit) -> list[dict[str, Any]]:
-    """What the hooks were told."""
+    """The events that the hooks got."""
     return [json.loads(line) for line in kit.ws.read("told").splitlines()]
 
 
@@ -81,7 +81,7 @@ def test_R_241_R_062_a_limit_of_cost(kit: Kit) -> None:
 @LINUX
 @needs("cc")
 def test_R_241_a_usage_limit_of_one_of_two(kit: Kit) -> None:
-    """PREPARE meets a usage limit beside PRODUCE: what PRODUCE answered is on disk, and not paid again."""
+    """PREPARE meets a usage limit while PRODUCE succeeds: the answer of PRODUCE is on disk, and not paid for again."""
     limited(kit, 4_000_000_000, "stop")
     ran = kit.new()
     assert (ran.code, kit.counts()) == (4, {"PLAN": 1, "PRODUCE": 1}), ran.both
@@ -109,7 +109,7 @@ def test_R_241_a_limit_of_time(kit: Kit) -> None:
 
 
 def test_R_241_a_signal_is_reported(kit: Kit) -> None:
-    """`rooda why`, hooks and readers of events learn why a loop stands still."""
+    """`rooda why`, hooks and readers of events learn why a loop is paused."""
     kit.config('[hooks]\nstopped = "cat >> told"')
     kit.answer("PLAN.1", "x", "sleep 30")
     running = kit.start()
@@ -139,7 +139,7 @@ def test_R_053_R_241_a_file_that_can_not_be_written(kit: Kit) -> None:
 
 @pytest.mark.parametrize("step", ["CRITIQUE", "REFINE"])
 def test_R_235_a_contradictory_run_json_is_rebuilt(kit: Kit, step: str) -> None:
-    """run.json contradicts itself: that is damage, and the history tells the state."""
+    """A run.json that contradicts itself is damaged, and the state comes from the history."""
     kit.kill_in("PLAN.1", kit.said("PLAN.1"))
     kit.path("run.json").write_text(json.dumps(kit.run | {"current_step": step}))
     ran = kit.reflex("resume")

@@ -646,7 +646,7 @@ def test_R_149_not_even_by_removing_it(kit: Kit, harm: str) -> None:
 
 
 def test_RQ_09_a_folder_in_its_place_loses_nothing(kit: Kit) -> None:
-    """Somebody's files that were moved there have another name beside it, and `clean` leaves them."""
+    """Foreign files that were moved there get another name next to it, and `clean` leaves them."""
     kit.ws.write("src/one.py", "one")
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, f"rm {PATH}; mv src {PATH}"), content(NAMING, "NAMING")))
     assert kit.new(1).code == 4 and kit.artifact == words("ENAD")
@@ -679,7 +679,7 @@ def test_RQ_26_an_agent_puts_a_folder_in_its_place(kit: Kit) -> None:
 
 @pytest.mark.parametrize("way, runs", [("run", True), ("skip", False), ("ask", False), (None, False)])
 def test_exec_checks(kit: Kit, way: str | None, runs: bool) -> None:
-    """Commands are shown; on a pipe they run only if somebody said so, else an agent judges their rules."""
+    """Commands are shown; on a pipe they run only if the settings allow it, else an agent judges their rules."""
     kit.config()
     kit.ws.config(kit.ws.read("rooda.toml").replace('exec_checks = "run"', f'exec_checks = "{way}"' if way else ""))
     kit.answer("PREPARE.A.1", checks(command(ENDPOINTS, f"touch RAN; test -s {PATH}"), content(NAMING, "NAMING")))

@@ -210,7 +210,7 @@ def test_R_182_the_limit(kit: Kit) -> None:
 
 
 def test_R_189_a_blocker_never_stagnates(kit: Kit) -> None:
-    """T3 with max 6 goes to the limit with count 0."""
+    """T3 with max 6 runs to the limit with count 0."""
     assert play(kit, "T3", maximum=6).code == 4
     assert (kit.run["stop"]["reason"], kit.run["stagnation_count"], kit.run["iteration"]) == ("iteration_limit", 0, 6)
 

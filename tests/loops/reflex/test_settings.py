@@ -92,7 +92,7 @@ def test_the_demo_runs_without_an_account(kit: Kit) -> None:
 
 
 def test_other_words_reach_reflex_loops(kit: Kit) -> None:
-    """The tenant's functions: what runs, what can continue, how it is told."""
+    """The functions of the registry's contract: what runs, what can continue, how it is described."""
     from rooda.loops.reflex import kind
 
     kit.kill_in("PLAN.1", "x")

@@ -62,7 +62,7 @@ def test_R_025_an_edited_number_is_asked_again(kit: Kit) -> None:
 
 
 def test_R_025_edited_criteria_are_asked_again(kit: Kit) -> None:
-    """`e` opens the draft in the person's editor; what is saved there is what is confirmed."""
+    """`e` opens the draft in the user's editor; what is saved there is what is confirmed."""
     editor = kit.ws.write("../editor", "#!/bin/sh\nsed -i 's/^A = 0.8/A = 0.5/; s/ENDPOINTS/Points/' \"$1\"\n", 0o755)
     ran = kit.ws.rooda(*kit.arguments(4), stdin=b"e\ny\ny\n", env={"EDITOR": editor, "VISUAL": editor})
     assert ran.code == 0, ran.both
@@ -74,7 +74,7 @@ def test_R_025_edited_criteria_are_asked_again(kit: Kit) -> None:
 
 
 def test_R_026_R_064_what_was_confirmed_is_what_counts(kit: Kit) -> None:
-    """Limit, thresholds and rules are those of run.json, also when somebody changes the number there."""
+    """Limit, thresholds and rules are those of run.json, also after an edit of the number there."""
     by_iteration(kit, "T3")
     kit.kill_in("CRITIQUE.1", kit.said("CRITIQUE.1"), 2)
     run = kit.run
@@ -117,7 +117,7 @@ def test_R_028_R_174_templates(kit: Kit, name: str) -> None:
 
 
 def test_R_028_own_thresholds(kit: Kit) -> None:
-    """0.8 and 0.9 where no one says otherwise; the file's, and options before those."""
+    """0.8 and 0.9 by default; the file's values override them, and options override those."""
     kit.new()
     assert [kit.run["criteria"]["phase"][level]["threshold"] for level in "AB"] == [0.8, 0.9]
     kit.give_rules(RS1, phase={"A": {"threshold": 0.7}}, thresholds={"B": 0.95})
@@ -137,7 +137,7 @@ def test_R_028_own_thresholds(kit: Kit) -> None:
     ],
 )
 def test_R_028_the_template_follows_from_the_task(kit: Kit, task: str, template: str) -> None:
-    """By its words; where they do not tell and no one can be asked, it is an error before anything starts."""
+    """By its words; if those are ambiguous and there is no terminal, it is an error before anything starts."""
     kit.answer("PLAN.1", "not json")
     ran = kit.ws.rooda("reflex", "new", task, stdin=b"y\ny\n")
     if template:
@@ -320,7 +320,7 @@ def test_R_025_an_editor_that_fails(kit: Kit, editor: str) -> None:
 
 
 def test_R_023_interrupted_while_an_agent_drafts(kit: Kit) -> None:
-    """A sentence, no trace of a loop, no one left."""
+    """A sentence, no trace of a loop, no process left."""
     kit.answer("DRAFT.1", "{}", "sleep 30")
     running = kit.ws.start("reflex", "new", TASK, "--draft")
     until(lambda: kit.started("DRAFT"))
