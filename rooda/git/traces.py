@@ -45,10 +45,11 @@ def _packed(common: str, ref: str) -> str:
 
 
 def may_track(workspace: str, name: str) -> bool:
-    """True if git's index may have files below this folder of the workspace; only git knows."""
+    """True if git's index may have this name in the workspace, as a folder, link or module; only git knows."""
     folder = _git_folder(os.path.realpath(workspace))
     index = _text(os.path.join(folder, "index")) if folder else ""
-    return f"{name[1:]}/" in index or "link" in index  # a compressed path lacks the dot; "link": a split index
+    path = name[1:]  # without the dot, as a path of version 4 may be compressed; "link" marks a split index
+    return f"{path}/" in index or f"{path}\0" in index or "link" in index
 
 
 def _git_folder(folder: str) -> str:

@@ -13,6 +13,7 @@ from rooda.run.folder import RunFolder
 # `events.jsonl`: one JSON object per line, in a versioned format.
 VERSION = 1
 NAME = "events.jsonl"
+MOST_HELD = 1024  # lines that wait to be hashed
 END = "run.ended"  # carries the signature of the whole log
 _json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
@@ -24,17 +25,27 @@ class Digest:
         import hashlib
 
         self._what, self._hash = f"events {run}", hashlib.sha256()
+        self._lines: list[bytes] = []  # not hashed yet
 
     def add(self, line: bytes) -> None:
-        """Add a line without its end."""
-        self._hash.update(line + b"\n")
+        """Add a line with its end."""
+        self._lines.append(line)
+        if len(self._lines) >= MOST_HELD:
+            self.settle()
+
+    def settle(self) -> None:
+        """Hash what was added. The loop does it while an agent works."""
+        self._hash.update(b"".join(self._lines))
+        self._lines.clear()
 
     def signature(self, line: bytes) -> str:
         """The signature of the log up to and including this next line; "" without a key."""
+        self.settle()
         return signing.mac(self._what, self._hash.digest() + line)
 
     def covers(self, line: bytes) -> bool:
         """True if this user's rooda wrote the lines so far and this one."""
+        self.settle()
         record, signature = signing.parted(line)
         return signing.is_ours(self._what, self._hash.digest() + record, signature)
 
@@ -75,7 +86,8 @@ class Journal:
             if record["event"] == END and (signature := self._digest.signature(line)):
                 record["mac"] = signature
                 line = signing.with_mac(line, signature)
-            files.append(self._descriptor, line + b"\n")
+            line += b"\n"
+            files.append(self._descriptor, line)
             self._digest.add(line)
             self._unsynced = self._unsynced or durable
         except OSError:
@@ -83,6 +95,7 @@ class Journal:
 
     def sync(self) -> None:
         """Sync durable events to disk. Call it while an agent works: the loop waits anyway."""
+        self._digest.settle()
         try:
             if self._unsynced and self._descriptor >= 0:
                 files.sync(self._descriptor)

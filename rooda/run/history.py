@@ -225,12 +225,12 @@ def is_signed(path: str) -> bool:
     """True if this user's rooda wrote the log up to its end, and nothing follows but problems of hooks."""
     digest, ended = Digest(os.path.basename(os.path.dirname(path))), False
     for _, line in _lines_if_there(path, 0):
-        line, known = line.removesuffix(b"\n"), ended
         if ended and (parsed(line) or {}).get("event") != "problem":
             return False
-        ended = ended or _is_end(line)
-        if ended and not known and not digest.covers(line):
-            return False
+        if not ended and _is_end(line):
+            if not digest.covers(line.removesuffix(b"\n")):
+                return False
+            ended = True
         digest.add(line)
     return ended
 
@@ -239,14 +239,13 @@ def sign(path: str) -> None:
     """Sign a log whose end the user has seen; what follows its end is deleted."""
     digest, found = Digest(os.path.basename(os.path.dirname(path))), list[bytes]()
     for _, line in lines(path):
-        line = line.removesuffix(b"\n")
         if _is_end(line):
             record, _ = signing.parted(line)
-            found.append(signing.with_mac(record, digest.signature(record)))
+            found.append(signing.with_mac(record, digest.signature(record)) + b"\n")
             break
         digest.add(line)
         found.append(line)
-    files.replace(path, b"".join(line + b"\n" for line in found))
+    files.replace(path, b"".join(found))
 
 
 def has_end(path: str) -> bool:

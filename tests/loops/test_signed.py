@@ -90,6 +90,10 @@ def test_S_02_a_tracked_rooda_folder_is_refused(ws: Workspace) -> None:
     assert "git tracks" in ws.rooda("resume", "--all").err and not ws.exists("pwned")
     ws.git("rm", "-r", "-q", "--cached", ".rooda")
     asks(ws.rooda("resume"))
+    os.rename(ws.file(".rooda"), ws.file("rooda"))
+    os.symlink("rooda", ws.file(".rooda"))
+    ws.git("add", "-f", ".rooda")
+    assert ws.rooda("resume").code == 2 and not ws.exists("pwned")
 
 
 def test_S_02_a_yes_at_a_terminal_is_asked_for_once(ws: Workspace) -> None:
@@ -288,6 +292,14 @@ def test_S_02_b8_a_forged_seal_does_not_complete_a_goal(g: Goals, sealed: str) -
     for words in (("goal", "verify"), ("resume", "goal"), ("goal", "continue", "--yes")):
         asks(g.rooda(*words))
     assert not g.exists("pwned") and g.exists(".loop/run.json")
+
+
+def test_S_02_a_forged_request_does_not_pause_a_goal(g: Goals) -> None:
+    """Left by the agent, as `rooda goal pause` would: the loop says so and works on."""
+    g.side("step-1", 'echo \'{"request": "pause"}\' >.rooda/goal.request; touch a.ok')
+    ran = g.run("-n", "2")
+    assert "goal.request is not signed by you; it is not obeyed" in ran.both and "pause requested" not in ran.out
+    assert g.kinds == ["plan", "step", "step"]
 
 
 def test_S_02_a_sealed_goal_goes_on(g: Goals) -> None:

@@ -89,6 +89,17 @@ def test_C_071_a_goal_that_is_cut_off_again_and_again(made: Made, tmp_path: Path
     assert site.kind.over(site.work)
 
 
+@pytest.mark.parametrize(
+    ("loop", "part"), [("reflex", "courses.seal"), ("reflex", "run.json"), ("goal", "goal.seal"), ("goal", "run.json")]
+)
+def test_S_02_a_kill_between_seal_and_state(made: Made, tmp_path: Path, loop: str, part: str) -> None:
+    """Before the second seal is in its place, and before the state that it vouches for: no question, the same end."""
+    renames = [s for s in made(loop).all if s.name == "rename" and s.path.endswith(part)]
+    site = killed(made(loop), tmp_path, renames[1])
+    ended = site.do(*KINDS[loop].resume(site.work))
+    assert ended.code == 0 and "signed" not in ended.said and site.kind.over(site.work), ended
+
+
 def test_a_failed_state_write_is_not_a_foreign_file(made: Made, tmp_path: Path) -> None:
     """EIO when state.json is renamed: nothing is kept as state.json.agent, and the goal ends as usual."""
     site = killed(made("goal"), tmp_path, [s for s in made("goal").all if s.path.endswith("/state.json")][1], EIO)

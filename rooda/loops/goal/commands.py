@@ -75,13 +75,8 @@ def cancel(where: Where, typed: Json) -> int:
 
 def _wait_for_pause(place: Place) -> None:
     say("Cancel requested: the running iteration finishes first.")
-    write_request(place, "cancel")
+    goal_files.write_request(place, "cancel")
     lock.await_free(place.lock, FOREVER)
-
-
-def write_request(place: Place, word: str) -> None:
-    """Leave a request, which the loop reads after its iteration."""
-    files.write(place.request, word.encode())
 
 
 def _argument(spec: str) -> str:
@@ -139,7 +134,7 @@ def pause(where: Where, typed: Json) -> int:
     if not lock.is_held(place.lock):
         say("No goal is running here.")
         return OK
-    write_request(place, "pause")
+    goal_files.write_request(place, "pause")
     say("Pause requested: the running iteration finishes first. Resume with: rooda goal continue")
     return OK
 

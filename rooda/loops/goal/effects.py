@@ -8,11 +8,12 @@ from typing import NamedTuple
 from rooda.agents import prices
 from rooda.agents.outcome import FATAL, USAGE_LIMIT, in_words
 from rooda.agents.records import Agent, Call, Reply
-from rooda.base import clock, files
+from rooda.base import clock, files, signing
 from rooda.base.dirs import shipped
 from rooda.loops.goal import answers, checkpoints, criteria, rules, scoring, watched_files
 from rooda.loops.goal.criteria import Criterion, evidence_name
 from rooda.loops.goal.events import CriterionVerified
+from rooda.loops.goal.files import REQUESTS, requested, what_is_requested
 from rooda.loops.goal.plan import MustNot
 from rooda.loops.goal.watched_files import Watch, is_counted, relative_counts
 from rooda.loops.goal.world import LOST, CallResult, Finding, Fingerprint, Question, Violations, World
@@ -99,12 +100,16 @@ class Effects(World):
         return self._session.signalled()
 
     def requested(self) -> str:
+        path = self._context.request
         try:
-            word = files.read_ours(self._context.request).decode("utf-8", "replace").strip()
-            files.remove(self._context.request)
+            data = files.read_ours(path)
+            files.remove(path)
         except OSError:
             return ""
-        return word if word.isalpha() else ""
+        if signing.has_key() and not signing.is_signed(what_is_requested(self._context.workspace), data):
+            self.emit(Problem(text=f"{path} is not signed by you; it is not obeyed"))
+            return ""
+        return next((word for word in REQUESTS if requested(word) == signing.parted(data)[0]), "")
 
     def emit(self, event: Event) -> None:
         self._session.emit(event)

@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from rooda.base import files
+from rooda.base import files, signing
 from rooda.run.seal import Seal
 
 IGNORED = b"""/.gitignore
@@ -67,6 +67,24 @@ class Place(NamedTuple):
     def request(self) -> str:
         """The file in which another terminal leaves a request for a running goal."""
         return os.path.join(self.workspace, ".rooda", f"{NAME}.request")
+
+
+REQUESTS = ("pause", "cancel")
+
+
+def write_request(place: Place, word: str) -> None:
+    """Leave a signed request, which the loop reads after its iteration."""
+    files.write(place.request, signing.signed(what_is_requested(place.workspace), requested(word)) + b"\n")
+
+
+def requested(word: str) -> bytes:
+    """The content of a request, before it is signed."""
+    return b'{"request": "%s"}' % word.encode()
+
+
+def what_is_requested(workspace: str) -> str:
+    """What the signature of a request covers besides its content."""
+    return f"request {os.path.realpath(workspace)}"
 
 
 def make_ready(place: Place) -> None:
