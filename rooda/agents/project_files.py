@@ -4,7 +4,7 @@ rooda starts the CLIs with their own question off, so it asks in their place: se
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rooda.agents import project_facts
 from rooda.agents.project_facts import FOLDER, UNREADABLE, Kind
@@ -64,21 +64,12 @@ def files(folders: Sequence[str]) -> list[str]:
 
 
 def facts_in(file: str, data: bytes) -> list[Fact]:
-    """Return the facts in the content of one file; the path says what kind of file it is."""
+    """Return the facts in the content of one file; the path says what kind of file it is.
+
+    A fact without a name stands for the whole file: a script, or what rooda can't read.
+    """
     kind = _kind(file)
     return project_facts.read(kind, file, data) if kind else []
-
-
-def theirs(found: Iterable[Fact], file: str, contents: Iterable[bytes]) -> list[Fact]:
-    """Return those of a file's facts that one of these contents, which somebody else wrote, holds too.
-
-    A fact without a name stands for the whole file, of which a changed line leaves the rest somebody else's.
-    """
-    written = [facts_in(file, content) for content in contents]
-    identities = {fact.identity for each in written for fact in each}
-    whole = any(not name for _, name, _ in identities)
-    kept = (fact for fact in found if whole or fact.identity in identities or (not fact.name and any(written)))
-    return [*kept]
 
 
 def _facts_at(path: str) -> list[Fact]:

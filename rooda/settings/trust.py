@@ -317,9 +317,9 @@ def judge(seen: Seen, record: Record) -> Verdict:
         if theirs is None:
             continue
         if fact in new:
-            doubtful += [fact] if fact.identity in theirs.facts and not fact.harmless else []
+            doubtful += [fact] if theirs.hold(fact) and not fact.harmless else []
         elif theirs.commits != tuple(record.data.get("versions", {}).get(fact.file, ())) and theirs.commits:
-            lost += [fact] if fact.identity not in theirs.facts else []
+            lost += [fact] if not theirs.hold(fact) else []
     versions = {name: theirs.commits for name, theirs in foreign.items() if theirs}
     return Verdict(tuple(doubtful), tuple(lost), _changed(seen, record), record.exists and bool(known), versions)
 
@@ -329,6 +329,11 @@ class Theirs(NamedTuple):
 
     commits: tuple[str, ...]
     facts: frozenset[Identity]
+
+    def hold(self, fact: Fact) -> bool:
+        """A fact without a name stands for a whole file, of which a changed line leaves the rest theirs."""
+        whole = any(not name for _, name, _ in self.facts)
+        return whole or fact.identity in self.facts or (not fact.name and bool(self.facts))
 
 
 def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
@@ -340,7 +345,7 @@ def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
         source = seen.sources.get(name)
         if source is None:
             continue
-        path = os.path.realpath(source.path)
+        path = os.path.abspath(source.path)  # with its links, which somebody else may have set
         versions = provenance.foreign_versions(os.path.dirname(path), path)
         if versions is None:
             found[name] = None

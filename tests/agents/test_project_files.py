@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooda.agents.project_files import FILES, FOLDERS, facts, facts_in, files, theirs
+from rooda.agents.project_files import FILES, FOLDERS, facts, facts_in, files
 from rooda.base.facts import Fact
 
 CLAUDE, CODEX, GEMINI, OPENCODE = (
@@ -390,28 +390,6 @@ def test_S_04_rules_that_hold_the_agent_back_restrain() -> None:
     assert [fact.restrains for fact in found] == [True, True, False]
     (rules,) = read(".codex/rules/default.rules", 'prefix_rule(pattern=["rm"], decision="forbidden")')
     assert rules.restrains and "sha256" in rules.value
-
-
-MINE = '{"env": {"A": "1", "B": "2"}}'
-THEIRS = [
-    ("the same fact", CLAUDE, MINE, ['{"env": {"A": "1"}}'], ["A=1"]),
-    ("one of several versions", CLAUDE, MINE, ["{}", '{"env": {"B": "2"}}'], ["B=2"]),
-    ("another value", CLAUDE, MINE, ['{"env": {"A": "2"}}'], []),
-    ("a version that was deleted", CLAUDE, MINE, [""], []),
-    ("a version that can't be read", CLAUDE, MINE, ['{"env": {"A": "1"}'], ["A=1", "B=2"]),
-    ("a changed line of a script", ".claude/hooks/x.sh", "a\nb\n", ["a\n"], ["runs: x.sh"]),
-    ("a script in the place of none", ".claude/hooks/x.sh", "a\nb\n", [""], []),
-    ("a file that can't be read any more", CLAUDE, "{", [MINE], ["can't be read by rooda"]),
-]
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "versions", "expected"), [row[1:] for row in THEIRS], ids=[row[0] for row in THEIRS]
-)
-def test_S_03_facts_that_somebody_else_wrote(file: str, content: str, versions: list[str], expected: list[str]) -> None:
-    """What one of his versions holds too; of a file that is one fact, all of it."""
-    found = theirs(read(file, content), file, [version.encode() for version in versions])
-    assert [fact.value.partition(" (sha256")[0] for fact in found] == expected
 
 
 SECRETS = [

@@ -151,6 +151,39 @@ def test_S_03_what_i_wrote_runs_at_once(bare: Workspace, where: str) -> None:
     assert ws.exists("gate-ran") and "trust" not in done.both
 
 
+SCRIPTS = {
+    "a script": ("hooks/x.sh", "touch x\n", "# mine\n"),
+    "a plugin's code": ("plugins/p/x.ts", "x\n", "// mine\n"),
+    "a key twice": ("settings.json", '{"env": {"A": "1"}, "env": {"A": "2"}}', "\n"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_S_03_a_line_in_somebodys_script_does_not_make_it_mine(clone: Clone, name: str) -> None:
+    """What is judged as a whole stays theirs, whatever is added to it."""
+    file, content, line = SCRIPTS[name]
+    ws = clone.ws
+    ws.rooda("trust")
+    clone.commit({f".claude/{file}": content})
+    clone.pull()
+    ws.write(f".claude/{file}", content + line)
+    done = ws.rooda("work")
+    assert done.code == 3 and f".claude/{file}" in done.err
+
+
+def test_S_03_a_file_that_somebodys_link_chose_is_asked_for(clone: Clone) -> None:
+    """The words are the user's, but not that they run."""
+    ws = clone.ws
+    ws.rooda("trust")
+    ws.write("example.json", '{"mcpServers": {"x": {"command": "mine"}}}')
+    assert ws.rooda("work").code == 0
+    os.symlink("example.json", os.path.join(clone.theirs, ".mcp.json"))
+    clone.commit({"README": "more\n"})
+    clone.pull()
+    done = ws.rooda("work")
+    assert done.code == 3 and "starts: mine" in done.err
+
+
 def test_S_03_what_i_changed_here_is_noted_without_a_question(clone: Clone) -> None:
     ws = clone.ws
     ws.rooda("trust")
