@@ -394,7 +394,8 @@ def _short(shown: str, text: str) -> str:
 
 def _masked(fact: _Found) -> str:
     """Hide secrets by form, by the name of the variable, and by the names of keys in JSON."""
-    from rooda.base.secrets import HIDDEN, looks_secret
+    from rooda.base.secret_forms import HIDDEN
+    from rooda.base.secret_names import looks_secret
 
     text = _SECRET.sub(HIDDEN, fact.text[:SEARCHED])
 

@@ -1,29 +1,19 @@
 """Finds the secrets in environment variables and hides them in texts. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-HIDDEN = "***"
-SHORTEST = 8  # shorter values occur in ordinary text by chance
+from rooda.base import secret_forms
+from rooda.base.secret_forms import HIDDEN, SHORTEST
+from rooda.base.secret_names import looks_secret
+
 SHORTEST_LINE = 16  # of one line of a multi-line secret
 SHORTEST_CODE = 12  # of base64
 LONGEST_CODE = 8192  # of base64 that is searched in pieces
 SHORTEST_WRAPPED = 60  # of a wrapped base64 line; 64 and 76 are usual
 _LINE_BREAK = r"(?:[ \t]*(?:\r?\n|\\r\\n|\\n)[ \t]*)?"
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # in a name: MY_KEY and myKey have two
-_SECRET_ENDINGS = (  # endings of words that mark a secret
-    *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
-    *("AUTHORIZATION", "COOKIE", "PRIVATE"),
-)
-_SECRET_AFTER_ANOTHER = ("PASS", "PAT", "PWD", "DSN", "AUTH")  # words that mark a secret if another word precedes them
-_NOT_SECRET = ("MAX_", "KEY_REPEAT")
-_NOT_KEYS = ("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "LACKEY", "MICKEY", "MALARKEY")
-_ABOUT_SECRETS = (  # endings of names that describe a secret rather than hold it
-    *("_FILE", "_PATH", "_DIR", "_HOME", "_SOCK", "_BUDGET", "_ENCODING", "_LIMIT", "_COUNT", "_TIMEOUT", "_TTL"),
-    *("_TYPE", "_NAME", "_TOKENS", "_ALGORITHM", "_LENGTH", "_SIZE", "_EXPIRES", "_EXPIRY", "_HELPER", "_BACKEND"),
-)
 
 
 def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
@@ -36,26 +26,24 @@ def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> di
     """Map each secret to the first variable that holds it."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
-        for key in [value.strip()] if looks_secret(name) else _passwords(value):
+        for key in [value.strip()] if looks_secret(name) and not _is_path(name, value) else _passwords(value):
             if len(key) >= SHORTEST and not any(key in text for text in seen) and not _is_harmless(key):
                 found.setdefault(key, name)
     return found
 
 
-def looks_secret(name: str) -> bool:
-    """True if a variable of this name holds a secret."""
-    words = [word.upper() for word in _WORD.findall(name)]
-    name = name.upper()
-    if name.startswith("ROODA_") or name.endswith(_ABOUT_SECRETS) or any(word in name for word in _NOT_SECRET):
-        return False
-    if any(word in _SECRET_AFTER_ANOTHER for word in words[1:]):
-        return True
-    singular = [word.removesuffix("S") for word in words]
-    return any(word.endswith(_SECRET_ENDINGS) and not word.endswith(_NOT_KEYS) for word in singular)
+def _is_path(name: str, value: str) -> bool:
+    """True for the path of a certificate. Passwords may begin with such a character, too."""
+    return name.upper().endswith("PEM") and value.lstrip().startswith(("/", ".", "~"))
 
 
 def hide(text: str, values: Iterable[str]) -> str:
-    """Replace every secret in the text by stars."""
+    """Replace by stars every one of these secrets, and every secret that has a form of its own."""
+    return secret_forms.hide(hide_values(text, values))
+
+
+def hide_values(text: str, values: Iterable[str]) -> str:
+    """Replace every one of these secrets by stars."""
     if len(text) < SHORTEST:
         return text
     for value in values:
@@ -94,16 +82,31 @@ def _last_word(line: str) -> int:
 
 
 def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
-    """Replace secrets by stars in JSON-like data of any depth. Returns the data itself if there are no secrets."""
-    if not values:
-        return facts
+    """Replace secrets by stars in JSON-like data of any depth."""
+    return _with_each_text(facts, lambda text: hide(text, values))
+
+
+def hide_values_in(facts: Any, values: tuple[str, ...]) -> Any:
+    """Like `hide_in`, but only these secrets. Returns the data itself if there are none."""
+    return _with_each_text(facts, lambda text: hide_values(text, values)) if values else facts
+
+
+def _with_each_text(facts: Any, change: Callable[[str], str]) -> Any:
     if isinstance(facts, str):
-        return hide(facts, values)
+        return change(facts)
     if isinstance(facts, Mapping):
-        return {hide(key, values): hide_in(value, values) for key, value in facts.items()}
+        return {change(key): _with_each_text(value, change) for key, value in facts.items()}
     if isinstance(facts, list | tuple):
-        return [hide_in(value, values) for value in facts]
+        return [_with_each_text(value, change) for value in facts]
     return facts
+
+
+def hide_piece(text: str, values: tuple[str, ...]) -> tuple[str, str]:
+    """Hide the secrets of a text that comes in pieces: what can be shown, and the rest that may begin a secret."""
+    end = len(text) - secret_forms.unfinished(text)
+    shown, rest = hide(text[:end], values), text[end:]
+    end = len(shown) - length_to_hold_back(shown, values)
+    return shown[:end], shown[end:] + rest
 
 
 def length_to_hold_back(text: str, values: Iterable[str]) -> int:
@@ -216,7 +219,7 @@ LOST = MARK + MARK  # replaces a form of a secret that can't be rebuilt from its
 def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
     """Replace each secret by a reference to its variable."""
     known, hidden = find_secrets(environ, (ordinary,)), forms(environ, (ordinary,))
-    if hide(text, hidden) == text:
+    if hide_values(text, hidden) == text:
         return text
     longest = sorted(known, key=len, reverse=True)
     made = re.sub("|".join(map(re.escape, longest)), lambda key: f"{MARK}{known[key[0]]}{MARK}", text)
@@ -225,13 +228,13 @@ def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
         for form in hidden:
             parts[place] = parts[place].replace(form, LOST)
     left = MARK.join(parts)
-    return LOST if any(hide(part, hidden) != part for part in left.split(MARK)[::2]) else left
+    return LOST if any(hide_values(part, hidden) != part for part in left.split(MARK)[::2]) else left
 
 
 def hide_references(text: str) -> str:
     """Replace each reference by stars, for display."""
     parts = text.split(MARK)
-    return "".join(HIDDEN if place % 2 else part for place, part in enumerate(parts))
+    return "".join(HIDDEN if place % 2 else secret_forms.hide(part) for place, part in enumerate(parts))
 
 
 def fill_references(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:

@@ -119,11 +119,11 @@ def transcript(output: str, path: str) -> Iterator[str]:
     """Yield a transcript in readable lines, without secrets. Records of a CLI become text and names of tools."""
     hidden, rest = keys(), ""
     for line in _transcript(output, path):
-        rest = secrets.hide(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
-        whole = rest.rfind("\n", 0, len(rest) - secrets.length_to_hold_back(rest, hidden)) + 1
-        yield from rest[:whole].split("\n")[:-1]
-        rest = rest[whole:]
-    yield from rest.split("\n")[:-1]
+        shown, waiting = secrets.hide_piece(f"{rest}{line}\n", hidden)  # a secret may continue in the next line
+        whole = shown.rfind("\n") + 1
+        yield from shown[:whole].split("\n")[:-1]
+        rest = shown[whole:] + waiting
+    yield from secrets.hide(rest, hidden).split("\n")[:-1]
 
 
 def _transcript(output: str, path: str) -> Iterator[str]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooda.base.json import Json
-from rooda.base.secrets import HIDDEN, fill_references, hide_references
+from rooda.base.secret_forms import HIDDEN
+from rooda.base.secrets import fill_references, hide_references
 from rooda.errors import UsageProblem
 from rooda.loops import registry
 from rooda.loops.options import cast, context_of, is_untyped, parsed

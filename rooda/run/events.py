@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from rooda.base import clock, files, secrets, signing
+from rooda.base import clock, files, secret_forms, secrets, signing
 from rooda.base.json import Json
 from rooda.run.event_records import Event, Problem, SessionEnd
 from rooda.run.folder import RunFolder
@@ -75,14 +75,22 @@ class Journal:
         """The event as every reader gets it."""
         self._sequence += 1
         stamp = clock.rfc3339_milli(clock.now())
-        said = secrets.hide_in(facts, self.hidden) if self.hidden else facts
+        said = secrets.hide_values_in(facts, self.hidden)
         return {"v": VERSION, "ts": stamp, **self._always, "seq": self._sequence, "event": event, **turn, **said}
 
-    def append(self, record: dict[str, Any], durable: bool = False) -> None:
+    def append(self, record: dict[str, Any], durable: bool = False) -> dict[str, Any]:
+        """Write the event and return it: without what has a secret's form, for which one look at its line is enough."""
+        line = _json(record)
+        if secret_forms.may_have(line):
+            record = secrets.hide_in(record, ())
+            line = _json(record)
+        self._write(record, line.encode("utf-8", "replace"), durable)
+        return record
+
+    def _write(self, record: dict[str, Any], line: bytes, durable: bool) -> None:
         try:
             if self._descriptor < 0 or (durable and not os.fstat(self._descriptor).st_nlink):
                 self._open()
-            line = _json(record).encode("utf-8", "replace")
             if record["event"] == END and (signature := self._digest.signature(line)):
                 record["mac"] = signature
                 line = signing.with_mac(line, signature)
@@ -156,8 +164,7 @@ class Events:
             turn = {"iteration": number, "display": number + 1}
         elif name == END:
             facts = {**facts, **self._at_the_end().facts}
-        record = self.journal.record(name, turn, facts)
-        self.journal.append(record, event.DURABLE)
+        record = self.journal.append(self.journal.record(name, turn, facts), event.DURABLE)
         for subscriber in then:
             subscriber(record)
 

@@ -19,7 +19,7 @@ from rooda.run.ended import moments
 from rooda.run.setup import Hook
 
 # A separate process: the loop itself opens no connection and loads no HTTP library. The URL is in the environment,
-# since every user can read a command line. A password is sent to its own host only, not after a redirect.
+# since every user can read a command line. A redirect is an error: the event is for the host that the user named.
 _POST = """
 import base64, os, sys, urllib.parse, urllib.request
 address = urllib.parse.urlsplit(os.environ["ROODA_HOOK_URL"])
@@ -29,7 +29,10 @@ request = urllib.request.Request(url, sys.stdin.buffer.read(), {"Content-Type": 
 if person:
     words = urllib.parse.unquote_to_bytes(person if ":" in person else person + ":")
     request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(words).decode())
-urllib.request.urlopen(request, timeout=float(sys.argv[1])).read()
+class Direct(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, request, fp, code, *rest):
+        raise SystemExit(f"HTTP Error {code}: redirects are not followed; name the final address")
+urllib.request.build_opener(Direct).open(request, timeout=float(sys.argv[1])).read()
 """
 _SUPERVISOR = """
 import sys

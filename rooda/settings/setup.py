@@ -1,5 +1,6 @@
 """Turns settings into the `Setup` of a loop of any kind, its hooks and its prices."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from rooda.settings.check import dotted
 from rooda.settings.layers import Settings, merge
 from rooda.settings.lookup import Lookup, lookup_kind
 from rooda.settings.schema import LOOP, PRICE
-from rooda.settings.types import COMMAND, SECONDS, Fault, Key, ValueType, shown, simple, table_faults
+from rooda.settings.types import COMMAND, FLAG, SECONDS, Fault, Key, ValueType, shown, simple, table_faults
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -51,11 +52,13 @@ def filled(record: R, look: Lookup) -> R:
 
 
 # [hooks]: commands and addresses that get events.
-_URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith("http"))
+_SCHEMES = ("http://", "https://")
+_URL = simple("must be an http or https address", lambda value: isinstance(value, str) and value.startswith(_SCHEMES))
 HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
     "url": Key(_URL, "a web address that the event is posted to"),
     "timeout": Key(SECONDS, "seconds after which rooda ends it; 10 by default"),
+    "insecure": Key(FLAG, "true: post to an http address of another machine, which anybody on the way can read"),
 }
 
 
@@ -67,7 +70,21 @@ def _faults(value: Any) -> list[Fault]:
     faults = table_faults(value, HOOK)
     if ("command" in value) == ("url" in value):
         faults.append(Fault((), "must have exactly one of command and url"))
+    url = value.get("url")
+    if isinstance(url, str) and url.startswith("http://") and not _is_here(url) and value.get("insecure") is not True:
+        faults.append(Fault(("url",), "must begin with https:// (http only on this machine, or with insecure = true)"))
     return faults
+
+
+def _is_here(url: str) -> bool:
+    """True for an address on this machine."""
+    from urllib.parse import urlsplit
+
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host in ("localhost", "::1") or bool(re.fullmatch(r"127(?:\.\d{1,3}){3}", host, re.ASCII))
 
 
 _HOOK = ValueType("must be a command, or a table with command or url", _faults)

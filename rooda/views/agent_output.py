@@ -57,10 +57,11 @@ class Tail:
             return
 
     def _shown(self, text: str, last: bool = False) -> str:
-        text = secrets.hide(self._rest + text, self.hidden)
-        end = len(text) - (0 if last else secrets.length_to_hold_back(text, self.hidden))
-        self._rest = text[end:]
-        return text[:end]
+        text, self._rest = self._rest + text, ""
+        if last:
+            return secrets.hide(text, self.hidden)
+        shown, self._rest = secrets.hide_piece(text, self.hidden)
+        return shown
 
 
 def _decoder() -> codecs.IncrementalDecoder:

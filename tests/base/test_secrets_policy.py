@@ -86,10 +86,11 @@ def test_longest_first() -> None:
 
 
 def test_facts_of_any_depth() -> None:
-    """Secrets are hidden in objects and lists, keys too; without secrets the same object is returned."""
+    """Secrets are hidden in objects and lists, keys too; without values the same object is returned."""
     facts = {"a": [f"key {KEY}", 1, None, {"b": KEY}], KEY: True, "n": 2.5}
     assert secrets.hide_in(facts, (KEY,)) == {"a": ["key ***", 1, None, {"b": "***"}], "***": True, "n": 2.5}
-    assert secrets.hide_in(facts, ()) is facts
+    assert secrets.hide_values_in(facts, (KEY,)) == secrets.hide_in(facts, (KEY,))
+    assert secrets.hide_values_in(facts, ()) is facts
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 import tomli_w
 
 from kit.workspace import Workspace
+from rooda.settings.setup import HOOKS
 
 
 def hooked(ws: Workspace, **hooks: object) -> None:
@@ -93,8 +94,18 @@ def server() -> Iterator[tuple[str, list[bytes]]]:
 
     class Keeper(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            if self.path[1:].isdecimal():  # the status with which it sends on to itself
+                self.send_response(int(self.path[1:]))
+                self.send_header("Location", "/")
+                self.end_headers()
+                return
             posted.append(self.rfile.read(int(self.headers["Content-Length"])))
             authorized.append(self.headers.get("Authorization", ""))
+            self.send_response(204)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            posted.append(b"got")
             self.send_response(204)
             self.end_headers()
 
@@ -142,3 +153,36 @@ def test_a_wrong_hook_is_reported_with_its_line(ws: Workspace, toml: str, said: 
     ws.config(f"[hooks]\n{toml}\n")
     ran = ws.rooda("config", "show")
     assert f"rooda.toml:2: {said}" in ran.err
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_S_13_a_web_hook_follows_no_redirect(ws: Workspace, server: tuple[str, list[bytes]], status: int) -> None:
+    """The event is for the host that the user named, and a GET without it is no delivery."""
+    address, posted = server
+    hooked(ws, done={"url": f"{address}{status}"})
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 0 and posted == []
+    said = f"the hook 'done' failed (exit 1): HTTP Error {status}: redirects are not followed; name the final address"
+    assert said in ran.err
+
+
+NOT_HERE = (
+    "http://example.org/", "http://127.0.0.1.example.org/", "http://localhost@example.org/", "http://localhost.example/",
+    "http://2130706433/", "http://0.0.0.0/", "http:///x", "http://[::ffff:1.2.3.4]/", "http://[", "http://10.0.0.1/",
+)  # fmt: skip
+
+
+def test_S_13_plain_http_leaves_the_machine_only_if_asked_for() -> None:
+    """Everybody on the way could read it: it is refused with file and line."""
+    for url in NOT_HERE:
+        assert [fault.path for fault in HOOKS["done"].type.faults({"url": url})] == [("url",)], url
+        assert HOOKS["done"].type.faults({"url": url, "insecure": True}) == []
+    for url in ("https://example.org", "http://localhost:1/", "http://me:pw@127.0.0.1:8/", "http://[::1]:9/"):
+        assert HOOKS["done"].type.faults({"url": url}) == [], url
+
+
+def test_S_13_a_hook_over_plain_http_is_told_with_its_line(ws: Workspace) -> None:
+    """Before anything starts."""
+    ws.config('[hooks]\ndone = { url = "http://example.org/hook" }\n')
+    ran = ws.rooda("build", "-n", "1")
+    assert ran.code == 2 and "rooda.toml:2: hooks.done.url: must begin with https://" in ran.err

@@ -1,0 +1,189 @@
+"""Secrets that have a form of their own, as keys of services do, whichever file or variable holds them. Pure.
+
+Every pattern takes a whole run of characters and never goes back, so that no text takes more than linear time.
+"""
+
+import re
+from collections.abc import Callable
+
+from rooda.base.secret_names import looks_secret
+
+HIDDEN = "***"
+SHORTEST = 8  # shorter values occur in ordinary text by chance
+LONGEST_KEY = 20_000  # characters of a private key
+LONGEST_LINE = 4096  # of an unfinished line whose end may belong to a secret
+_DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
+_LONG_PART = re.compile("[A-Za-z0-9_]{16,}+")
+_HASH = re.compile("(?:[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.I)
+
+
+def _has_digit(run: str) -> bool:
+    return bool(_DIGIT.search(run))
+
+
+def _is_random(run: str) -> bool:
+    """True unless it is words joined by hyphens: a long part has a digit."""
+    return any(_DIGIT.search(part) for part in _LONG_PART.findall(run))
+
+
+class _Form:
+    """Keys with a prefix. `known`: true for a run after it that belongs to a key."""
+
+    def __init__(self, marker: str, run: str, least: int, known: Callable[[str], bool] = _has_digit) -> None:
+        self.marker, self.least, self.known = marker, least, known
+        self.pattern = re.compile(f"({re.escape(marker)})({run}*+)")
+
+    def replace(self, found: "re.Match[str]") -> str:
+        run = found[2]
+        inside_a_word = _is_inside(found.string, found.start()) if self.marker[0].isalpha() else False
+        if inside_a_word or len(run) < self.least or not self.known(run):
+            return found[0]
+        return f"{found[1]}{HIDDEN}"
+
+
+def _is_inside(text: str, place: int) -> bool:
+    """True if the place is within a word. The `n` of `\\n` in a JSON text is not part of the next word."""
+    before = text[place - 1 : place]
+    return before.isalnum() and text[max(place - 2, 0) : place - 1] != "\\"
+
+
+_W, _B = "[A-Za-z0-9_-]", "[A-Za-z0-9+/=_-]"
+_FORMS = (
+    _Form("sk-", _W, 16, _is_random),  # OpenAI, Anthropic, DeepSeek, OpenRouter
+    *(_Form(f"{kind}_{mode}_", "[A-Za-z0-9]", 10) for kind in ("sk", "rk") for mode in ("live", "test")),  # Stripe
+    _Form("whsec_", _B, 16),
+    *(_Form(f"gh{kind}_", "[A-Za-z0-9]", 20) for kind in "pousr"),
+    _Form("github_pat_", "[A-Za-z0-9_]", 20),
+    _Form("glpat-", _W, 16),
+    *(_Form(kind, "[A-Z0-9]", 16, lambda run: len(run) == 16 and _has_digit(run)) for kind in ("AKIA", "ASIA")),
+    *(_Form(f"xox{kind}-", "[A-Za-z0-9-]", 10) for kind in "abeoprs"),
+    _Form("xapp-", "[A-Za-z0-9-]", 16),
+    _Form("eyJ", "[A-Za-z0-9_.-]", 20, lambda run: 8 < run.find(".") < len(run) - 8),  # JSON web tokens
+    _Form("AccountKey=", _B, 20, lambda run: True),
+    _Form("SharedAccessKey=", _B, 20, lambda run: True),
+    *(_Form(f"hooks.slack.com/{kind}/", "[A-Za-z0-9/_-]", 8) for kind in ("services", "workflows", "triggers")),
+    _Form("/api/webhooks/", "[A-Za-z0-9/_-]", 20),
+    _Form("AIza", _W, 30, lambda run: True),
+    _Form("ya29.", _W, 20),
+    _Form("npm_", "[A-Za-z0-9]", 30),
+    _Form("hf_", "[A-Za-z0-9]", 30, lambda run: run != run.lower()),
+    _Form("gsk_", "[A-Za-z0-9]", 30),
+    _Form("xai-", "[A-Za-z0-9]", 30),
+    _Form("pypi-AgEI", _W, 30, lambda run: True),
+    _Form("SG.", "[A-Za-z0-9_.-]", 40),
+    _Form("Bearer ", "[A-Za-z0-9_.~+/=-]", 20),
+)
+_PRIVATE = "-----BEGIN "
+_PRIVATE_KEY = re.compile("-----BEGIN ([A-Z ]{0,60}+)-----")
+_END = re.compile("-----END [A-Z ]{0,60}+-----")
+_BODY = re.compile(r"(?:(?:[\s\"']|\\++[nrt])++[A-Za-z0-9+/=]{16,}+)++")
+_IN_ADDRESS = re.compile("(://[^\\s/@:\"'`]{0,200}+:)([^\\s/@\"'`]{1,200}+)(?=@)")
+# NAME=value and name: "value", also in JSON inside JSON.
+_ASSIGNED = re.compile(
+    r"(?<![A-Za-z0-9_.-])([A-Za-z_][A-Za-z0-9_.-]*+)(\\*+[\"']?+[ \t]*+(?:=>|[:=])[ \t]*+\\*+[\"']?+)([^\s\"'`,;\\]++)"
+)
+_ASSIGNED_MARKERS = (
+    *("PASSW", "SECRET", "TOKEN", "_KEY", "APIKEY", "_PASS", "_PWD", "CREDENTIAL", "PASSPHRASE", "JWT"),
+    *("passw", "Passw", "secret", "Secret", "_token", "Token", "api_key", "apiKey", "api-key", "access_key"),
+    *("accessKey", "auth_key", "private_key", "passphrase"),
+)
+_STRONG = re.compile("api|secret|token|passw|passphrase|private|credential|auth|jwt|pwd|access", re.I)
+_NO_SECRETS = ("$", "<", "{", "%", "*", "/", "./", "~", "(", "[", "os.", "env.", "process.", "config.", "settings.")
+MARKERS = (*(form.marker for form in _FORMS), _PRIVATE, *_ASSIGNED_MARKERS)
+_OF_WORDS = (*_ASSIGNED_MARKERS, _PRIVATE, "Bearer ")  # what follows them may be another word
+_BEGINNINGS = frozenset(marker[:size] for marker in (*MARKERS, "://") for size in range(1, len(marker)))
+_LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
+# Fewer and shorter texts, one of which is part of each marker: a look at each event must cost little.
+SIGNS = (
+    *("sk-", "_live_", "_test_", "gh", "lpat-", "AKIA", "ASIA", "xox", "xapp-", "eyJ", "Key", "_KEY", "_key", "-key"),
+    *("hooks", "hub_pat", "whsec_", "AIza", "ya29.", "npm_", "hf_", "gsk_", "xai-", "pypi-", "SG.", "earer "),
+    *("-----BEGIN ", "assw", "passph", "PASS", "_PWD", "SECRET", "ecret", "TOKEN", "Token", "_token", "APIKEY"),
+    *("CREDENTIAL", "JWT"),
+)
+
+
+def may_have(text: str) -> bool:
+    """True if the text may have a secret; cheap."""
+    for sign in SIGNS:  # any() takes longer
+        if sign in text:
+            return True
+    return "://" in text and "@" in text
+
+
+def hide(text: str) -> str:
+    """Replace every secret that has a form of its own by stars."""
+    if len(text) < SHORTEST or not may_have(text):
+        return text
+    for form in _FORMS:
+        if form.marker in text:
+            text = form.pattern.sub(form.replace, text)
+    if _PRIVATE in text:
+        text = _hide_private_keys(text)
+    if "://" in text and "@" in text:
+        text = _IN_ADDRESS.sub(_hide_password, text)
+    if any(marker in text for marker in _ASSIGNED_MARKERS):
+        text = _ASSIGNED.sub(_hide_assigned, text)
+    return text
+
+
+def _hide_private_keys(text: str) -> str:
+    parts, done = [], 0
+    for found in _PRIVATE_KEY.finditer(text):
+        if found.start() < done or "PRIVATE KEY" not in found[1]:
+            continue
+        body = _BODY.match(text, found.end())
+        if not body:
+            continue
+        end = _END.search(text, body.end(), body.end() + 200)
+        parts += [text[done : found.end()], HIDDEN]
+        done = end.end() if end else body.end()
+    return "".join([*parts, text[done:]])
+
+
+def _hide_password(found: "re.Match[str]") -> str:
+    return found[0] if found[2].startswith(_NO_SECRETS) else found[1] + HIDDEN
+
+
+def _hide_assigned(found: "re.Match[str]") -> str:
+    name, sign, value = found.groups()
+    last = name.rpartition(".")[2]
+    whole = f"x{last}" if last[:1] == "_" else last  # the name's beginning may have been shown already
+    return f"{name}{sign}{HIDDEN}" if _is_assigned(whole, sign, value) else found[0]
+
+
+def _is_assigned(name: str, sign: str, value: str) -> bool:
+    """True if this value of this name is a secret. NAME=value counts as a variable, whose value may be a word."""
+    if len(value) < SHORTEST or value.startswith(_NO_SECRETS) or not looks_secret(name):
+        return False
+    if "(" in value or "[" in value or value.isdecimal() or value.endswith("://"):
+        return False
+    if not _STRONG.search(name) and _HASH.fullmatch(value):  # cache_key=3f78685…
+        return False
+    if name.lstrip("x").isupper() and sign == "=":
+        return True
+    return bool(_DIGIT.search(value) and _LETTER.search(value)) and (len(value) >= 12 or "pass" in name.lower())
+
+
+def unfinished(text: str) -> int:
+    """Return how many characters at the end may begin a secret; when text comes in pieces, they wait."""
+    end = len(text) - _unfinished_line(text[max(text.rfind("\n") + 1, len(text) - LONGEST_LINE) :])
+    start = text.rfind(_PRIVATE, max(end - LONGEST_KEY, 0), end)
+    open_key = start >= 0 and _PRIVATE_KEY.match(text, start) and not _END.search(text, start, end)
+    return len(text) - (start if open_key else end)
+
+
+def _unfinished_line(line: str) -> int:
+    places = [place for marker in _OF_WORDS if (place := line.find(marker)) >= 0]
+    word = line[_word_at(line, len(line)) :]
+    if not places and not ("://" in word or word.endswith("\\") or may_have(word) or _may_begin(word)):
+        return 0
+    return len(line) - _word_at(line, min(places, default=len(line)))
+
+
+def _may_begin(word: str) -> bool:
+    return any(word[-size:] in _BEGINNINGS for size in range(1, min(len(word), _LONGEST_BEGINNING) + 1))
+
+
+def _word_at(line: str, place: int) -> int:
+    """Where the word at this place begins."""
+    return max(line.rfind(" ", 0, place), line.rfind("\t", 0, place)) + 1
