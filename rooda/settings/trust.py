@@ -340,18 +340,16 @@ def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
     """What others wrote into these files; None for a file that can't have come by git."""
     from rooda.git import provenance
 
-    found: dict[str, Theirs | None] = {}
-    for name in names:
-        source = seen.sources.get(name)
-        if source is None:
-            continue
-        path = os.path.abspath(source.path)  # with its links, which somebody else may have set
-        versions = provenance.foreign_versions(os.path.dirname(path), path)
-        if versions is None:
-            found[name] = None
-            continue
-        facts = {fact.identity for content in versions.contents for fact in source.facts(content)}
-        found[name] = Theirs(versions.commits, frozenset(facts))
+    sources = {name: seen.sources[name] for name in names if name in seen.sources}
+    paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # with links that somebody set
+    versions = provenance.foreign_versions_of(seen.top, paths.values())
+    found: dict[str, Theirs | None] = dict.fromkeys(sources)
+    if versions is None:
+        return found
+    for name, source in sources.items():
+        theirs = versions[paths[name]]
+        facts = {fact.identity for content in theirs.contents for fact in source.facts(content)}
+        found[name] = Theirs(theirs.commits, frozenset(facts))
     return found
 
 
