@@ -7,7 +7,7 @@ from tests.fuzz.fuzz_table import TARGETS
 
 LARGE, LARGER = 10_000, 1_000_000  # bytes
 SECONDS = 1.0  # of a processor's time for one input: a hundred times what it takes
-SHARES = 4
+SHARES = 2
 
 
 @pytest.mark.timeout(600)
