@@ -233,8 +233,8 @@ def _disk(subject: Subject) -> Iterator[Finding]:
     do = "Make room: prompts, transcripts and snapshots need some. rooda prune, git gc" if free < LITTLE_ROOM else ""
     yield Finding("disk", BAD if do else GOOD, f"{free / 1e9:.1f} GB free at {workspace}", do)
     home = os.path.join(workspace, ".rooda")
-    place = home if os.path.lexists(home) else workspace
-    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+    place = home if os.path.lexists(home) else os.path.realpath(workspace)
+    if files.is_folder(place) and os.access(place, os.W_OK | os.X_OK):
         yield Finding("state", GOOD, f"{home} can be written")
     else:
         do = f"Make it a folder that you may write: a run's state would be lost, no resume. ls -ld {place}"
