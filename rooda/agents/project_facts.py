@@ -51,11 +51,6 @@ _STARTS_MORE = re.compile(
     r"|GIT_(?:SSH|SSH_COMMAND|CONFIG\w*|EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND|EDITOR|ASKPASS|DIR|TEMPLATE_DIR|PAGER)"
 )
 _OWN_HOSTS = ("api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com")
-_SECRET = re.compile(
-    r"sk-[\w-]{8,}|gh[pousr]_\w{8,}|github_pat_\w{8,}|A[KS]IA[A-Z0-9]{12,}|xox\w-[\w-]{8,}|eyJ[\w-]{8,}\.[\w.-]+"
-    r"|AIza[\w-]{20,}|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{8,}|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^\"]*"
-)
 _REFERENCE = re.compile(r"\$\{?\w+(?::-)?\}?|\{(?:env|file):[^{}]*\}")  # to a variable: no secret itself
 Path: TypeAlias = tuple[str, ...]
 
@@ -394,10 +389,10 @@ def _short(shown: str, text: str) -> str:
 
 def _masked(fact: _Found) -> str:
     """Hide secrets by form, by the name of the variable, and by the names of keys in JSON."""
-    from rooda.base.secret_forms import HIDDEN
+    from rooda.base.secret_forms import HIDDEN, hide
     from rooda.base.secret_names import looks_secret
 
-    text = _SECRET.sub(HIDDEN, fact.text[:SEARCHED])
+    text = hide(fact.text[:SEARCHED])
 
     def hidden(found: "re.Match[str]") -> str:
         secret = looks_secret(found[2]) and not _REFERENCE.fullmatch(found[4])

@@ -254,7 +254,7 @@ def _text(path: str) -> str:
 def _ask(git: _Git, *words: str, stdin: str = "", fine: tuple[int, ...] = (0,), literal: bool = True) -> bytes:
     """Ask about the objects as they are: no replacements, grafts or objects that would have to be fetched."""
     env = {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
-    env |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+    env["GIT_NO_LAZY_FETCH"] = "1"
     given = files.to_bytes(stdin)
     left, top = max(0.0, git.until - clock.monotonic()), git.repo.top
     done = command.run([*words], top, stdin=given, env=env, timeout=left, literal=literal)
