@@ -50,6 +50,11 @@ DOORS = {
     "multiprocessing": set(),
 }
 WRITERS = {"base/files"}
+# Who opens files, and who reads files that are neither shipped, nor rooda's own, nor of a workspace: those of git, of
+# this user's home, and of rooda's temporary folders.
+OPENERS = {"base/files", "base/workspace_files", "base/signing", "run/vocabulary"}
+READERS = {"base/files", "base/workspace_files", "git/", "loops/flow/guard_git", "settings/layers", "agents/versions",
+           "run/tokens", "processes/detach", "cli/completion", "cli/service"}  # fmt: skip
 WRITING = {"rename", "renames", "replace", "unlink", "remove", "removedirs", "makedirs", "mkdir", "rmdir", "mkfifo",
            "mknod", "link", "symlink", "truncate", "ftruncate", "fsync", "fdatasync", "pwrite", "chmod", "fchmod",
            "chown", "utime"}  # fmt: skip
@@ -245,6 +250,34 @@ def test_every_effect_has_one_door() -> None:
                 faults.append(f"{module}:{call.lineno} prints")
             if name == "open" and opens_for_writing(call) and module not in WRITERS:
                 faults.append(f"{module}:{call.lineno} opens for writing")
+    assert not faults, "\n".join(faults)
+
+
+def is_of(node: ast.expr, name: str) -> bool:
+    """True for a call of a function or method with this name."""
+    named = node.func if isinstance(node, ast.Call) else None
+    return getattr(named, "id", getattr(named, "attr", "")) == name
+
+
+def opened_wrongly(module: str, call: ast.Call) -> str:
+    """How a call goes past the door to files of a workspace; "" if it does not."""
+    words, target = ast.unparse(call.func), call.args[0] if call.args else call
+    if words in ("open", "io.open", "os.open") and ast.unparse(target) != "os.devnull":
+        return "" if within(module, OPENERS) else "opens a file"
+    if words in ("files.read", "files.text", "base_files.read", "base_files.text") and not is_of(target, "shipped"):
+        return "" if within(module, READERS) else f"reads with {words}"
+    return ""
+
+
+def test_S_07_files_of_a_workspace_have_one_door() -> None:
+    """They are read by base/workspace_files, and rooda's own by `files.read_ours`, `tail`, `head` and `lines`."""
+    faults = [
+        f"{module}:{node.lineno} {fault}"
+        for module, tree in modules().items()
+        if not module.startswith(PROGRAMS)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (fault := opened_wrongly(module, node))
+    ]
     assert not faults, "\n".join(faults)
 
 

@@ -46,6 +46,14 @@ For an invalid value rooda reports file, line, key and the expected value, and s
 is a warning. A path in a file is relative to that file, a path in an option to the workspace. The program of an agent's
 command is such a path if it contains a `/`; if it does not exist beside the file, rooda looks in the workspace.
 
+### Files that count
+
+A file of a workspace may have been written by somebody else, so rooda reads it only if it is a regular file and no
+link that leads out of the repository (without a repository: out of the workspace). Settings, flows, rules and files
+of other tools have at most 1 MB, files for a prompt 64 MB. Anything else is an error (exit 2) that names the file.
+That holds for AGENTS.md too: one that can't be read does not mean that there are no gates. Your own `rooda.toml` may
+be a link to anywhere, and so may a file that settings or options name by its own path outside the repository.
+
 ## `[loop]`: every procedure
 
 Under `[procedures.NAME]` the same keys apply to that procedure only. The environment variable of a key is

@@ -24,7 +24,7 @@ RECORDS = {"any": "rooda.run.event_records"}  # modules, by kind of loop
 RECORDS |= {kind: f"{KINDS[kind].package}.events" for kind in dict.fromkeys([*FIRST, *KINDS])}
 ORDER = (  # of the events that the page describes first; all others follow
     *("run.started", "run.resumed", "iteration.started", "prompt.assembled", "budget.exceeded"),
-    *("agent.started", "agent.ended", "output.truncated", "resting", "rested"),
+    *("agent.started", "agent.ended", "output.truncated", "transcript.replaced", "resting", "rested"),
     *("gate.started", "gate.ended", "gates.ended", "state.saved", "state.unsaved"),
     *("iteration.ended", "run.ended", "snapshot.taken", "snapshot.omitted", "question.asked", "question.answered"),
     "problem",

@@ -54,6 +54,7 @@ state.saved
   agent.started
   agent.ended
   output.truncated                if the output of a raw command is over max_output_buffer
+  transcript.replaced             if the transcript's file was deleted or replaced while the call ran
   gate.started, gate.ended        for each gate, if the agent succeeded
   gates.ended
   state.saved

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rooda.agents import command, hang_detection, preflight
 from rooda.agents.command import without_denied
 from rooda.agents.context import CallContext
-from rooda.agents.outcome import CONTEXT
+from rooda.agents.outcome import AGENT_ERROR, CONTEXT
 from rooda.agents.reader import reader
 from rooda.agents.records import Call, Reply
 from rooda.agents.reply import reply_of
@@ -19,11 +19,24 @@ OnStart = Callable[[int, str], None]  # PID, command
 
 
 class PreparedCalls(NamedTuple):
-    """Agents ready to start, and a function that turns their ends into replies."""
+    """Agents ready to start, and a function that turns their ends into replies.
+
+    Transcripts are open until `close`: whatever an agent puts in the place of one, rooda reads what it opened.
+    """
 
     specs: list[supervise.Spec]
     tick: supervise.Periodic | None
     replies: Callable[[Sequence[supervise.ProcessResult]], list[Reply]]
+
+    def sources(self, replies: Sequence[Reply]) -> list[str | int]:
+        """Where to read the transcript of each reply: its descriptor while it is open, else its path."""
+        opened = {spec.output: spec.opened for spec in self.specs if spec.opened >= 0}
+        return [opened.get(reply.transcript, reply.transcript) for reply in replies]
+
+    def close(self) -> None:
+        for spec in self.specs:
+            if spec.opened >= 0:
+                os.close(spec.opened)
 
 
 def prepare(calls: Sequence[Call], context: CallContext, report_start: OnStart) -> PreparedCalls:
@@ -55,9 +68,11 @@ def _spec(
         errors = context.folder.output(transcript_name(call).replace(".out", ".err"))[1]
     stop = signal.Signals[f"SIG{call.agent.stop}"]
 
+    source = opened if opened >= 0 else transcript
+
     def on_start(pid: int) -> None:
         report_start(pid, command.describe(call.agent))
-        overflows.watch(pid, stop, call.agent.output, transcript)
+        overflows.watch(pid, stop, call.agent.output, source)
 
     return supervise.Spec(
         argv=argv,
@@ -73,7 +88,7 @@ def _spec(
         stop=stop,
         keep=call.agent.keep_background,
         exit_grace=call.agent.exit_grace,
-        finished=hang_detection.final_record_check(call.agent.output, transcript),
+        finished=hang_detection.final_record_check(call.agent.output, source),
         on_start=on_start,
         held=not context.marked,
     )
@@ -89,7 +104,19 @@ def prompt_refused(problem: str) -> Reply:
 def _reply(call: Call, done: supervise.ProcessResult, spec: supervise.Spec) -> Reply:
     if done.ended == "finished":  # it wrote its final message; our signal decides nothing
         done = done._replace(ended="exit", code=0)
-    return reply_of(call, done, spec.output, spec.env)
+    if spec.opened < 0:
+        return reply_of(call, done, spec.output, spec.env)
+    reply = reply_of(call, done, spec.output, spec.env, spec.opened)
+    return with_replaced(reply, files.now_at(spec.output, spec.opened))
+
+
+def with_replaced(reply: Reply, replaced: str) -> Reply:
+    """Note what took the place of the transcript. A deletion alone, which can be an accident, is no failure."""
+    if replaced in ("", "missing") or not reply.ok:
+        return reply._replace(replaced=replaced)
+    what = f"its transcript was replaced while it ran, by {replaced}"
+    source = reply.cost_source or "unknown"
+    return reply._replace(replaced=replaced, outcome=AGENT_ERROR, message=what, promise="", cost_source=source)
 
 
 def transcript_name(call: Call) -> str:
@@ -110,4 +137,5 @@ def environment(call: Call, env: Mapping[str, str]) -> dict[str, str]:
 def _argv(call: Call) -> list[str]:
     if call.agent.prompt == "file":
         return command.argv(call.agent, call.prompt.path)
-    return command.argv(call.agent, files.text(call.prompt.path) if call.agent.prompt == "argument" else None)
+    is_argument = call.agent.prompt == "argument"
+    return command.argv(call.agent, files.to_text(files.read_ours(call.prompt.path)) if is_argument else None)

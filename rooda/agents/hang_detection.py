@@ -14,7 +14,7 @@ MAX_OVERFLOWS = 3  # without any progress in between
 _RECENT = 262_144  # bytes of the transcript's end that are read
 
 
-def final_record_check(output: str, path: str) -> Callable[[], bool] | None:
+def final_record_check(output: str, source: str | int) -> Callable[[], bool] | None:
     """Return a check whether the transcript ends with the CLI's final record; None if the CLI has no such record."""
     kinds = reader(output).last
     if not kinds:
@@ -22,7 +22,7 @@ def final_record_check(output: str, path: str) -> Callable[[], bool] | None:
 
     def ended() -> bool:
         try:
-            last = files.tail(path, _LONGEST).rstrip().rpartition(b"\n")[2]
+            last = files.tail(source, _LONGEST).rstrip().rpartition(b"\n")[2]
             record = json.loads(last)
         except (OSError, ValueError, RecursionError):
             return False
@@ -35,13 +35,13 @@ class OverflowWatch:
     """Sends the stop signal to a CLI that compacts its context forever; its transcript then explains the end."""
 
     def __init__(self) -> None:
-        self._watched: list[tuple[int, int, str, str]] = []
+        self._watched: list[tuple[int, int, str, str | int]] = []
         self._looked = clock.monotonic()
 
-    def watch(self, pid: int, stop: int, output: str, transcript: str) -> None:
+    def watch(self, pid: int, stop: int, output: str, source: str | int) -> None:
         """Watch this process if its CLI can compact forever."""
         if reader(output).compacts_forever:
-            self._watched.append((pid, stop, output, transcript))
+            self._watched.append((pid, stop, output, source))
 
     def periodic(self, tick: Periodic | None) -> Periodic:
         """Add the check to the periodic work of a wait."""
@@ -52,14 +52,14 @@ class OverflowWatch:
             tick.work()
         if clock.monotonic() - self._looked >= LOOK:
             self._looked = clock.monotonic()
-            for pid, stop, output, transcript in self._watched:
-                if repeats_overflow(output, transcript):
+            for pid, stop, output, source in self._watched:
+                if repeats_overflow(output, source):
                     ending.signal_group(pid, stop)
 
 
-def repeats_overflow(output: str, transcript: str) -> bool:
+def repeats_overflow(output: str, source: str | int) -> bool:
     """True if the context was too full again and again without progress."""
     from rooda.agents import transcript as agents_transcript
 
-    rounds: int = agents_transcript.read(output, transcript, _RECENT).memory.get("overflows", 0)
+    rounds: int = agents_transcript.read(output, source, _RECENT).memory.get("overflows", 0)
     return rounds >= MAX_OVERFLOWS

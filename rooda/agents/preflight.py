@@ -70,7 +70,7 @@ def size_problem_on_disk(agent: Agent, prompt: Prompt) -> str:
     """Like `size_problem`, for a prompt in a file; the file is read only if its size alone does not decide."""
     limits = (agent.size_limit, agent.character_limit, ARGUMENT // 2 if agent.prompt == "argument" else 0)
     doubtful = any(limit and prompt.size > limit for limit in limits)
-    return size_problem(agent, files.text(prompt.path)) if doubtful else ""
+    return size_problem(agent, files.to_text(files.read_ours(prompt.path))) if doubtful else ""
 
 
 def warnings(agent: Agent) -> list[str]:

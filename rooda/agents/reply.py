@@ -19,8 +19,12 @@ LONGEST = 16_777_216  # bytes kept of a raw command's answer, from its end
 KILLED = ProcessResult(137, 0.0, "interrupted")
 
 
-def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str, str]) -> Reply:
-    """Return the reply: of a raw command its exit code, else everything that its transcript reports."""
+def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str, str], opened: int = -1) -> Reply:
+    """Return the reply: of a raw command its exit code, else everything that its transcript reports.
+
+    `opened`: the transcript's descriptor, if it is still open.
+    """
+    source = transcript if opened < 0 else opened
     limits = {"timeout": call.bounds.iteration_timeout, "idle": call.bounds.idle_timeout}
     reply = Reply(
         exit_code=done.code,
@@ -39,9 +43,9 @@ def reply_of(call: Call, done: ProcessResult, transcript: str, env: Mapping[str,
 
         return reply._replace(retryable=done.errno in TEMPORARY)
     if call.agent.output == "text":
-        answer = read_output(transcript) if call.wants_answer else Answer()
-        return reply._replace(promise=_promise_of_text(call, transcript), answer=answer)
-    return _read(call, reply, env)
+        answer = read_output(source) if call.wants_answer else Answer()
+        return reply._replace(promise=_promise_of_text(call, source), answer=answer)
+    return _read(call, reply, env, source)
 
 
 def _has_output_limit(call: Call) -> bool:
@@ -49,10 +53,10 @@ def _has_output_limit(call: Call) -> bool:
     return call.kind == "iteration" and call.agent.output == "text"
 
 
-def read_output(transcript: str) -> Answer:
+def read_output(source: str | int) -> Answer:
     """The output of a raw command; empty if the file can't be read."""
     try:
-        data = files.tail(transcript, LONGEST + 1)
+        data = files.tail(source, LONGEST + 1)
     except OSError:
         return Answer()
     cut, data = len(data) > LONGEST, data[-LONGEST:]
@@ -80,11 +84,11 @@ def _reset_in(text: str) -> float | None:
     return limits.reset_time(text)
 
 
-def _read(call: Call, reply: Reply, env: Mapping[str, str]) -> Reply:
+def _read(call: Call, reply: Reply, env: Mapping[str, str], source: str | int) -> Reply:
     from rooda.agents import transcript
     from rooda.agents.outcome import USAGE_LIMIT, judge
 
-    gathered = transcript.read(call.agent.output, reply.transcript)
+    gathered = transcript.read(call.agent.output, source)
     facts = gathered.facts()
     found = judge(facts, reply.ended, reply.exit_code, reader(call.agent.output).status_of_exit.get(reply.exit_code))
     reset_at = facts.reset_at or (_reset_in(found.message) if found.kind == USAGE_LIMIT else None)
@@ -126,12 +130,12 @@ def _usage(
     return usage, model, prices.cost_of_call(facts.cost, usage, parts, call.agent.prices)
 
 
-def _promise_of_text(call: Call, transcript: str) -> str:
+def _promise_of_text(call: Call, source: str | int) -> str:
     """Search a raw command's whole output, line by line, for a promise."""
     if not call.promise_signals:
         return ""
     try:
-        return _promise(call, files.lines(transcript, call.bounds.max_output_buffer))
+        return _promise(call, files.lines(source, call.bounds.max_output_buffer))
     except OSError:
         return ""
 
@@ -141,6 +145,6 @@ def _promise(call: Call, lines: Iterable[bytes]) -> str:
         return ""
     found = outcome.claims(lines)
     try:
-        return outcome.verdict(found, files.read(call.prompt.path)) if found else ""
+        return outcome.verdict(found, files.read_ours(call.prompt.path)) if found else ""
     except OSError:
         return ""

@@ -8,25 +8,26 @@ from rooda.agents.records import Facts
 from rooda.base import files
 from rooda.base.json import Json, loads
 
+LARGEST = 268_435_456  # bytes that are read, from the end: a sparse file can have any size
 LONGEST = 4_194_304  # bytes of a line that are read; a longer line is not valid JSON then
 
 
-def facts_of(output: str, path: str, limit: int = 1 << 62) -> Facts:
+def facts_of(output: str, source: str | int, limit: int = LARGEST) -> Facts:
     """Facts of a transcript, or of its last `limit` bytes; empty if it can't be read."""
-    return read(output, path, limit).facts()
+    return read(output, source, limit).facts()
 
 
-def read(output: str, path: str, limit: int = 1 << 62) -> Gathered:
-    """Read a transcript, or its last `limit` bytes, with its CLI's reader."""
+def read(output: str, source: str | int, limit: int = LARGEST) -> Gathered:
+    """Read the last `limit` bytes of a transcript with its CLI's reader. `source`: its path, or its descriptor."""
     into, count, found = Gathered(), 0, reader(output)
     try:
-        for line in files.lines(path, limit, LONGEST):
+        for line in files.lines(source, limit, LONGEST):
             count += 1
             take_line(found, line, into)
             into.cut = into.cut or len(line) >= LONGEST
             into.shown.clear()
         if not into.ended and count > 1 and found.record:
-            for record in _records(files.head(path, LONGEST)):  # JSON over several lines
+            for record in _records(files.head(source, LONGEST)):  # JSON over several lines
                 found.record(record, into)
                 into.shown.clear()
     except OSError:

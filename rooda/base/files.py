@@ -5,34 +5,69 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
+from typing import TYPE_CHECKING
 
 from rooda.errors import UsageProblem
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+LARGEST = 67_108_864  # bytes of a file that is read whole
+LARGEST_OF_GIT = 2_147_483_648  # bytes of an index or a log of git
+CHUNK = 65_536
 MOST_HELD = 8
 unsynced: set[str] = set()  # replaced files whose new name may not survive a power cut yet
 _replaced: list[int] = []  # descriptors of replaced files, still open
 _heirs: dict[str, tuple[int, int]] = {}  # as root: folders whose new files get this user and group
 
 
-def read(path: str) -> bytes:
-    return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+def read(path: str, limit: int = LARGEST) -> bytes:
+    """Read a regular file; links are followed. Files of a workspace are read by `base/workspace_files.py`."""
+    return read_open(open_existing(path), limit, path)
+
+
+def open_existing(path: str) -> int:
+    """Open a regular file to read it, without ever blocking. It is looked at first: opening a device can act."""
+    _require_regular(os.stat(path), path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    return _regular(descriptor, path)
 
 
 def open_regular(path: str, flags: int, mode: int = 0o666) -> int:
     """Open one of rooda's files, which an agent can reach: never follow a link, never block on a pipe."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    descriptor = _regular(os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode), path)
     if flags & os.O_CREAT:
         _hand_over(descriptor, path)
     return descriptor
 
 
+def _regular(descriptor: int, path: str) -> int:
+    try:
+        _require_regular(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_regular(facts: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(facts.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+
+
+def open_folder(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def create_output(path: str) -> int:
-    """Create a file for a process to write to. Anything else with this name, such as a link or a pipe, is removed."""
-    return _create_new(path, os.O_APPEND, 0o600)
+    """Create a file for a process to write to, and for rooda to read by its descriptor, whatever its name becomes.
+
+    Anything else with this name, such as a link or a pipe, is removed.
+    """
+    return _create_new(path, os.O_RDWR | os.O_APPEND, 0o600)
 
 
 def has_space(place: int | str) -> bool:
@@ -48,8 +83,20 @@ def require_space(descriptor: int) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def now_at(path: str, descriptor: int) -> str:
+    """Say what has taken the name of an open file; "" if the file still has it."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return "missing"
+    if os.path.samestat(facts, os.fstat(descriptor)):
+        return ""
+    kinds = {stat.S_IFREG: "another file", stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(facts.st_mode), "a device or socket")
+
+
 def _create_new(path: str, how: int, mode: int) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
+    flags = (os.O_WRONLY if not how & os.O_RDWR else 0) | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | how
     try:
         descriptor = os.open(path, flags, mode)
     except FileExistsError:
@@ -59,9 +106,9 @@ def _create_new(path: str, how: int, mode: int) -> int:
     return descriptor
 
 
-def read_ours(path: str) -> bytes:
+def read_ours(path: str, limit: int = LARGEST) -> bytes:
     """Read one of rooda's files. OSError if a link, a pipe or a device has taken its place."""
-    return read_open(open_regular(path, os.O_RDONLY))
+    return read_open(open_regular(path, os.O_RDONLY), limit, path)
 
 
 def read_ours_if_exists(path: str) -> bytes | None:
@@ -74,17 +121,25 @@ def read_ours_if_exists(path: str) -> bytes | None:
         return None
 
 
-def read_open(descriptor: int) -> bytes:
+def read_open(descriptor: int, limit: int = LARGEST, path: str = "") -> bytes:
     """Read an open file to its end and close it. A buffered read would cost twice, in every iteration."""
     try:
         size = os.fstat(descriptor).st_size
+        _require_size(size, limit, path)
         data = os.read(descriptor, size + 1)
-        pieces = [data]
+        pieces, total = [data], len(data)
         while len(data) != size and pieces[-1]:
-            pieces.append(os.read(descriptor, 65_536))
+            pieces.append(os.read(descriptor, CHUNK))
+            total += len(pieces[-1])
+            _require_size(total, limit, path)
         return data if len(pieces) == 1 else b"".join(pieces)
     finally:
         os.close(descriptor)
+
+
+def _require_size(size: int, limit: int, path: str) -> None:
+    if size > limit:
+        raise OSError(errno.EFBIG, f"it is larger than {limit // 1_048_576} MB", path or None)
 
 
 def read_proc(path: str) -> bytes:
@@ -93,9 +148,14 @@ def read_proc(path: str) -> bytes:
         return file.read(4096)
 
 
-def text(path: str) -> str:
-    """Read a file as text; bytes that are not UTF-8 survive as surrogates."""
-    return to_text(read(path))
+def read_long_proc(path: str) -> bytes:
+    """Read a file of /proc to its end."""
+    return read_open(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def text(path: str, limit: int = LARGEST) -> str:
+    """Like `read`, as text; bytes that are not UTF-8 survive as surrogates."""
+    return to_text(read(path, limit))
 
 
 def to_text(data: bytes) -> str:
@@ -327,10 +387,10 @@ def overwrite(descriptor: int, data: bytes) -> None:
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 
-def clear(path: str) -> None:
-    """Truncate a file; a process that appends to it continues at offset 0."""
+def clear(descriptor: int) -> None:
+    """Truncate an open file; a process that appends to it continues at offset 0."""
     with suppress(OSError):
-        os.truncate(path, 0)
+        os.ftruncate(descriptor, 0)
 
 
 def remove(path: str) -> None:
@@ -388,23 +448,64 @@ def fingerprint(path: str) -> tuple[int, ...]:
     return (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
-def tail(path: str, limit: int) -> bytes:
-    """Return the last `limit` bytes."""
-    with open(path, "rb") as file:
+class _Shared(RawIOBase):
+    """Reads an open file at an offset of its own: the process that writes it moves the descriptor's."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._offset = descriptor, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        base = {os.SEEK_CUR: self._offset, os.SEEK_END: os.fstat(self._descriptor).st_size}
+        self._offset = base.get(whence, 0) + offset
+        return self._offset
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        view = memoryview(buffer)
+        data = os.pread(self._descriptor, len(view), self._offset)
+        view[: len(data)] = data
+        self._offset += len(data)
+        return len(data)
+
+
+def reading(source: str | int, limit: int = 0) -> BufferedReader:
+    """Open one of rooda's files for reading: by its path, or by a descriptor, which stays open.
+
+    OSError if it is larger than `limit` bytes; 0 = any size.
+    """
+    if isinstance(source, int):
+        return BufferedReader(_Shared(source), CHUNK)
+    file = os.fdopen(open_regular(source, os.O_RDONLY), "rb")
+    try:
+        _require_size(os.fstat(file.fileno()).st_size if limit else 0, limit, source)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def tail(source: str | int, limit: int) -> bytes:
+    """Return the last `limit` bytes of one of rooda's files."""
+    with reading(source) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
         return file.read(limit)
 
 
-def head(path: str, limit: int) -> bytes:
-    """Return the first `limit` bytes."""
-    with open(path, "rb") as file:
+def head(source: str | int, limit: int) -> bytes:
+    """Return the first `limit` bytes of one of rooda's files."""
+    with reading(source) as file:
         return file.read(limit)
 
 
-def lines(path: str, limit: int, longest: int = 65_536) -> Iterator[bytes]:
+def lines(source: str | int, limit: int, longest: int = CHUNK) -> Iterator[bytes]:
     """Yield the complete lines of the last `limit` bytes without line ends, each cut at `longest` bytes."""
-    with open(path, "rb") as file:
+    with reading(source) as file:
         size = file.seek(0, os.SEEK_END)
         if size > limit:  # skip the line that the limit cuts: its rest could pass for another line
             file.seek(size - limit - 1)

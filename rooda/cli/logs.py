@@ -63,7 +63,7 @@ def _show(folder: str, events: list[Json], as_json: bool, agent: bool, iteration
             click.echo(json.dumps(record, ensure_ascii=False))
         return
     if agent:
-        _show_agent(records)
+        _show_agent([history.located(record, folder) for record in records])
     else:
         for record in records:
             show(record, LEVELS["debug" if verbose else "info"])
@@ -132,7 +132,7 @@ def _transcript(output: str, path: str) -> Iterator[str]:
     from rooda.agents.transcript import LONGEST, readable_lines
 
     try:
-        found = files.lines(path, 1 << 62, LONGEST)
+        found = files.lines(path, history.LARGEST, LONGEST)
         if is_read(output):
             yield from readable_lines(output, found, Gathered())
         else:
@@ -188,7 +188,7 @@ def follow(folder: str, least: int, agent: bool, alive: Callable[[], bool]) -> N
         tail.hidden = keys()
     for record in records(folder, alive, tail.read if tail else None):
         if tail:
-            tail.update({"output": "text", **record})
+            tail.update({"output": "text", **history.located(record, folder)})
         show(record, least)
         sys.stdout.flush()
 

@@ -1,11 +1,12 @@
 """`rooda tokens`: count the tokens of files as the token budget counts them."""
 
+import os
 import sys
 from typing import NamedTuple
 
 import click
 
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.errors import OK, USAGE
 from rooda.run.vocabulary import ENCODINGS
 
@@ -57,7 +58,7 @@ def tokens(names: tuple[str, ...], encoding: str, as_json: bool, verbose: bool) 
 def _text(name: str) -> str:
     if name == "-":
         return files.to_text(sys.stdin.buffer.read())
-    return files.text(name)
+    return files.to_text(workspace_files.read_typed(os.getcwd(), name))
 
 
 def _as_lines(counted: list[Counted], several: bool) -> None:

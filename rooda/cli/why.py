@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from rooda.base import files, secrets
+from rooda.base import files, secrets, workspace_files
 from rooda.base.json import Json
 from rooda.base.text import escape_line
 from rooda.cli.common import keys, say_if_unsigned, say_no_runs, tab_loops
@@ -19,6 +19,7 @@ from rooda.settings.where import where
 from rooda.views.why import Reason, reasons
 
 SHOWN = 200  # characters of a line of evidence
+LARGEST = 268_435_456  # bytes of a file that are read, from its end
 LONGEST = 1_048_576  # bytes of a line that are read
 
 
@@ -70,8 +71,8 @@ class _Log:
 def _shown(reason: Reason, log: _Log, workspace: str, hidden: tuple[str, ...]) -> Json:
     """Return the reason with a line of its evidence, else with the event itself."""
     facts = reason._asdict()
-    at, path = facts.pop("at"), os.path.join(workspace, reason.evidence)
-    number, line = _line(path, reason.words) if reason.evidence else (0, b"")
+    at, path = facts.pop("at"), _path(reason.evidence, os.path.dirname(log.path), workspace)
+    number, line = _line(workspace, path, reason.words) if path else (0, b"")
     if not number:
         path, number, line = log.path, at, log.lines[at - 1] if at else b""
     text = secrets.hide(line.decode("utf-8", "replace").strip(), hidden)[:SHOWN]
@@ -87,16 +88,30 @@ def _rows(row: Json) -> list[str]:
     ]
 
 
-def _line(path: str, words: str) -> tuple[int, bytes]:
+def _path(evidence: str, folder: str, workspace: str) -> str:
+    """The path of a file that is evidence: in the run's folder, else in the workspace; "" for any other."""
+    if not evidence or "\0" in evidence:
+        return ""
+    own, path = run_folder.transcript_in(folder, evidence), os.path.join(workspace, evidence)
+    if os.path.lexists(own):
+        return own
+    return path if os.path.abspath(path).startswith(f"{workspace}{os.sep}") else ""
+
+
+def _line(workspace: str, path: str, words: str) -> tuple[int, bytes]:
     """Return number and text of the first line with the words, else of the last line with text; 0 if there is none."""
     first, last = words.partition("\n")[0][:80], (0, b"")
     wanted = [text.encode("utf-8", "surrogatepass") for text in (first, secrets.in_json(first)) if text]
     try:
-        for number, line in enumerate(files.lines(path, 1 << 62, LONGEST), 1):
+        source = workspace_files.open_file(workspace, path)
+    except OSError:
+        return 0, b""
+    try:
+        for number, line in enumerate(files.lines(source, LARGEST, LONGEST), 1):
             if line.strip():
                 last = number, line
                 if any(text in line for text in wanted):
                     break
-    except (OSError, ValueError):  # ValueError: a NUL in the name
-        return 0, b""
+    finally:
+        os.close(source)
     return last

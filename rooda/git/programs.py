@@ -144,7 +144,7 @@ def _nested(cwd: str, folder: str, env: Mapping[str, str]) -> Iterator[Programs]
     """The programs of repositories inside the work tree that the index has, and of those inside them."""
     index = env.get("GIT_INDEX_FILE", "")
     try:
-        data = files.read(index) if index else _GITLINK  # where git's own index is, git knows
+        data = files.read(index, files.LARGEST_OF_GIT) if index else _GITLINK  # where git's own index is, git knows
     except OSError:
         return
     if _GITLINK not in data and _SPLIT not in data:

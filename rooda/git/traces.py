@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from rooda.base import files
+from rooda.base.workspace_files import upward
 
 
 def has_left(workspace: str, branches: str, paths: Iterable[str]) -> bool:
@@ -54,10 +55,10 @@ def may_track(workspace: str, name: str) -> bool:
 
 def _git_folder(folder: str) -> str:
     """Return the git folder of the work tree around a folder; "" if there is none."""
-    while not os.path.lexists(path := os.path.join(folder, ".git")):
-        if folder == os.path.dirname(folder):
-            return ""
-        folder = os.path.dirname(folder)
+    folder = upward(folder)[-1]
+    path = os.path.join(folder, ".git")
+    if not os.path.lexists(path):
+        return ""
     if os.path.isdir(path):
         return path
     return os.path.join(folder, _text(path).removeprefix("gitdir: ").rstrip("\n"))
@@ -65,6 +66,6 @@ def _git_folder(folder: str) -> str:
 
 def _text(path: str) -> str:
     try:
-        return files.text(path)
+        return files.text(path, files.LARGEST_OF_GIT)
     except (OSError, ValueError):
         return ""

@@ -95,7 +95,7 @@ def copy_index(old: str, new: str) -> None:
     """Copy an index with its timestamps: git re-reads files that are not older than the index."""
     try:
         facts = os.stat(old)
-        files.write(new, files.read(old))
+        files.write(new, files.read(old, files.LARGEST_OF_GIT))
         files.copy_times(new, facts)
     except OSError:
         files.remove(new)  # git creates an empty one

@@ -22,7 +22,7 @@ class Limits:
 
     def __init__(
         self,
-        output: str,
+        output: int,
         timeout: float,
         idle: float,
         cap: int,
@@ -63,10 +63,7 @@ class Limits:
 
     def size(self) -> int:
         """Bytes written so far, including dropped ones."""
-        try:
-            return os.stat(self._output).st_size + self._dropped
-        except OSError:
-            return self._dropped
+        return os.fstat(self._output).st_size + self._dropped
 
     def _look(self, now: float) -> None:
         """Check for new output and CPU use."""
@@ -102,7 +99,7 @@ class Spec(NamedTuple):
     cwd: str
     env: Mapping[str, str]
     output: str  # file for stdout and stderr
-    opened: int = -1  # descriptor of that file if it is open already; closed after the start
+    opened: int = -1  # descriptor of that file if it is open already; whoever opened it closes it
     errors: int = -1  # descriptor for stderr alone; closed after the start
     stdin: str = os.devnull
     timeout: float = 0.0
@@ -167,14 +164,15 @@ class _Task:
     def __init__(self, spec: Spec) -> None:
         self.spec, self.ended, self.seconds = spec, "", 0.0
         self._reason, self._signals_left, self._until = "", [int(spec.stop), *_AFTER], 0.0
-        self.pid, self._code = 0, NOT_DEAD
+        self.pid, self._code, self._output = 0, NOT_DEAD, spec.opened
         try:
-            self.pid = _start(spec)
+            self._output = _output(spec)
+            self.pid = _start(spec, self._output)
         except (OSError, ValueError) as problem:  # ValueError: an argument contains NUL
             self._problem = problem
             return
         self._began = clock.monotonic()
-        self.limits = Limits(spec.output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
+        self.limits = Limits(self._output, spec.timeout, spec.idle_timeout, spec.cap, spec.exit_grace, spec.finished)
 
     def end(self, reason: str) -> None:
         """Start the stop sequence: the process's own stop signal, TERM, KILL."""
@@ -219,16 +217,23 @@ class _Task:
             self._code = 0
 
     def done(self, swept: int, interrupted: bool) -> ProcessResult:
+        size = self.limits.size() if self.pid else 0
+        if self._output >= 0 and self._output != self.spec.opened:
+            os.close(self._output)
         if not self.pid:
             return _not_started(self._problem, self.spec)
         code, note = (self._code, "") if self.reaped else (-signal.SIGKILL, f"process {self.pid} does not die")
         ended = "interrupted" if interrupted else self.ended
-        return ProcessResult(code if code >= 0 else 128 - code, self.seconds, ended, self.limits.size(), note, swept)
+        return ProcessResult(code if code >= 0 else 128 - code, self.seconds, ended, size, note, swept)
 
 
 def start_background(spec: Spec) -> int:
     """Start a process that runs until `end_leftovers`; return its PID."""
-    return _start(spec)
+    output = _output(spec)
+    try:
+        return _start(spec, output)
+    finally:
+        os.close(output)
 
 
 def end_leftovers(signals: SignalSource, grace: float) -> int:
@@ -236,24 +241,36 @@ def end_leftovers(signals: SignalSource, grace: float) -> int:
     return _sweep((), grace, signals)
 
 
-def _start(spec: Spec) -> int:
+def _output(spec: Spec) -> int:
+    return spec.opened if spec.opened >= 0 else files.create_output(spec.output)
+
+
+def _start(spec: Spec, output: int) -> int:
     """Start a process and return its PID. OSError or ValueError if that fails."""
-    output = spec.opened if spec.opened >= 0 else files.create_output(spec.output)
     try:
-        stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
+        stdin = _stdin(spec.stdin)
         try:
             errors = output if spec.errors < 0 else spec.errors
             pid = spawn(spec.argv, spec.cwd, spec.env, stdin, output, errors)
         finally:
             os.close(stdin)
     finally:
-        for descriptor in {output, spec.errors} - {-1}:
-            os.close(descriptor)
+        if spec.errors >= 0:
+            os.close(spec.errors)
     if spec.on_start and spec.held:
         _stopped_until_recorded(pid, spec.on_start)
     elif spec.on_start:
         spec.on_start(pid)
     return pid
+
+
+def _stdin(path: str) -> int:
+    """Open the file for stdin. An earlier agent could have put a pipe in the place of a prompt."""
+    if path == os.devnull:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = files.open_regular(path, os.O_RDONLY)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _stopped_until_recorded(pid: int, record: Callable[[int], None]) -> None:

@@ -30,7 +30,7 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, files.read(f"/proc/{pid}/task/{thread}/children").split())
+            found += map(int, files.read_long_proc(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:  # the process has exited
         pass
     return found
@@ -67,8 +67,7 @@ def cpu_seconds(pids: list[int]) -> float:
     ticks = 0
     for pid in pids:
         try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                ticks += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
+            ticks += sum(map(int, files.read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()[11:15]))
         except OSError:
             continue
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -100,7 +99,7 @@ def last_pid() -> int:
 
 def _read(pid: str, name: str) -> bytes:
     try:
-        return files.read(f"/proc/{pid}/{name}")
+        return files.read_long_proc(f"/proc/{pid}/{name}")
     except OSError:
         return b""
 
@@ -119,8 +118,7 @@ def info_of(pid: int) -> ProcessInfo | None:
     if not PROC:
         return _psutil_info(pid)
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state, parent, group, session = file.read().rpartition(b")")[2].split()[:4]
+        state, parent, group, session = files.read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:4]
     except (OSError, ValueError):
         return None
     return ProcessInfo(pid, state, int(parent), int(group), int(session))
@@ -204,8 +202,7 @@ def age(pid: int) -> float | None:
 def boot() -> str:
     """Identifier of the current boot."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+        return files.read_proc("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
     except OSError:
         pass
     import psutil

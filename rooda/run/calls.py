@@ -15,7 +15,7 @@ from rooda.processes import supervise
 from rooda.processes.ledger import Ledger
 from rooda.run.budget import BudgetGate
 from rooda.run.commands import CommandRunner, results_of
-from rooda.run.event_records import AgentEnded, AgentStarted, OutputTruncated, StateUnsaved
+from rooda.run.event_records import AgentEnded, AgentStarted, OutputTruncated, StateUnsaved, TranscriptReplaced
 from rooda.run.events import Events
 from rooda.run.folder import RunFolder
 from rooda.run.records import Command, CommandResult
@@ -88,17 +88,26 @@ class AgentCalls:
         self.require_lock()
         self._ledger.forget_ended()
         agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
-        ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
-        replies = agents.replies(ended[: len(agents.specs)])
-        self._signalled()
-        self.require_lock()
-        self.refused = next(filter(None, map(refusal, replies)), "")
-        for call, reply in zip(calls, replies, strict=True):
-            self._events.emit(ended_event(call, reply, self._gate.session_seconds(), self._events.journal.hidden))
-            if reply.truncated:
-                self._events.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
+        try:
+            ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
+            replies = agents.replies(ended[: len(agents.specs)])
+            self._signalled()
+            self.require_lock()
+            self.refused = next(filter(None, map(refusal, replies)), "")
+            for call, reply, source in zip(calls, replies, agents.sources(replies), strict=True):
+                self._report_end(call, reply, source)
+        finally:
+            agents.close()
         self._events.report_problem_of(self._folder)
         return replies, results_of(ended[len(agents.specs) :], checks)
+
+    def _report_end(self, call: Call, reply: Reply, source: str | int) -> None:
+        time, hidden = self._gate.session_seconds(), self._events.journal.hidden
+        self._events.emit(ended_event(call, reply, time, source, hidden))
+        if reply.truncated:
+            self._events.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
+        if reply.replaced:
+            self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
 
     def _report_start(self, call: Call) -> None:
         transcript = os.path.join(self._folder.ready(), agents_call.transcript_name(call))
@@ -139,10 +148,12 @@ class AgentCalls:
         self._events.journal.sync()
 
 
-def ended_event(call: Call, reply: Reply, run_time: float, hidden: tuple[str, ...] = ()) -> AgentEnded:
+def ended_event(
+    call: Call, reply: Reply, run_time: float, source: str | int, hidden: tuple[str, ...] = ()
+) -> AgentEnded:
     """The event of a call's end. For a raw command it lacks the fields that come from a transcript."""
     facts = reply._asdict()
-    kind, _ = facts.pop("outcome"), facts.pop("answer")
+    kind, _, _ = facts.pop("outcome"), facts.pop("answer"), facts.pop("replaced")
     if kind:
         facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
     else:
@@ -150,18 +161,18 @@ def ended_event(call: Call, reply: Reply, run_time: float, hidden: tuple[str, ..
             del facts[key]
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
     facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
-    facts |= _failure_facts(call, reply, hidden)
+    facts |= _failure_facts(call, reply, source, hidden)
     return AgentEnded(phase="execute", ran=run_time, **facts)
 
 
-def _failure_facts(call: Call, reply: Reply, hidden: tuple[str, ...]) -> Json:
+def _failure_facts(call: Call, reply: Reply, source: str | int, hidden: tuple[str, ...]) -> Json:
     """The command, and the beginning and end of its output, without secrets; {} for a call that succeeded."""
     if reply.ok:
         return {}
     try:
-        text = files.tail(reply.transcript, 8 * EXCERPT).decode("utf-8", "replace")
+        text = files.tail(source, 8 * EXCERPT).decode("utf-8", "replace")
         is_long = reply.size > 8 * EXCERPT
-        head = files.head(reply.transcript, 4 * EXCERPT).decode("utf-8", "replace") if is_long else text
+        head = files.head(source, 4 * EXCERPT).decode("utf-8", "replace") if is_long else text
     except OSError:
         text = head = ""
     whole = head is text

@@ -1,5 +1,6 @@
 """Shell commands in the workspace, quality gates among them: each with its own process group, timeout and output."""
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,6 +75,10 @@ class CommandRunner:
 
 
 def results_of(ended: Sequence[supervise.ProcessResult], specs: Sequence[supervise.Spec]) -> list[CommandResult]:
+    """The results of commands that have ended; closes their outputs."""
+    for spec in specs:
+        if spec.opened >= 0:
+            os.close(spec.opened)
     return [
         CommandResult(each.code, each.seconds, each.ended, spec.output, each.size)
         for each, spec in zip(ended, specs, strict=True)

@@ -172,6 +172,13 @@ class OutputTruncated(Event, name="output.truncated"):
     limit: int  # `max_output_buffer`
 
 
+class TranscriptReplaced(Event, name="transcript.replaced"):
+    """The transcript of a call lost its name while the call ran. rooda read the file that it had opened."""
+
+    transcript: str  # path
+    now: str  # what has the name now: missing, a pipe, a link, a folder, another file, a device or socket
+
+
 class Resting(Event, name="resting"):
     """The loop waits: until a usage limit ends, or before it retries after a transient error of the service."""
 

@@ -15,6 +15,7 @@ from rooda.run.records import Owner
 
 RUNS = os.path.join(".rooda", "runs")
 SPARE = ".next"
+TEMPORARY = "rooda-"  # begins the name of a temporary folder
 MEMORY = "/dev/shm"  # has space even if the only disk is full
 
 
@@ -111,7 +112,7 @@ class RunFolder:
         self.problem = f"{refused}, nor can any other place"
         for parent in (None, MEMORY):
             try:
-                path = tempfile.mkdtemp(prefix="rooda-", dir=parent)
+                path = tempfile.mkdtemp(prefix=TEMPORARY, dir=parent)
                 if files.has_space(path):
                     self._path, self.problem = path, f"{refused}; notes of this run go to {path}"
                     return
@@ -121,6 +122,30 @@ class RunFolder:
 
 def folder_of(workspace: str, run: str) -> str:
     return os.path.join(workspace, RUNS, run)
+
+
+def transcript_in(folder: str, named: object) -> str:
+    """The path of a file of a run that its events name: in the run's own folder, wherever the name points.
+
+    A run whose disk was full has files in a temporary folder of this user.
+    """
+    path = str(named)
+    return path if _is_temporary(os.path.dirname(path)) else os.path.join(folder, os.path.basename(path))
+
+
+def _is_temporary(folder: str) -> bool:
+    """True for a folder that `RunFolder` may have made: nobody else can enter it."""
+    import tempfile
+
+    if not os.path.basename(folder).startswith(TEMPORARY):
+        return False
+    parents = (tempfile.gettempdir(), MEMORY)
+    try:
+        facts = os.lstat(folder)
+    except (OSError, ValueError):
+        return False
+    own = facts.st_uid == os.geteuid() and facts.st_mode & 0o77 == 0
+    return own and os.path.dirname(folder) in parents and os.path.isdir(folder) and not os.path.islink(folder)
 
 
 def new_id(workspace: str, name: str) -> str:

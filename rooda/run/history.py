@@ -15,6 +15,7 @@ from rooda.run.setup import Budget
 from rooda.run.spending import Spent, Used, total
 
 MOST = 1e15  # upper bound of every number that is added up
+LARGEST = 268_435_456  # bytes of a log; a larger one is not read
 LONGEST = 4_194_304  # bytes of a line; rooda writes no longer ones
 RECENT = 65_536  # bytes at the end of a log that are read completely; before them only some events matter
 PAUSE = 0.2  # seconds between two reads of a growing log
@@ -147,7 +148,7 @@ class SessionLog(SessionState):
             self._offset = end
             counts = not self.first or end > size - RECENT or any(each in line for each in _ALWAYS)
             if counts and (record := parsed(line)):
-                self.add(record)
+                self.add(located(record, self.folder))
 
     def elapsed(self, alive: bool) -> float:
         """Seconds from the first event to the last; for a running session the age of its process, if known."""
@@ -284,15 +285,22 @@ def following(path: str, alive: Callable[[], bool], on_wait: Callable[[], None] 
 
 def lines(path: str, offset: int = 0) -> Iterator[tuple[int, bytes]]:
     """Every complete line from `offset` on, and where it ends. A line that is too long comes as an empty one."""
-    with open(path, "rb") as file:
+    with files.reading(path, LARGEST) as file:
         file.seek(offset)
         while line := file.readline(LONGEST):
+            if len(line) < LONGEST and not line.endswith(b"\n"):
+                return
             too_long = not line.endswith(b"\n")
             while line and not line.endswith(b"\n"):
                 line = file.readline(LONGEST)
-            if not line:
-                return
             yield file.tell(), b"\n" if too_long else line
+
+
+def located(record: Json, folder: str) -> Json:
+    """The event with its transcript's path in the run's own folder."""
+    if "transcript" not in record:
+        return record
+    return {**record, "transcript": run_folder.transcript_in(folder, record["transcript"])}
 
 
 def _lines_if_there(path: str, offset: int) -> Iterator[tuple[int, bytes]]:

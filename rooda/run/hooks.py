@@ -114,7 +114,7 @@ class Hooks:
 
 def supervise_hook(path: str) -> None:
     """Main function of the supervisor process: run one hook, and print a sentence if it failed."""
-    facts = json.loads(files.read(path))
+    facts = json.loads(files.read_ours(path))
     with Signals() as signals:
         problem = _problem({**facts, "env": dict(os.environ)}, signals)
     os.write(1, problem.encode("utf-8", "replace"))

@@ -6,7 +6,18 @@ from typing import Any, TypeAlias
 
 from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED
 from rooda.settings.toml import Lines, Path, Tree
-from rooda.settings.types import COMMANDS, WORDS, Fault, Key, ValueType, did_you_mean, shown, table_faults, table_of
+from rooda.settings.types import (
+    COMMANDS,
+    WORDS,
+    Fault,
+    Hints,
+    Key,
+    ValueType,
+    did_you_mean,
+    shown,
+    table_faults,
+    table_of,
+)
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind of loop has alone, by its table
@@ -24,6 +35,7 @@ def keys_of_kind(own: Mapping[str, Key]) -> dict[str, Key]:
 
 def faults_of(tree: Tree, own_keys: OwnKeys) -> list[Fault]:
     faults, known = [], tables(own_keys)
+    Hints.left = Hints.MOST
     for name, value in tree.items():
         if name not in known:
             faults.append(Fault((name,), f"unknown {_thing(value)}{_root_hint(name, known)}", warning=True))

@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
+from rooda.errors import UsageProblem
 from rooda.settings.toml import parse
 
 
@@ -46,9 +47,12 @@ def missing(folder: str, command: str) -> bool:
 
 def _text(folder: str, name: str) -> str:
     try:
-        return files.text(os.path.join(folder, name))
-    except OSError:
+        return workspace_files.text(folder, name)
+    except FileNotFoundError:
         return ""
+    except OSError as problem:
+        what = f"{os.path.join(folder, name)} can't be read: {problem.strerror}."
+        raise UsageProblem(what, "Repair or remove it, and try again.") from None
 
 
 def _exists(folder: str, *names: str) -> bool:

@@ -4,8 +4,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
+from rooda.base.workspace_files import upward
 from rooda.errors import ConfigProblem
 from rooda.run.setup import Watch
 from rooda.settings.check import OwnKeys, dotted, faults_of, rename_old_keys
@@ -77,19 +78,6 @@ def workspace_file(workspace: str) -> str:
     """The nearest rooda.toml from the workspace up to the repository's root; without one, the path in the workspace."""
     candidates = [os.path.join(folder, FILE) for folder in upward(workspace)]
     return next((path for path in candidates if os.path.lexists(path)), candidates[0])
-
-
-def upward(workspace: str) -> list[str]:
-    """The folders from the workspace up to the repository's root; outside a repository only the workspace."""
-    folder = os.path.abspath(workspace)
-    folders = [folder]
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return folders[:1]
-        folder = parent
-        folders.append(folder)
-    return folders
 
 
 def user_file(environ: Mapping[str, str]) -> str:
@@ -197,8 +185,9 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
     workspace = os.path.abspath(workspace)
     tree, problems, warnings = environment(environ)
     layers = [Layer(ENVIRONMENT, "", tree)]
-    for source in find(workspace, config, environ):
-        layer, faults, notes = _read(source, own_keys)
+    sources = find(workspace, config, environ)
+    for source in sources:
+        layer, faults, notes = _read(workspace, source, own_keys)
         layers += [layer] if layer else []
         problems += faults
         warnings += notes
@@ -210,12 +199,12 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 def has_reserved(workspace: str, config: str | None) -> bool:
     """True if a procedure in one of the user's files has the name of a command."""
     found = find(os.path.abspath(workspace), config, os.environ)
-    return any(_has_reserved(source.path) for source in found if source.tier != BUILT_IN)
+    return any(_has_reserved(workspace, source) for source in found if source.tier != BUILT_IN)
 
 
-def _has_reserved(path: str) -> bool:
+def _has_reserved(workspace: str, source: Source) -> bool:
     try:
-        data = files.read(path)
+        data = _data(workspace, source)
         tree = parse(data.decode().removeprefix("\ufeff"))[0] if b"procedures" in data else {}
     except (OSError, ValueError):
         return False
@@ -223,10 +212,17 @@ def _has_reserved(path: str) -> bool:
     return isinstance(names, dict) and not RESERVED.isdisjoint(names)
 
 
-def _read(source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
+def _data(workspace: str, source: Source) -> bytes:
+    """Read a settings file. The user's own may be a link to anywhere."""
+    if source.tier == WORKSPACE:
+        return workspace_files.read(workspace, source.path)
+    return files.read(source.path, workspace_files.TEXT)
+
+
+def _read(workspace: str, source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
     """Read one file: its layer, its errors and its warnings."""
     try:
-        data = files.read(source.path)
+        data = _data(workspace, source)
     except OSError as problem:
         return None, _unreadable(source, problem), []
     if source.tier == BUILT_IN:

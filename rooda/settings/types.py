@@ -45,8 +45,18 @@ def shown(value: object) -> str:
     return repr(value) if isinstance(value, float) else "a date"
 
 
+class Hints:
+    """How many similar words are still looked for in a settings file: each search takes a millisecond."""
+
+    MOST = 100
+    left = MOST
+
+
 def did_you_mean(word: str, known: tuple[str, ...] | list[str]) -> str:
     """`; did you mean 'X'?` if one of the known words is similar, else ""."""
+    if not Hints.left:
+        return ""
+    Hints.left -= 1
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 

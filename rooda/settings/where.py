@@ -43,8 +43,8 @@ def parent_hint(workspace: str) -> str:
     """A hint for a user in a subfolder of the workspace; "" if loops have run here, or in no folder above."""
     import shlex
 
+    from rooda.base.workspace_files import upward
     from rooda.run import folder as run_folder
-    from rooda.settings.layers import upward
 
     used = [folder for folder in upward(workspace) if os.path.isdir(os.path.join(folder, run_folder.RUNS))]
     here = not used or used[0] == os.path.abspath(workspace)

@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Callable
 
-from rooda.base import secrets
+from rooda.base import files, secrets
 from rooda.base.json import Json
 
 START, END = "--- AI CLI Output Start ---\n", "--- AI CLI Output End ---\n"
@@ -44,7 +44,7 @@ class Tail:
         if not self._path:
             return
         try:
-            with open(self._path, "rb") as file:
+            with files.reading(self._path) as file:
                 file.seek(self._offset)
                 while chunk := file.read(_CHUNK):
                     self._offset += len(chunk)

@@ -57,6 +57,12 @@ def _over_budget(record: Json) -> list[Line]:
     return [warning(f"Prompt exceeds token budget: {count} > {record['budget']}")]
 
 
+def _replaced(record: Json) -> list[Line]:
+    if record["now"] == "missing":
+        return [warning(f"The transcript {record['transcript']} was deleted while the agent ran")]
+    return [warning(f"The transcript {record['transcript']} was replaced while the agent ran, by {record['now']}")]
+
+
 def _truncated(record: Json) -> list[Line]:
     text = f"AI CLI output of {record['size']} bytes is over max_output_buffer ({record['limit']})"
     return [warning(f"{text}; only the end is read", to_stderr=True)]
@@ -97,6 +103,7 @@ _MAKERS: LineMakers = {
     "prompt.assembled": _prompt_assembled,
     "budget.exceeded": _over_budget,
     "output.truncated": _truncated,
+    "transcript.replaced": _replaced,
     "gate.ended": _gate_ended,
     "state.unsaved": _unsaved,
     "snapshot.omitted": _left_out,

@@ -102,7 +102,7 @@ def test_O_118_every_shipped_procedure_can_be_shown(installed: Installed) -> Non
     program = (
         "import sys; from rooda.loops import configuration; from rooda.loops.procedure import effects, settings\n"
         "found = configuration.load('.', None)\n"
-        "for name in sys.argv[1:]: print(len(effects.prompt_text(settings.procedure(found, name, {}), 1)))"
+        "for name in sys.argv[1:]: print(len(effects.prompt_text('/', settings.procedure(found, name, {}), 1)))"
     )
     sizes = run(installed.python, "-c", program, *names, cwd=installed.folder).split()
     assert len(sizes) == len(names) and all(int(size) > 500 for size in sizes)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rooda.agents.reader import of_program
 from rooda.agents.records import Agent
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.yaml import lenient
 from rooda.errors import FAILED, UNDECIDED, USAGE, Interrupted
 from rooda.loops import configuration
@@ -61,7 +61,7 @@ def check(where: Where, root: Node) -> list[str]:
         return ["no agent is configured; a run needs one: [flow] agent, or --agent, or --ai-cmd"]
     words = {"haiku": 1, "sonnet": 1}
     for node in chain(root):
-        words[str(lenient(files.text(f"{where.workspace}/{node.controller}")).get("model") or "opus")] = 1
+        words[str(lenient(workspace_files.text(where.workspace, node.controller)).get("model") or "opus")] = 1
     return warnings(look, made.agent, list(words))
 
 
@@ -127,7 +127,7 @@ def _reflex(keys: Keys, plan: str) -> list[list[str]]:
     rules = ["--rules", str(keys["rules"])] if "rules" in keys else ["--template", str(keys["template"])]
     limit = [str(keys.get("max_iterations", 4))]
     confirmed = ["--confirm-criteria", "--max-iterations", *limit, "--confirm-max-iterations", *limit]
-    task = files.text(plan).strip()
+    task = files.to_text(files.read_ours(plan)).strip()
     return [["reflex", "stop", "superseded"], ["reflex", "new", *rules, *confirmed, "--", task]]
 
 

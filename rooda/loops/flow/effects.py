@@ -4,7 +4,7 @@ import os
 import re
 from typing import NamedTuple
 
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
 from rooda.base.yaml import lenient
 from rooda.errors import Interrupted
@@ -178,7 +178,7 @@ class Effects(FlowWorld):
     def _agent_file(self, path: str) -> str:
         """The text of an agent file; NodeFailed if it can't be read."""
         try:
-            return files.text(os.path.join(self._run_files.project, path))
+            return workspace_files.text(self._run_files.project, path)
         except OSError as problem:
             raise NodeFailed(f"{path} can't be read: {problem.strerror}") from None
 

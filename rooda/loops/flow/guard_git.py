@@ -111,7 +111,7 @@ class GitFiles(NamedTuple):
 def files_before(repo: Repo) -> GitFiles:
     index, own, head = _index(repo), _own(repo), file_state(_head(repo))
     try:
-        return GitFiles(own, head, files.read(index), os.stat(index))
+        return GitFiles(own, head, files.read(index, files.LARGEST_OF_GIT), os.stat(index))
     except OSError:
         return GitFiles(own, head, None, None)
 
@@ -229,7 +229,7 @@ def _moved_elsewhere(repo: Repo, before: dict[str, int]) -> Iterator[str]:
     for folder in _others(repo):
         log = os.path.join(folder, "logs", "HEAD")
         try:
-            added = files.read(log)[before.get(log, 0) :]
+            added = files.read(log, files.LARGEST_OF_GIT)[before.get(log, 0) :]
             yield from (files.to_text(row.split(b" ")[1]) for row in added.splitlines() if b" " in row)
         except OSError:
             if os.path.exists(os.path.join(folder, "index")):

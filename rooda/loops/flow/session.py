@@ -1,11 +1,10 @@
 """One session of a flow: checked before it starts, then run to its end."""
 
-import os
 from functools import partial
 from typing import Any, NamedTuple
 
 from rooda.agents.records import Agent
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.facts import Fact
 from rooda.base.json import Json
 from rooda.base.text import escape_line
@@ -157,7 +156,7 @@ def require_commands(prepared: Prepared) -> None:
         f"{node.path}: {sensor.path} names no command for rooda to run"
         for node in chain(prepared.topology.root)
         for sensor in node.sensors
-        if not effects.command_of(files.text(os.path.join(prepared.repo.workspace, sensor.path)))
+        if not effects.command_of(workspace_files.text(prepared.repo.workspace, sensor.path))
     ]
     if missing:
         hint = 'Add `command: …` to their front matter, or set [flow] sensors = "agent".'

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rooda.base import files, yaml
+from rooda.base import files, workspace_files, yaml
 from rooda.errors import ConfigProblem
 from rooda.loops.flow.model import COMPOSITE, DIRECT, FLOW_FILE, LOOP, Node, Sensor
 from rooda.settings.types import did_you_mean, shown
@@ -31,7 +31,7 @@ def load(project: str) -> Topology:
     """Read the topology of the project; ConfigProblem with all its faults."""
     path = os.path.join(project, FLOW_FILE)
     try:
-        data = files.read(path)
+        data = workspace_files.read(project, path)
         document = yaml.read(data.decode().removeprefix("\ufeff"))
     except FileNotFoundError:
         raise ConfigProblem(f"There is no {FLOW_FILE} here. {FIRST}") from None

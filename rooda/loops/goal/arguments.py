@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rooda.agents import prices
 from rooda.agents.records import Agent
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.facts import Fact
 from rooda.base.json import Json, loads
 from rooda.errors import ConfigProblem, UsageProblem
@@ -112,7 +112,7 @@ def specification(where: Where, typed: Json) -> str:
 def _content(where: Where, path: str) -> str:
     place = os.path.join(where.workspace, path) if not os.path.exists(path) else path
     try:
-        return files.text(place)
+        return files.to_text(workspace_files.read_typed(where.workspace, place))
     except OSError as problem:
         raise UsageProblem(f"{path} can't be read: {problem.strerror or problem}.") from None
 

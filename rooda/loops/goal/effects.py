@@ -280,7 +280,7 @@ class Effects(World):
 
 def hold_folder(path: str) -> int:
     """Open a folder. As long as it is open, the kernel doesn't reuse its inode for a folder made in its place."""
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return files.open_folder(path)
 
 
 def folder_replaced(descriptor: int, path: str) -> bool:

@@ -113,7 +113,7 @@ def dry_run(found: "layers.Settings", procedure: Procedure, where: Where, asked:
     if setup.agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
     preflight.find_program(setup.agent, where.workspace)
-    text = effects.prompt_text(procedure, 1)
+    text = effects.prompt_text(where.workspace, procedure, 1)
     preflight.check(setup.agent, "")
     count, exact = tokens.count(text, setup.token_encoding)
     about = "" if exact else "~"

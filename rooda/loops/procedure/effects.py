@@ -1,13 +1,10 @@
 """The effects of a procedure's loop. The prompt's text is read from its files for each iteration."""
 
-import errno
-import os
-import stat
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rooda.agents.records import Call, Prompt, Reply
-from rooda.base import clock, files
+from rooda.base import clock, files, workspace_files
 from rooda.errors import Cause, PromptProblem
 from rooda.loops.procedure.model import Context, Fragment, Phase, Procedure
 from rooda.loops.procedure.prompts import assemble, from_file, preamble
@@ -50,7 +47,7 @@ class Effects(World):
         from rooda.run.prompts import Measure
 
         measure = Measure(procedure.setup.token_encoding, procedure.setup.token_budget)
-        text = partial(prompt_text, procedure, iteration + 1)
+        text = partial(prompt_text, self._session.context.workspace, procedure, iteration + 1)
         try:
             return self._session.prompt(text, f"{iteration + 1:04d}", measure, same)
         except OSError as problem:
@@ -67,13 +64,13 @@ class Effects(World):
         self._session.wait(seconds)
 
 
-def prompt_text(procedure: Procedure, iteration: int) -> str:
+def prompt_text(workspace: str, procedure: Procedure, iteration: int) -> str:
     """The prompt from the current files. `iteration` counts from 1."""
     sections = {
-        phase.name: [_fragment(fragment, phase, procedure) for fragment in phase.fragments]
+        phase.name: [_fragment(workspace, fragment, phase, procedure) for fragment in phase.fragments]
         for phase in procedure.phases
     }
-    context = [_context(item) for item in procedure.context]
+    context = [_context(workspace, item) for item in procedure.context]
     return assemble(sections, context, preamble(procedure, iteration) if procedure.preamble else "")
 
 
@@ -89,40 +86,32 @@ def prompt_marks(procedure: Procedure) -> tuple[tuple[int, ...], ...]:
     return tuple(found) if all(found) and latest < (clock.now() - TICK) * 1e9 else ()
 
 
-def _fragment(fragment: Fragment, phase: Phase, procedure: Procedure) -> str:
+def _fragment(workspace: str, fragment: Fragment, phase: Phase, procedure: Procedure) -> str:
     found = fragment.text
     if found is None:
         use = f"Phase {phase.name} of procedure {procedure.name} needs it"
-        found = _read(fragment.path or "", fragment.shown, "Prompt file", f"{use}: restore it, or name another file.")
+        hint = f"{use}: restore it, or name another file."
+        found = _read(workspace, fragment.path or "", fragment.shown, "Prompt file", hint)
     if fragment.parameters is None:
         return found
     return substitute(found, fragment.parameters, f"{fragment.shown or 'text'} (phase {phase.name})")
 
 
-def _context(item: Context) -> str:
+def _context(workspace: str, item: Context) -> str:
     if item.path is None:
         return item.text or ""
     shown = item.shown or item.path
-    return from_file(shown, _read(item.path, shown, "Context file", "rooda reads it for each prompt; keep it there."))
+    hint = "rooda reads it for each prompt; keep it there."
+    return from_file(shown, _read(workspace, item.path, shown, "Context file", hint))
 
 
-def _read(path: str, shown: str, what: str, hint: str) -> str:
+def _read(workspace: str, path: str, shown: str, what: str, hint: str) -> str:
     """The text of a regular file; PromptProblem for anything else."""
     try:
-        return read_regular(path)
+        return workspace_files.text(workspace, path, workspace_files.PROMPT)
     except OSError as problem:
         reason = problem.strerror or str(problem)
     except ValueError:
         reason = "the name holds a NUL character"
     place = f" ({path})" if shown and shown != path else ""
     raise PromptProblem(f"{what} {shown or path} can't be read: {reason}{place}", hint)
-
-
-def read_regular(path: str) -> str:
-    """The text of a regular file; OSError for anything else, since a pipe would block."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return files.to_text(files.read_open(descriptor))
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(mode) else "it is not an ordinary file", path)

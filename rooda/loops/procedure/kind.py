@@ -142,7 +142,7 @@ def first_prompt(settings: "Settings", name: str) -> str:
     from rooda.loops.procedure import effects
     from rooda.loops.procedure import settings as procedure_settings
 
-    return effects.prompt_text(procedure_settings.procedure(settings, name, {}), 1)
+    return effects.prompt_text(settings.workspace, procedure_settings.procedure(settings, name, {}), 1)
 
 
 if TYPE_CHECKING:  # mypy checks that this module keeps the contract

@@ -2,7 +2,7 @@
 
 import os
 
-from rooda.base import clock
+from rooda.base import clock, workspace_files
 from rooda.base.json import Json
 from rooda.base.text import format_seconds
 from rooda.errors import ConfigProblem, Interrupted, StateDamaged, Undecided, UsageProblem, code_of_signal
@@ -117,7 +117,7 @@ def prepare(
     agent = setup.agent
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(found))
-    program = launch.check_agent(agent, where.workspace, effects.prompt_text(procedure, 1))
+    program = launch.check_agent(agent, where.workspace, effects.prompt_text(where.workspace, procedure, 1))
     procedure = procedure._replace(setup=setup._replace(agent=with_prices(agent, found)))
     if procedure.gates is None:
         gates = () if found.untrusted else _project_gates(where.workspace, procedure.gates_from_commands)
@@ -128,10 +128,16 @@ def prepare(
 
 
 def _project_gates(workspace: str, commands: bool) -> tuple[Gate, ...]:
-    try:
-        text = effects.read_regular(f"{workspace}/AGENTS.md")
-    except (OSError, ValueError):
+    path = os.path.join(workspace, "AGENTS.md")
+    if not os.path.lexists(path):
         return ()
+    try:
+        text = workspace_files.text(workspace, path)
+    except OSError as problem:
+        raise ConfigProblem(
+            f"{path} can't be read, so its quality gates are unknown: {problem.strerror}",
+            "Repair it, or go on without its gates: --no-gates",
+        ) from None
     return gates_md.gates(text) or (gates_md.commands(text) if commands else ())
 
 

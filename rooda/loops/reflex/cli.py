@@ -92,7 +92,7 @@ def _proposed(task: str, here: Where, asked: RunOptions, made: Prepared, typed: 
 
 def _drafted(task: str, here: Where, asked: RunOptions, made: Prepared, typed: Json) -> Drafted:
     if typed["rules"] is not None:
-        return drafting.from_file(typed["rules"])
+        return drafting.from_file(here.workspace, typed["rules"])
     if typed["template"]:
         return drafting.from_template(typed["template"])
     if typed["draft"]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rooda.agents.outcome import in_words
 from rooda.agents.records import Call
-from rooda.base import files
+from rooda.base import files, workspace_files
 from rooda.base.dirs import shipped
 from rooda.base.json import Json, loads
 from rooda.base.text import escape_line
@@ -42,10 +42,10 @@ class Drafted(NamedTuple):
     ideal: str = ""
 
 
-def from_file(path: str) -> Drafted:
+def from_file(workspace: str, path: str) -> Drafted:
     """Read a rules file: TOML if its name ends in .toml, else JSON."""
     try:
-        text = files.text(path)
+        text = files.to_text(workspace_files.read_typed(workspace, os.path.abspath(path)))
     except OSError as problem:
         raise UsageProblem(f"--rules {path}: {problem.strerror or problem}") from None
     return parsed(text, path, toml=path.endswith(".toml"))

@@ -31,24 +31,24 @@ def with_act(*fragments: Fragment) -> Procedure:
 def refused(procedure: Procedure) -> PromptProblem:
     """The problem that composing this procedure ends with."""
     with pytest.raises(PromptProblem) as caught:
-        effects.prompt_text(procedure, 1)
+        effects.prompt_text("/", procedure, 1)
     assert caught.value.hint
     return caught.value
 
 
 def test_O_007_four_files_become_the_prompt(tmp_path: Path) -> None:
     """Files in, the specification's form out."""
-    assert effects.prompt_text(from_files(tmp_path), 1) == "# OODA Loop Iteration\n\n" + BODY
+    assert effects.prompt_text("/", from_files(tmp_path), 1) == "# OODA Loop Iteration\n\n" + BODY
 
 
 def test_O_005_files_are_read_each_time(tmp_path: Path) -> None:
     """What was added to a file after one prompt is in the next."""
     procedure = from_files(tmp_path)
-    first = effects.prompt_text(procedure, 1)
+    first = effects.prompt_text("/", procedure, 1)
     with (tmp_path / "observe.md").open("a") as file:
         file.write("NEWTEXT\n")
     assert "NEWTEXT" not in first
-    assert "## OBSERVE\nOBS\nNEWTEXT\n\n## ORIENT" in effects.prompt_text(procedure, 2)
+    assert "## OBSERVE\nOBS\nNEWTEXT\n\n## ORIENT" in effects.prompt_text("/", procedure, 2)
 
 
 def test_OU_12_inline_text_and_files_mix(tmp_path: Path) -> None:
@@ -61,14 +61,16 @@ def test_OU_12_inline_text_and_files_mix(tmp_path: Path) -> None:
         Fragment(path=str(path), parameters={"x": "X"}),
         Fragment(text="{{x}}", parameters={"x": "Y"}),
     ]
-    assert effects.prompt_text(with_act(*pieces), 1).endswith("## ACT\ninline {{x}}\n\nfile {{x}}\n\nfile X\n\nY\n")
+    assert effects.prompt_text("/", with_act(*pieces), 1).endswith(
+        "## ACT\ninline {{x}}\n\nfile {{x}}\n\nfile X\n\nY\n"
+    )
 
 
 def test_OU_11_contexts_from_text_and_file(tmp_path: Path) -> None:
     """A file says its source as typed, a text stands for itself, both in the order given."""
     (tmp_path / "notes.md").write_text("NOTES\n\n")
     context = (Context(path=str(tmp_path / "notes.md"), shown="./notes.md"), Context(text="just this"))
-    text = effects.prompt_text(from_files(tmp_path)._replace(context=context), 1)
+    text = effects.prompt_text("/", from_files(tmp_path)._replace(context=context), 1)
     head = "# OODA Loop Iteration\n\n## CONTEXT\nSource: ./notes.md\n\nNOTES\n\njust this\n\n"
     assert text == head + BODY
 
@@ -76,7 +78,7 @@ def test_OU_11_contexts_from_text_and_file(tmp_path: Path) -> None:
 def test_OU_09_preamble_only_when_asked_for(tmp_path: Path) -> None:
     """It changes from turn to turn, the rest does not."""
     procedure = from_files(tmp_path)._replace(preamble=True, max_iterations=5)
-    text = effects.prompt_text(procedure, 2)
+    text = effects.prompt_text("/", procedure, 2)
     assert text.startswith("Procedure: build\nIteration: 2 of 5\n")
     assert text.endswith("\n\n# OODA Loop Iteration\n\n" + BODY)
 
@@ -85,7 +87,7 @@ def test_bytes_survive(tmp_path: Path) -> None:
     """CRLF and invalid UTF-8 in a file come out as they lie on disk."""
     raw = b"\xef\xbb\xbfa\r\nb\xff\xe9 \xe6\xbc\xa2"
     (tmp_path / "raw.md").write_bytes(raw)
-    text = effects.prompt_text(with_act(Fragment(path=str(tmp_path / "raw.md"))), 1)
+    text = effects.prompt_text("/", with_act(Fragment(path=str(tmp_path / "raw.md"))), 1)
     assert text.encode("utf-8", "surrogateescape").endswith(b"## ACT\n" + raw + b"\n")
 
 
@@ -105,9 +107,9 @@ def test_non_files_are_refused_without_hanging(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     reasons = {
-        str(tmp_path): "it is a folder",
-        str(tmp_path / "pipe"): "it is not an ordinary file",
-        os.devnull: "it is not an ordinary file",
+        str(tmp_path): "Is a directory",
+        str(tmp_path / "pipe"): "it is not a regular file",
+        os.devnull: "it is not a regular file",
         str(tmp_path / "loop"): "symbolic links",
         str(tmp_path / ("x" * 300)): "too long",
         str(tmp_path / "a\0b"): "NUL",

@@ -192,11 +192,22 @@ def test_OA_15_named_gates_come_before_command_lines(bare: Workspace) -> None:
     assert bare.read("ran") == "own\n"
 
 
-def test_an_agents_md_that_is_a_pipe(bare: Workspace) -> None:
-    """rooda does not wait for its other end; it names no gates."""
+def test_S_07_an_agents_md_that_cannot_be_read_is_refused(bare: Workspace) -> None:
+    """Otherwise the loop would run without its gates: a pipe, a broken link, a folder, a link out of the repository."""
     bare.procedure("build")
-    os.mkfifo(bare.file("AGENTS.md"))
-    assert bare.rooda("build", "-n", "1").code == 0
+    path = bare.file("AGENTS.md")
+    for make in (
+        os.mkfifo,
+        os.mkdir,
+        lambda path: os.symlink("gone", path),
+        lambda path: os.symlink("/etc/passwd", path),
+    ):
+        make(path)
+        run = bare.rooda("build", "-n", "1")
+        assert run.code == 2 and f"{path} can't be read, so its quality gates are unknown" in run.err
+        assert "--no-gates" in run.err and "root:" not in run.err
+        os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
+    assert not bare.calls
 
 
 def test_an_agents_md_with_a_byte_order_mark(bare: Workspace) -> None:
