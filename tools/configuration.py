@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from making import made
 
 from rooda.loops import registry
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, variable_of
+from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST, variable_of
 from rooda.settings.setup import HOOKS
 from rooda.settings.toml import toml_value
 from rooda.settings.types import FRAGMENT, GATE, Key
@@ -53,6 +53,14 @@ link that leads out of the repository (without a repository: out of the workspac
 of other tools have at most 1 MB, files for a prompt 64 MB. Anything else is an error (exit 2) that names the file.
 That holds for AGENTS.md too: one that can't be read does not mean that there are no gates. Your own `rooda.toml` may
 be a link to anywhere, and so may a file that settings or options name by its own path outside the repository.
+
+Settings, AGENTS.md, `.rooda`, `.git` and every folder from the workspace up to the repository must belong to you or
+to root. Otherwise rooda refuses them in git's words (`detected dubious ownership`, exit 2), as git does. Accepted is
+what git accepts, `git config --global --add safe.directory DIR` (`*` for every folder; system settings count too),
+what `[trust] folders` names, and everything with `ROODA_TRUST=all`. For root, files of the user who called `sudo`
+(`SUDO_UID`) count as its own. In a container that runs as root over a checkout of another user, name the checkout
+once: `git config --system --add safe.directory '*'`. rooda never looks for settings above a folder that all users may
+write, such as `/tmp`.
 
 ## `[loop]`: every procedure
 
@@ -129,6 +137,11 @@ A hook is a shell command, or a table with `command` or `url`, and `timeout` (se
 Redirects are not followed. rooda reports a hook that fails, and continues.
 
 {hooks}
+## `[trust]`
+
+Only your own settings (`~/.config/rooda/rooda.toml`) can have this table.
+
+{trust}
 Old names are accepted with a notice: {older}.
 
 These names are commands or reserved for commands, and can't be procedures:
@@ -161,6 +174,7 @@ def page() -> str:
             shared=", ".join(f"`{key}`" for key in sorted(SHARED, key=lambda key: GROUPS.index(SHARED[key].group))),
             older=older,
             hooks=_table(("key", "when"), [(f"`{key}`", _what(row)) for key, row in HOOKS.items()]),
+            trust=_keys(TRUST),
             reserved=" ".join(f"`{name}`" for name in sorted(RESERVED)),
         )
     )

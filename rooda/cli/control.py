@@ -9,6 +9,7 @@ from rooda.cli.common import kind_of, loop_of, require_known, say_parent_hint
 from rooda.cli.logs import follow
 from rooda.errors import FAILED, OK, Undecided
 from rooda.loops import registry
+from rooda.loops.configuration import require_own
 from rooda.loops.options import items, place_of_tab
 from rooda.loops.registry import Loop
 from rooda.processes import lock, signals, table
@@ -25,7 +26,12 @@ ATTEMPTS = 100  # 50 ms apart
 
 
 def one_running(here: Where, name: str | None, verb: str = "stop") -> Loop | None:
-    """Return the running loop, or NAME if it runs. None, with a message, if nothing runs."""
+    """Return the running loop, or NAME if it runs. None, with a message, if nothing runs.
+
+    A lock of another user is not believed, since it can name any process.
+    """
+    if verb != "attach":
+        require_own(here)
     wanted = name = loop_of(here, name) if name else None
     loops = [loop for loop in registry.known(here.workspace) if wanted in (None, loop.name)]
     running = [loop for loop in loops if lock.is_held(loop.lock)]

@@ -1,5 +1,6 @@
 """Settings with the tables of every kind of loop."""
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -23,6 +24,11 @@ def refuse_reserved(workspace: str, config: str | None = None) -> None:
     """ConfigProblem if a procedure has the name of a command. Other errors wait until the settings are needed."""
     if layers.has_reserved(workspace, config):
         load(workspace, config)
+
+
+def require_own(here: Where) -> None:
+    """ConfigProblem if another user's files could decide what a command does in this workspace."""
+    layers.require_own(os.path.abspath(here.workspace), here.config, os.environ, registry.own_keys())
 
 
 @cache

@@ -186,6 +186,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
     tree, problems, warnings = environment(environ)
     layers = [Layer(ENVIRONMENT, "", tree)]
     sources = find(workspace, config, environ)
+    require_own(workspace, config, environ, own_keys)
     for source in sources:
         layer, faults, notes = _read(workspace, source, own_keys)
         layers += [layer] if layer else []
@@ -194,6 +195,16 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
     if problems:
         raise ConfigProblem("\n".join(problems))
     return Settings(workspace, tuple(layers), tuple(warnings), own_keys)
+
+
+def require_own(workspace: str, config: str | None, environ: Mapping[str, str], own_keys: OwnKeys) -> None:
+    """ConfigProblem if another user could decide what happens here. A settings file that was typed is accepted."""
+    from rooda.settings import ownership
+
+    settings = "" if config else workspace_file(workspace)
+    if ownership.foreign(workspace, settings, environ):
+        user = _read(workspace, Source(USER, user_file(environ)), own_keys)[0]
+        ownership.require_own(workspace, settings, environ, user.tree if user else {})
 
 
 def has_reserved(workspace: str, config: str | None) -> bool:
@@ -239,6 +250,8 @@ def _read(workspace: str, source: Source, own_keys: OwnKeys) -> tuple[Layer | No
 
         return None, [f"{source.path}{toml.sentence(problem, data)}"], []
     notices, faults = rename_old_keys(tree, lines), faults_of(tree, own_keys)
+    if source.tier != USER and "trust" in tree:
+        faults.append(Fault(("trust",), f"only your own settings can have this table: {user_file(os.environ)}"))
     for fault in faults:
         if fault.warning:
             _drop(tree, fault.path)

@@ -377,6 +377,12 @@ PRICE = {
     "written": Key(AMOUNT, "input tokens written to a cache; default: the price of input"),
 }
 
+TRUST = {  # counts in the user's own settings only: no file decides about itself
+    "folders": Key(
+        TEXTS, 'folders whose settings and files rooda accepts, whoever owns them, with all below; "/" = every folder'
+    ),
+}
+
 OLDER = {"default_max_iterations": "default_iterations"}
 
 _COMMANDS = """

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 from rooda.agents import project_files
 from rooda.base import dirs, files
 from rooda.base.facts import Fact
+from rooda.base.workspace_files import upward
 from rooda.processes import table
-from rooda.settings import layers, trust_facts
+from rooda.settings import layers, ownership, trust_facts
 from rooda.settings.check import OwnKeys
 from rooda.settings.layers import USER, WORKSPACE, Settings
 from rooda.settings.toml import Path
@@ -77,7 +78,7 @@ class Verdict(NamedTuple):
 
 def look(settings: Settings) -> Seen:
     """Collect the facts of a workspace: of its settings, its AGENTS.md and the agents' own project files."""
-    folders = layers.upward(settings.workspace)
+    folders = upward(settings.workspace)
     top = os.path.realpath(folders[-1])
     sources = {_name(source.path, top): source for source in _sources(settings, top)}
     found = [fact for layer in settings.layers for _, fact in _of_layer(settings, layer, top)]
@@ -101,7 +102,7 @@ def of_file(source: Source) -> list[Fact]:
 
 def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
     """Collect the facts of single files, which a kind of loop would run words of."""
-    top = os.path.realpath(layers.upward(settings.workspace)[-1])
+    top = os.path.realpath(upward(settings.workspace)[-1])
     named = {_name(source.path, top): source for source in sources}
     facts = [_renamed(fact, top) for source in named.values() for fact in of_file(source)]
     return Seen(top, tuple(dict.fromkeys(facts)), named, part=FILES)
@@ -373,7 +374,7 @@ def may_be_started(settings: Settings, agent: str, program: str) -> bool:
     Its command, version option and environment must come from the shipped or the user's settings, and the program must
     lie outside of the workspace, unless the user trusts the workspace.
     """
-    top = os.path.realpath(layers.upward(settings.workspace)[-1])
+    top = os.path.realpath(upward(settings.workspace)[-1])
     named = any(
         layer.tier == WORKSPACE
         and (_STARTS & {*layer.table("agents").get(agent, {})} or agent in layer.table("ai_cmd_aliases"))
@@ -418,14 +419,7 @@ class Watch:
 
 def is_trusted_folder(top: str, settings: Settings) -> bool:
     """True if `[trust] folders` of the user's settings names the folder."""
-    from fnmatch import fnmatch
-
-    for layer in settings.layers:
-        for pattern in layer.table("trust").get("folders", ()) if layer.tier == USER else ():
-            place = os.path.expanduser(str(pattern))
-            if place == "/" or fnmatch(top, place.rstrip("/")) or fnmatch(top, f"{place.rstrip('/')}/*"):
-                return True
-    return False
+    return any(ownership.trusted_folder(top, {}, layer.tree) for layer in settings.layers if layer.tier == USER)
 
 
 def ignoring(settings: Settings, seen: Seen) -> Settings:

@@ -1,0 +1,128 @@
+"""Owners: whose settings, repositories and loops rooda believes, by git's rule (safe.directory).
+
+What belongs to the effective user or to root is believed; for root, also what belongs to the user who called sudo.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rooda.base.workspace_files import upward
+from rooda.errors import ConfigProblem
+
+WATCHED = (".rooda", "AGENTS.md")  # of the workspace itself; of each folder up to the repository: its .git
+VARIABLE = "ROODA_TRUST"
+
+
+class Foreign(NamedTuple):
+    """A path that belongs to another user."""
+
+    path: str
+    uid: int
+
+
+def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> Foreign | None:
+    """The first path of another user that could decide what a loop in this workspace does. `settings`: its file."""
+    accepted = _accepted(environ)
+    for path in _paths(workspace, settings):
+        for uid in _owners(path):
+            if uid not in accepted:
+                return Foreign(path, uid)
+    return None
+
+
+def _owners(path: str) -> Iterator[int]:
+    """The owner of a path, and of what it links to."""
+    try:
+        facts = os.lstat(path)
+        yield facts.st_uid
+        if stat.S_ISLNK(facts.st_mode):
+            yield os.stat(path).st_uid
+    except (OSError, ValueError):  # missing, or a broken link
+        return
+
+
+def _paths(workspace: str, settings: str) -> Iterator[str]:
+    for folder in upward(workspace):
+        yield folder
+        yield os.path.join(folder, ".git")
+    yield settings
+    for name in WATCHED:
+        yield os.path.join(workspace, name)
+
+
+def _accepted(environ: Mapping[str, str]) -> set[int]:
+    own = {os.geteuid(), 0}
+    caller = environ.get("SUDO_UID", "")
+    return own | {int(caller)} if 0 in own and os.geteuid() == 0 and caller.isdecimal() else own
+
+
+def require_own(workspace: str, settings: str, environ: Mapping[str, str], user: Mapping[str, Any]) -> None:
+    """ConfigProblem in git's words if another user's files could decide, unless the user accepts them.
+
+    `user`: the settings of the user's own tier.
+    """
+    found = foreign(workspace, settings, environ)
+    if found is None or trusted_folder(workspace, environ, user) or _is_safe(workspace):
+        return
+    top = upward(workspace)[-1]
+    kind = "repository" if os.path.lexists(os.path.join(top, ".git")) else "workspace"
+    who = f"belongs to user {found.uid}, and rooda runs as user {os.geteuid()}"
+    raise ConfigProblem(
+        f"detected dubious ownership in {kind} at '{top}': {found.path} {who}",
+        f"To accept it, as git does: git config --global --add safe.directory {_quoted(top)}",
+    )
+
+
+def trusted_folder(path: str, environ: Mapping[str, str], user: Mapping[str, Any]) -> bool:
+    """True if the user accepts everything in this folder: ROODA_TRUST=all, or `[trust] folders` of the user's tier.
+
+    A pattern means the folders that it matches and everything below them, so "/" means everything.
+    """
+    if environ.get(VARIABLE) == "all":
+        return True
+    table = user.get("trust", {})
+    patterns = table.get("folders", ()) if isinstance(table, Mapping) else ()
+    listed = [patterns] if isinstance(patterns, str) else [each for each in patterns if isinstance(each, str)]
+    return any(_matches(os.path.realpath(path), os.path.expanduser(pattern)) for pattern in listed)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    import fnmatch
+
+    if not os.path.isabs(pattern):
+        return False
+    pattern = pattern.rstrip("/") or "/"
+    while not fnmatch.fnmatchcase(path, pattern):
+        parent = os.path.dirname(path)
+        if parent == path:
+            return False
+        path = parent
+    return True
+
+
+def _is_safe(workspace: str) -> bool:
+    """True if the system's or the user's git settings name the workspace or its repository as safe."""
+    from rooda.git import command
+
+    done = command.run(["config", "--show-scope", "--type=path", "-z", "--get-all", "safe.directory"], "/")
+    words = os.fsdecode(done.out).split("\0")
+    listed: list[str] = []
+    for scope, value in zip(words[::2], words[1::2], strict=False):
+        if scope in ("system", "global", "command"):
+            listed = [*listed, value] if value else []  # an empty value clears the list
+    places = {os.path.realpath(folder) for folder in (workspace, upward(workspace)[-1])}
+    return any(value == "*" or _names(value, places) for value in listed)
+
+
+def _names(value: str, places: set[str]) -> bool:
+    if value.endswith("/*"):
+        return any(place.startswith(os.path.join(os.path.realpath(value[:-2]), "")) for place in places)
+    return os.path.isabs(value) and os.path.realpath(value) in places
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
