@@ -251,6 +251,7 @@ LOOP = {
         default=False,
         into="setup.snapshot_private",
         group="way",
+        trust=RUNS,
     ),
     "promise_signals": Key(
         FLAG,
