@@ -6,7 +6,7 @@ What belongs to the effective user or to root is believed; for root, also what b
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from rooda.base.workspace_files import upward
 from rooda.errors import ConfigProblem
@@ -15,20 +15,13 @@ WATCHED = (".rooda", "AGENTS.md")  # of the workspace itself; of each folder up 
 VARIABLE = "ROODA_TRUST"
 
 
-class Foreign(NamedTuple):
-    """A path that belongs to another user."""
-
-    path: str
-    uid: int
-
-
-def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> Foreign | None:
-    """The first path of another user that could decide what a loop in this workspace does. `settings`: its file."""
+def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """The first path, and its owner, of another user that could decide what a loop does here. `settings`: its file."""
     accepted = _accepted(environ)
     for path in _paths(workspace, settings):
         for uid in _owners(path):
             if uid not in accepted:
-                return Foreign(path, uid)
+                return path, uid
     return None
 
 
@@ -66,11 +59,11 @@ def require_own(workspace: str, settings: str, environ: Mapping[str, str], user:
     found = foreign(workspace, settings, environ)
     if found is None or trusted_folder(workspace, environ, user) or _is_safe(workspace):
         return
-    top = upward(workspace)[-1]
+    (path, uid), top = found, upward(workspace)[-1]
     kind = "repository" if os.path.lexists(os.path.join(top, ".git")) else "workspace"
-    who = f"belongs to user {found.uid}, and rooda runs as user {os.geteuid()}"
+    who = f"belongs to user {uid}, and rooda runs as user {os.geteuid()}"
     raise ConfigProblem(
-        f"detected dubious ownership in {kind} at '{top}': {found.path} {who}",
+        f"detected dubious ownership in {kind} at '{top}': {path} {who}",
         f"To accept it, as git does: git config --global --add safe.directory {_quoted(top)}",
     )
 
