@@ -18,6 +18,7 @@ from benchmarks.goals import (
     steady,
     stopping,
     tokens,
+    trust,
     waiting,
 )
 from benchmarks.verdict import Measured
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "flow": flow.boundary,
     "goal": goal.turn,
     "snapshots": snapshots.snapshot,
+    "trust": trust.known,
     "growth": growth.growth,
     "peers": peers.peers,
 }
