@@ -38,6 +38,7 @@ done = "notify-send done"
 def known(bench: Bench) -> Measured:
     place = bench.workspace("trust")
     repository(place, 20)
+    place.env["ROODA_STATE_HOME"] = os.path.join(place.path, "cache", "state")
     write(os.path.join(place.path, "rooda.toml"), SETTINGS)
     write(os.path.join(place.path, "AGENTS.md"), "# Project\n\n## Quality Gates\n- types: `mypy`\n")
     write(os.path.join(place.path, ".mcp.json"), '{"mcpServers": {"x": {"command": "node", "args": ["mcp.js"]}}}')

@@ -7,7 +7,7 @@ import click
 from rooda.base import signing
 from rooda.base.text import escape_line
 from rooda.errors import OK, RoodaError, Undecided, UsageProblem
-from rooda.loops import configuration, signed, trusting
+from rooda.loops import configuration, signed, trust_question
 from rooda.loops.options import DASH_H
 from rooda.settings import trust as settings_trust
 from rooda.settings.trust import Record, Seen
@@ -17,7 +17,7 @@ from rooda.settings.where import Where, where
 @click.command(context_settings=DASH_H, short_help="Trust what the settings of a workspace would start.")
 @click.option("--show", is_flag=True, help="Show what its files would start, and what is trusted; change nothing.")
 @click.option(
-    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trusting.VARIABLE} that accepts exactly this."
+    "--hash", "as_hash", is_flag=True, help=f"Print the value of {trust_question.VARIABLE} that accepts exactly this."
 )
 @click.option("--revoke", is_flag=True, help="Take the trust back: everything here is asked for again.")
 @click.option("--state", is_flag=True, help="Show and sign what loops saved here, so that a resume believes it.")
@@ -68,7 +68,7 @@ def _show(seen: Seen) -> int:
     asked = {fact.identity for fact in settings_trust.judge(seen, record).added}
     shown = [fact for fact in seen.facts if not fact.harmless]
     for fact in shown:
-        click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trusting.fact_line(fact)}")
+        click.echo(f"{'ASKED' if fact.identity in asked else 'ok   '}  {trust_question.fact_line(fact)}")
     if not shown:
         click.echo("Nothing in the files of this workspace would start a program.")
     return OK
@@ -86,7 +86,7 @@ def _trust(seen: Seen) -> int:
     record = Record(seen.top)
     shown = [fact for fact in seen.facts if not fact.harmless]
     for fact in shown:
-        click.echo(f"  {trusting.fact_line(fact)}")
+        click.echo(f"  {trust_question.fact_line(fact)}")
     versions = settings_trust.judge(seen, record).versions
     if problem := record.settle(seen, versions):
         raise UsageProblem(f"The trust can't be noted: {problem}.")

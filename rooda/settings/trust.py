@@ -15,17 +15,15 @@ from rooda.base import dirs, files
 from rooda.base.facts import Fact
 from rooda.base.workspace_files import upward
 from rooda.processes import table
-from rooda.settings import layers, ownership, trust_facts
-from rooda.settings.check import OwnKeys
+from rooda.settings import layers, ownership, trust_facts, trust_watch
 from rooda.settings.layers import USER, WORKSPACE, Settings
 from rooda.settings.toml import Path
+from rooda.settings.trust_watch import AGENTS_MD, RUN
 
 Identity: TypeAlias = tuple[str, str, str]
 WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # a worktree that rooda made is below this in its repository
-AGENTS_MD = "AGENTS.md"
 NOT_ASKED = "version not asked: this workspace is not trusted"
 FILES = "files"
-RUN = "run-"  # begins the name of the file that a run keeps beside the record
 
 
 class Source(NamedTuple):
@@ -79,7 +77,7 @@ class Verdict(NamedTuple):
 def look(settings: Settings) -> Seen:
     """Collect the facts of a workspace: of its settings, its AGENTS.md and the agents' own project files."""
     folders = upward(settings.workspace)
-    top = os.path.realpath(folders[-1])
+    top = trust_watch.top_of(settings.workspace)
     sources = {_name(source.path, top): source for source in _sources(settings, top)}
     found = [fact for layer in settings.layers for _, fact in _of_layer(settings, layer, top)]
     for source in sources.values():
@@ -102,7 +100,7 @@ def of_file(source: Source) -> list[Fact]:
 
 def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
     """Collect the facts of single files, which a kind of loop would run words of."""
-    top = os.path.realpath(upward(settings.workspace)[-1])
+    top = trust_watch.top_of(settings.workspace)
     named = {_name(source.path, top): source for source in sources}
     facts = [_renamed(fact, top) for source in named.values() for fact in of_file(source)]
     return Seen(top, tuple(dict.fromkeys(facts)), named, part=FILES)
@@ -159,7 +157,7 @@ class Record:
 
     def __init__(self, top: str, part: str = "") -> None:
         self.top = top
-        self.folder = dirs.state("trust", files.sha256(files.to_bytes(top))[:32], *filter(None, [part]))
+        self.folder = os.path.join(home, part) if (home := trust_watch.record_folder(top)) else ""
         self.data = _read(os.path.join(self.folder, "record.json")) if self.folder else {}
         self.known: set[Identity] = _identities(self.data.get("known"))
         self.runs = {name: _read(os.path.join(self.folder, name)) for name in self._names()}
@@ -214,10 +212,12 @@ class Record:
         new = {
             "folder": self.top,
             "known": [] if revoked else [list(each) for each in known],
-            "last": [[*fact.identity, fact.restrains, fact.label] for fact in (*elsewhere, *seen.facts)],
+            "last": rows((*elsewhere, *seen.facts)),
             "versions": {**self.data.get("versions", {}), **{name: [*each] for name, each in versions.items()}},
             "revoked": revoked,
         }
+        if revoked:
+            trust_watch.forget(self.top)
         if new == self.data:
             return ""
         return self._write("record.json", new)
@@ -230,8 +230,7 @@ class Record:
 
     def begin(self, run: str, seen: Seen) -> None:
         """Note the facts at the start of a run."""
-        facts = [[*fact.identity, fact.restrains, fact.label] for fact in seen.facts]
-        self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": facts})
+        self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": rows(seen.facts)})
 
     def end(self, run: str, seen: Seen) -> None:
         """Keep what changed during a run as a doubt."""
@@ -251,15 +250,7 @@ class Record:
             self._remove(name)
 
     def _write(self, name: str, data: Any) -> str:
-        if not self.folder:
-            return "there is no home folder"
-        try:
-            files.make_folder(self.folder)
-            text = json.dumps(data, ensure_ascii=True)
-            files.replace_unsynced(os.path.join(self.folder, name), text.encode() + b"\n", 0o600)
-        except OSError as problem:
-            return f"{problem.filename or self.folder}: {problem.strerror or problem}"
-        return ""
+        return trust_watch.write(self.folder, name, data)
 
     def _remove(self, name: str) -> None:
         try:
@@ -285,14 +276,19 @@ def _read(path: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def rows(facts: Iterable[Fact]) -> list[Any]:
+    """The facts as they are stored."""
+    return [[*fact.identity, fact.restrains, fact.label] for fact in facts]
+
+
 def _identities(found: Any) -> set[Identity]:
-    rows = found if isinstance(found, list) else []
-    return {(str(row[0]), str(row[1]), str(row[2])) for row in rows if isinstance(row, list) and len(row) >= 3}
+    listed = found if isinstance(found, list) else []
+    return {(str(row[0]), str(row[1]), str(row[2])) for row in listed if isinstance(row, list) and len(row) >= 3}
 
 
 def _facts(found: Any) -> list[Fact]:
-    rows = found if isinstance(found, list) else []
-    whole = [row for row in rows if isinstance(row, list) and len(row) == 5]
+    listed = found if isinstance(found, list) else []
+    whole = [row for row in listed if isinstance(row, list) and len(row) == 5]
     return [Fact(str(row[0]), str(row[1]), str(row[2]), str(row[4]), restrains=bool(row[3])) for row in whole]
 
 
@@ -374,7 +370,7 @@ def may_be_started(settings: Settings, agent: str, program: str) -> bool:
     Its command, version option and environment must come from the shipped or the user's settings, and the program must
     lie outside of the workspace, unless the user trusts the workspace.
     """
-    top = os.path.realpath(upward(settings.workspace)[-1])
+    top = trust_watch.top_of(settings.workspace)
     named = any(
         layer.tier == WORKSPACE
         and (_STARTS & {*layer.table("agents").get(agent, {})} or agent in layer.table("ai_cmd_aliases"))
@@ -389,32 +385,15 @@ def may_be_started(settings: Settings, agent: str, program: str) -> bool:
 _STARTS = {"command", "version", "env", "env_deny", "read_only"}
 
 
-# A run, watched for changes
-
-
-class Watch:
-    """Notes the facts at the start of a run and compares them at its end."""
-
-    def __init__(self, config: str | None, own_keys: OwnKeys) -> None:
-        self._config, self._own_keys = config, own_keys
-        self.files: list[Source] = []  # further files that the loop runs words of
-
-    def begin(self, run: str, workspace: str) -> None:
-        for seen in self._seen(workspace):
-            Record(seen.top, seen.part).begin(run, seen)
-
-    def end(self, run: str, workspace: str) -> None:
-        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
-            Record(seen.top, seen.part).end(run, seen)
-
-    def _seen(self, workspace: str) -> list[Seen]:
-        from rooda.errors import RoodaError
-
-        try:
-            found = layers.load(workspace, self._config, None, self._own_keys)
-            return [look(found), *([of_files(found, self.files)] if self.files else [])]
-        except (RoodaError, OSError):
-            return []
+def remember(settings: Settings, config: str | None, seen: Seen) -> None:
+    """Let the next start see cheaply that nothing has changed."""
+    links = [
+        path
+        for layer in settings.layers
+        if layer.tier == WORKSPACE
+        for path in trust_facts.reader_of(settings, "", layer.path, seen.top).prompt_files(layer.tree)
+    ]
+    trust_watch.remember(settings, config, seen, rows(seen.facts), links)
 
 
 def is_trusted_folder(top: str, settings: Settings) -> bool:

@@ -77,14 +77,29 @@ class Reader(NamedTuple):
 
     def _files_outside(self, path: Path, value: Any) -> Iterator[Fact]:
         """Yield a fact for each prompt file outside of the workspace: the agent, and so its service, gets it."""
-        for item in value if isinstance(value, list) else [value]:
-            name = item.get("path", "") if isinstance(item, dict) else item
-            if not isinstance(name, str) or "\n" in name or not 0 < len(name) < 4096 or "\0" in name:
-                continue
-            real = os.path.realpath(os.path.join(self.folder, os.path.expanduser(name)))
+        for name, place in self._named_files(value):
+            real = os.path.realpath(place)
             if os.path.exists(real) and not is_below(real, self.inside):
                 warning = "a file outside of the workspace"
                 yield Fact(self.file, dotted(path), f"{name} is {real}", "prompt", warning=warning)
+
+    def _named_files(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield what may be the name of a prompt file, and its path."""
+        for item in value if isinstance(value, list) else [value]:
+            name = item.get("path", "") if isinstance(item, dict) else item
+            if isinstance(name, str) and "\n" not in name and "\0" not in name and 0 < len(name) < 4096:
+                yield name, os.path.join(self.folder, os.path.expanduser(name))
+
+    def prompt_files(self, tree: Mapping[str, Any]) -> list[str]:
+        """Return the path of each value that may be the name of a prompt file."""
+        values = [
+            value for _, keys, table in self._tables(tree) for key, value in table.items() if _is_prompt(keys, key)
+        ]
+        return [path for value in values for _, path in self._named_files(value)]
+
+
+def _is_prompt(rows: Mapping[str, Key], key: str) -> bool:
+    return key in rows and rows[key].type in (PHASE, TEXTS)
 
 
 def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:

@@ -1,0 +1,123 @@
+"""Shows what a workspace would start, and asks whether the user trusts it."""
+
+import os
+import shlex
+from collections.abc import Sequence
+
+from rooda.base import files
+from rooda.base.facts import Fact
+from rooda.base.text import escape_line
+from rooda.errors import Undecided
+from rooda.run import questions
+from rooda.settings import trust
+from rooda.settings.layers import Settings
+from rooda.settings.trust import Record, Seen, Verdict
+from rooda.views.say import say, screen_size
+
+VARIABLE = "ROODA_TRUST"
+EVERYTHING = "all"
+WIDTHS = (14, 18)  # of label and place in the question
+LONGEST = 1000  # characters of a value where there is no terminal
+LEFT = 6  # lines of a screen that the list does not use
+YES, NO, IGNORE = "yes", "no", "ignore"
+
+
+def permitted(seen: Seen, found: Settings, resumed: bool, config: str | None) -> bool:
+    """True if these facts may run, False if the user chose to go on without them. Undecided without an answer."""
+    record = Record(seen.top, seen.part)
+    record.consolidate(seen)
+    verdict = trust.judge(seen, record)
+    if verdict.asks:
+        if _accepted_for_this_start(seen):
+            return True
+        answer = YES if trust.is_trusted_folder(seen.top, found) else _answer(seen, verdict)
+        if answer == IGNORE:
+            return False
+        record.forget_doubts()
+    elif resumed and verdict.changed:
+        say(f"Changed since the last start: {_in_a_line(seen, verdict.changed)}", to_stderr=True)
+    problem = record.settle(seen, verdict.versions)
+    if not (problem or seen.part or record.runs):
+        trust.remember(found, config, seen)
+    if problem:
+        say(f"WARNING: What you trust can't be noted ({problem}); rooda asks again next time.", to_stderr=True)
+    return True
+
+
+def _accepted_for_this_start(seen: Seen) -> bool:
+    given = os.environ.get(VARIABLE, "").replace(",", " ").split()
+    return EVERYTHING in given or seen.hash in given
+
+
+def _answer(seen: Seen, verdict: Verdict) -> str:
+    """Show what would run and ask. Undecided if nobody can be asked, or if the answer is no."""
+    title = _title(seen, verdict)
+    if not questions.at_terminal():
+        raise Undecided(f"{title[:-1]}; nothing was started.\n{rows(verdict)}", _hint(seen))
+    say(f"{title}\n{rows(verdict, _room())}", to_stderr=True)
+    while (
+        said := questions.typed_answer("Trust them? [y]es, [n]o, [i]gnore them and go on with your own settings: ")
+    ) is not None:
+        word = said.strip().lower()
+        for answer in (YES, NO, IGNORE):
+            if word and answer.startswith(word):
+                if answer == NO:
+                    break
+                return answer
+        if word and NO.startswith(word):
+            break
+    raise Undecided("Not trusted; nothing was started.", _hint(seen))
+
+
+def _title(seen: Seen, verdict: Verdict) -> str:
+    place = escape_line(seen.top)
+    if verdict.is_change:
+        return f"{place}: what can run there has changed, and not by you:"
+    return f"{place} has settings of its own that can run programs, and you have not trusted them:"
+
+
+def _hint(seen: Seen) -> str:
+    place = shlex.quote(seen.top)
+    return (
+        f"Trust them: rooda -C {place} trust\n"
+        f"in CI, for exactly these: {VARIABLE}={seen.hash}\n"
+        "or run without them: add --untrusted"
+    )
+
+
+def rows(verdict: Verdict, most: int = 1000) -> str:
+    """The facts in question, a line each; after a change with + and -."""
+    marked = [("+ " if verdict.is_change else "  ", fact) for fact in verdict.added]
+    marked += [("- ", fact) for fact in verdict.removed]
+    lines = [f"{mark}{fact_line(fact)}" for mark, fact in marked]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], f"  and {len(lines) - most + 1} more: rooda trust --show"]
+    return "\n".join(lines)
+
+
+def fact_line(fact: Fact) -> str:
+    """The fact as a row: what it is for, where it is written, what would run."""
+    place = f"{fact.file}:{fact.line}" if fact.line else fact.file
+    label, where = (f"{text:<{width}}" for text, width in zip((fact.label, place), WIDTHS, strict=True))
+    warning = f"   <- {fact.warning}" if fact.warning else ""
+    value = escape_line(files.to_bytes(fact.value).decode("utf-8", "replace"))
+    room = screen_size()[0] - len(label) - len(where) - len(warning) - 5 if questions.at_terminal() else LONGEST
+    return escape_line(f"{label} {where} {shortened(value, max(20, room))}{warning}".rstrip())
+
+
+def shortened(text: str, room: int) -> str:
+    """Cut a long text in the middle: a command could hide behind a long beginning."""
+    if len(text) <= room:
+        return text
+    head = (room - 3) * 2 // 3
+    return f"{text[:head]} … {text[len(text) - (room - 3 - head) :]}"
+
+
+def _room() -> int:
+    return max(5, screen_size()[1] - LEFT)
+
+
+def _in_a_line(seen: Seen, changed: Sequence[Fact]) -> str:
+    now = seen.identities
+    said = [f"{'+' if fact.identity in now else '-'} {fact.label} {escape_line(fact.value)}" for fact in changed]
+    return ", ".join(said[:5]) + (f" and {len(said) - 5} more" if len(said) > 5 else "")

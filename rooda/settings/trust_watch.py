@@ -1,0 +1,177 @@
+"""Notices cheaply whether anything that a workspace can start has changed since it was last trusted.
+
+A start compares facts of files (inode, size, times) with those of the start before, and loads the rest of the trust
+code only if one differs. A run does the same at its end.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rooda import __version__
+from rooda.base import clock, dirs, files
+from rooda.base.workspace_files import upward
+from rooda.processes import table
+from rooda.settings import layers
+from rooda.settings.layers import Settings
+
+if TYPE_CHECKING:
+    from rooda.settings.trust import Seen, Source
+
+AGENTS_MD = "AGENTS.md"
+RUN = "run-"  # begins the name of the file that a run keeps beside the record
+UNCHANGED = "unchanged.json"
+MOST = 300  # paths; a workspace with more is looked at whole each time
+YOUNG = 0.1  # seconds; a file that was changed so lately could change again unnoticed
+
+
+def record_folder(top: str) -> str:
+    """The folder of a repository's record; "" without a state folder."""
+    return dirs.state("trust", files.sha256(files.to_bytes(top))[:32])
+
+
+def top_of(workspace: str) -> str:
+    """The folder that a record is for: the repository's root, or the workspace."""
+    return os.path.realpath(upward(workspace)[-1])
+
+
+def unchanged(settings: Settings, config: str | None) -> list[Any] | None:
+    """Return the facts of the last start if nothing can have changed since, else None."""
+    folder = record_folder(top_of(settings.workspace))
+    if not folder or any(name.startswith(RUN) for name in files.list_folder(folder)):
+        return None
+    try:
+        known = json.loads(files.read_ours(os.path.join(folder, UNCHANGED)))
+        return known["facts"] if _is_same(known, settings, config) else None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _is_same(known: dict[str, Any], settings: Settings, config: str | None) -> bool:
+    return (
+        known["key"] == _key(settings, config)
+        and all(_names(folder) == names for folder, names in known["names"].items())
+        and all([*files.fingerprint(path)] == facts for path, facts in known["files"].items())
+        and all(os.path.realpath(path) == real for path, real in known["links"].items())
+    )
+
+
+def _key(settings: Settings, config: str | None) -> list[Any]:
+    return [__version__, config, settings.workspace, upward(settings.workspace)]
+
+
+def _names(folder: str) -> list[str]:
+    """The names among which an agent's own files may be: a new one is looked at."""
+    return sorted(name for name in files.list_folder(folder) if name[0] in ".oO")
+
+
+def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[Any], links: Iterable[str]) -> None:
+    """Note that these facts are trusted, and of which files they are."""
+    folders = upward(settings.workspace)
+    paths = {os.path.abspath(source.path) for source in seen.sources.values()}
+    paths |= {layer.path for layer in settings.layers if layer.path}
+    paths |= {source.path for source in layers.find(settings.workspace, config, os.environ)}
+    paths |= {inner for path in [*paths] for inner in _folders_between(path, folders)}
+    paths |= {os.path.join(folder, name) for folder in folders for name in _names(folder)}
+    for path in [*paths]:
+        if os.path.basename(path) not in (".git", ".rooda") and os.path.isdir(path):
+            paths.update(_folders_in(path, MOST - len(paths)))
+    found = {path: files.fingerprint(path) for path in paths if os.path.basename(path) not in (".git", ".rooda")}
+    newest = max((facts_of[-1] for facts_of in found.values() if facts_of), default=0)
+    if len(found) > MOST or newest / 1e9 > clock.now() - YOUNG:
+        forget(seen.top)
+        return
+    known = {
+        "key": _key(settings, config),
+        "names": {folder: _names(folder) for folder in folders},
+        "files": found,
+        "links": {path: os.path.realpath(path) for path in links},
+        "facts": facts,
+    }
+    write(record_folder(seen.top), UNCHANGED, known)
+
+
+def _folders_between(path: str, folders: list[str]) -> list[str]:
+    """The folders from a file up to one of the workspace's folders."""
+    found = []
+    while (path := os.path.dirname(path)) not in folders and path != os.path.dirname(path):
+        found.append(path)
+    return found if path in folders else []
+
+
+def _folders_in(folder: str, most: int) -> list[str]:
+    found: list[str] = []
+    for place, inner, _ in os.walk(folder):
+        found += [os.path.join(place, name) for name in inner]
+        if len(found) > most:
+            break
+    return found
+
+
+def forget(top: str) -> None:
+    """Make the next start look at everything."""
+    try:
+        files.remove(os.path.join(record_folder(top), UNCHANGED))
+    except OSError:
+        pass
+
+
+def write(folder: str, name: str, data: Any) -> str:
+    """Write a file of a record. Returns an error if the state folder can't be written."""
+    if not folder:
+        return "there is no home folder"
+    try:
+        files.make_folder(folder)
+        files.replace_unsynced(os.path.join(folder, name), json.dumps(data).encode() + b"\n", 0o600)
+    except OSError as problem:
+        return f"{problem.filename or folder}: {problem.strerror or problem}"
+    return ""
+
+
+class Watch:
+    """Notes the facts at the start of a run and compares them at its end."""
+
+    def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
+        self._settings, self._config, self._facts = settings, config, facts
+        self.files: list[Source] = []  # further files that the loop runs words of
+
+    def begin(self, run: str, workspace: str) -> None:
+        if self._facts is not None and workspace == self._settings.workspace and not self.files:
+            note = {"process": table.identity_of(os.getpid()), "facts": self._facts}
+            write(record_folder(top_of(workspace)), f"{RUN}{run}.json", note)
+            return
+        from rooda.settings import trust
+
+        for seen in self._seen(workspace):
+            trust.Record(seen.top, seen.part).begin(run, seen)
+
+    def end(self, run: str, workspace: str) -> None:
+        if self._facts is not None and self._ended_unchanged(run, workspace):
+            return
+        from rooda.settings import trust
+
+        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
+            trust.Record(seen.top, seen.part).end(run, seen)
+
+    def _ended_unchanged(self, run: str, workspace: str) -> bool:
+        """Remove the run's note if no file has changed; True if that is so."""
+        folder = record_folder(top_of(workspace))
+        try:
+            known = json.loads(files.read_ours(os.path.join(folder, UNCHANGED)))
+            if self.files or known["facts"] != self._facts or not _is_same(known, self._settings, self._config):
+                return False
+            files.remove(os.path.join(folder, f"{RUN}{run}.json"))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return False
+        return workspace == self._settings.workspace
+
+    def _seen(self, workspace: str) -> "list[Seen]":
+        from rooda.errors import RoodaError
+        from rooda.settings import trust
+
+        try:
+            found = layers.load(workspace, self._config, None, self._settings.own_keys)
+            return [trust.look(found), *([trust.of_files(found, self.files)] if self.files else [])]
+        except (RoodaError, OSError):
+            return []
