@@ -89,7 +89,7 @@ def test_R_241_a_usage_limit_of_one_of_two(kit: Kit) -> None:
     assert "Usage limit of limited" in ran.out and "until 2096-10-02" in ran.out
     clock = Clock(kit.ws)
     limited(kit, int(time.time()) + HOUR, "switch")
-    shutil.rmtree(kit.ws.env["XDG_STATE_HOME"])  # the note of the limit
+    shutil.rmtree(f"{kit.ws.env['XDG_STATE_HOME']}/rooda/limits")
     again = kit.ws.start("reflex", "resume")
     until(lambda: "resting" in [event["event"] for event in kit.ws.events()], what="the wait")
     sleep_through(clock, again, 2 * HOUR)

@@ -82,6 +82,7 @@ def test_R_026_R_064_what_was_confirmed_is_what_counts(kit: Kit) -> None:
     assert [run["criteria"]["phase"][level]["threshold"] for level in "AB"] == [0.8, 0.9]
     assert [each["id"] for each in run["criteria"]["rules"]] == [each["id"] for each in RS1]
     kit.path("run.json").write_text(json.dumps(run | {"max_iterations": 3}))
+    assert kit.ws.rooda("trust", "--state").code == 0
     assert kit.reflex("resume").code == 4
     assert (kit.run["max_iterations"], kit.run["iteration"], kit.run["stop"]["reason"]) == (3, 3, "iteration_limit")
 
