@@ -398,7 +398,8 @@ def remember(settings: Settings, config: str | None, seen: Seen) -> None:
 
 def is_trusted_folder(top: str, settings: Settings) -> bool:
     """True if `[trust] folders` of the user's settings names the folder."""
-    return any(ownership.trusted_folder(top, {}, layer.tree) for layer in settings.layers if layer.tier == USER)
+    trees = (layer.tree for layer in settings.layers if layer.tier == USER)
+    return any(ownership.trusted_folder(top, {}, tree) for tree in trees)
 
 
 def ignoring(settings: Settings, seen: Seen) -> Settings:

@@ -325,6 +325,13 @@ def test_S_03_the_variable_answers_for_one_start(clone: Clone) -> None:
     assert ws.rooda("work").code == 3
 
 
+def test_S_03_a_folder_of_the_users_settings(clone: Clone) -> None:
+    ws = clone.ws
+    Path(ws.home, ".config", "rooda").mkdir(parents=True)
+    Path(ws.home, ".config", "rooda", "rooda.toml").write_text(f'[trust]\nfolders = ["{ws.root}/*"]\n')
+    assert ws.rooda("work").code == 0
+
+
 def test_S_03_a_workspace_can_not_trust_itself(bare: Workspace) -> None:
     ws = Clone(bare, f'{WITH_GATE}\n[trust]\nfolders = ["/"]\n').ws
     assert ws.rooda("work").code != 0 and not ws.calls
