@@ -106,8 +106,8 @@ def load(place: Place) -> Found:
 
 
 def words_of(state: State) -> bytes:
-    """What the seal covers: the same for all states of a run until its checks change."""
-    words = (state.run_id, state.max_iterations, state.task, state.criteria, state.prepared_checks)
+    """What the seal covers: the same until the checks change. The limit is not in it: users edit it."""
+    words = (state.run_id, state.task, state.criteria, state.prepared_checks)
     return json.dumps(words, sort_keys=True).encode()
 
 
