@@ -213,7 +213,7 @@ def test_old_refs_are_removed_and_old_iterations_can_be_undone(ws: Workspace) ->
 
 
 SNAPSHOT = Snapshot(
-    *("20260206T100000Z-build-1", "ooda", "build", "build", 3, "before", 5, ":", "abc", "main", "", ""),
+    *("20260206T100000Z-build-1", "ooda", "build", "build", 3, "before", 5, ":", "abc", "main", "", "", (".env",)),
     *("c", "t", 1000),
 )
 
