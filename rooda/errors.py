@@ -58,6 +58,7 @@ class Cause(NamedTuple):
     used: float = 0.0  # dollars, tokens or seconds
     limit: float = 0.0  # of the same unit
     unknown: int = 0  # calls whose cost is unknown
+    lost: int = 0  # calls whose transcript or events vanished; with a limit of money or tokens they end the run
     account: str = ""
     until: str = ""  # local time at which the account can be used again
 

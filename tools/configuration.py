@@ -127,6 +127,7 @@ Each has the keys of `[loop]` that agent calls need ({shared}), which beat those
 | table | what it holds |
 |---|---|
 | `[models]` | `word = "name"`: the name that the agent gets for this word; other words pass unchanged |
+| `[budget]` | `unknown_call = 0.50`: dollars that count for a call whose cost is unknown ([money.md](money.md)) |
 | `[ai_cmd_aliases]` | `name = "command"`: the older form of `[agents.NAME]`, with only a command |
 
 ## `[hooks]`

@@ -142,7 +142,8 @@ class Reply(NamedTuple):
     reset_at: float | None = None  # Unix time when a usage limit resets
     usage: Usage | None = None
     cost: float | None = None  # dollars, None if unknown
-    cost_source: str = ""  # reported | computed | unknown
+    cost_source: str = ""  # reported | computed | assumed | unknown
+    lost: bool = False  # its transcript or the run's events vanished, so what it used is unknown
     model: str = ""
     turns: int = 0
     tools: int = 0

@@ -11,18 +11,21 @@ from rooda.agents.records import Agent, Call, Reply
 from rooda.base import clock
 from rooda.errors import Cause, LimitReached
 from rooda.run import history
-from rooda.run.setup import Budget
-from rooda.run.spending import Spent, add, in_words, reached_limit, total, uncounted
+from rooda.run.setup import Setup
+from rooda.run.spending import Spent, Used, add, in_words, reached_limit, total, uncounted
 
 Wait = Callable[[float, str], None]  # until when, for which account
 Warn = Callable[[str], None]
+_RAISE = "No further agent is started. Resume with a higher limit."
+_LOST = "No further agent is started."
 
 
 class BudgetGate:
     """Counts what a run uses over all its sessions, and admits calls until a limit is reached."""
 
-    def __init__(self, budget: Budget, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
-        self._budget, self._wait, self._signalled, self._warn = budget, wait, signalled, warn
+    def __init__(self, setup: Setup, wait: Wait, signalled: Callable[[], int], warn: Warn) -> None:
+        self._budget, self._unknown_call = setup.budget, setup.unknown_call
+        self._wait, self._signalled, self._warn = wait, signalled, warn
         self._warned = False
         self._accounts: dict[str, str] = {}  # by the agent's name
         self._acting: dict[str, str] = {}  # the agent asked instead, by the name of the first choice
@@ -34,8 +37,19 @@ class BudgetGate:
         if not any(self._budget):
             return
         sessions, prices = history.of_run(workspace, name, loop), agent.prices if agent else {}
-        self._spent = total(call for session in sessions for call in session.used(lambda: prices))
+        self._spent = total(self._with_price(call) for session in sessions for call in session.used(lambda: prices))
+        self._spent = self._spent._replace(lost=self._spent.lost + history.count_lost(sessions))
         self._earlier = sum(session.run_time for session in sessions)
+
+    def priced(self, reply: Reply) -> Reply:
+        """The reply, at the price of `unknown_call` if its cost is unknown."""
+        made = reply.ended != "not-started" and reply.outcome != USAGE_LIMIT
+        if reply.cost is not None or not made or not self._unknown_call:
+            return reply
+        return reply._replace(cost=self._unknown_call, cost_source="assumed")
+
+    def _with_price(self, call: Used) -> Used:
+        return call._replace(cost=self._unknown_call) if call.cost is None and self._unknown_call else call
 
     def session_seconds(self) -> float:
         """Run time of this session, without the time in which it was suspended."""
@@ -50,13 +64,14 @@ class BudgetGate:
 
     def reached_limit(self) -> Cause | None:
         """The limit of the run that forbids a further call; None while one may be made."""
-        return reached_limit(self._budget, self._spent, self._run_seconds())
+        lost = self._spent.lost if self._budget.tokens or not self._unknown_call else 0
+        return reached_limit(self._budget, self._spent._replace(lost=lost), self._run_seconds())
 
     def admit(self, call: Call) -> Call:
         """Return the call with an agent that may be asked now; wait for one if needed. LimitReached if none may be."""
         while not self._signalled():
             if cause := self.reached_limit():
-                raise _stopped(cause, "No further agent is started. Resume with a higher limit.")
+                raise _stopped(cause, _LOST if cause.lost else _RAISE)
             if not call.agent.name:  # the limits of a raw command are unknown
                 break
             choices = [self._choice(agent) for agent in call.agent.choices]
@@ -88,7 +103,8 @@ class BudgetGate:
 
     def record(self, call: Call, reply: Reply) -> bool:
         """Add a reply to the sum. True if the call met a usage limit and has to be repeated when that is over."""
-        self._spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
+        spent = add(self._spent, reply.cost, reply.usage, reply.seconds)
+        self._spent = spent._replace(lost=spent.lost + reply.lost)
         if not self._warned and (doubt := uncounted(self._budget, reply)):
             self._warned = True
             self._warn(doubt)

@@ -90,7 +90,7 @@ class AgentCalls:
         agents, checks = agents_call.prepare(calls, self._context, self._on_start), self._commands.specs(commands)
         try:
             ended = supervise.run_all([*agents.specs, *checks], self._context.signals, agents.tick, self._sync)
-            replies = agents.replies(ended[: len(agents.specs)])
+            replies = self._with_costs(agents.replies(ended[: len(agents.specs)]))
             self._signalled()
             self.require_lock()
             self.refused = next(filter(None, map(refusal, replies)), "")
@@ -108,6 +108,13 @@ class AgentCalls:
             self._events.emit(OutputTruncated(size=reply.size, limit=call.bounds.max_output_buffer))
         if reply.replaced:
             self._events.emit(TranscriptReplaced(transcript=reply.transcript, now=reply.replaced))
+
+    def _with_costs(self, replies: Sequence[Reply]) -> list[Reply]:
+        """Mark replies whose records vanished, and price those of unknown cost. Raw commands never tell a cost."""
+        gone = self._events.journal.has_vanished()
+        telling = [reply.output != "text" and reply.ended != "not-started" for reply in replies]
+        lost = [tells and (gone or bool(reply.replaced)) for tells, reply in zip(telling, replies, strict=True)]
+        return [self._gate.priced(reply._replace(lost=each)) for each, reply in zip(lost, replies, strict=True)]
 
     def _report_start(self, call: Call) -> None:
         transcript = os.path.join(self._folder.ready(), agents_call.transcript_name(call))
@@ -158,7 +165,10 @@ def ended_event(
         facts.update(agent_outcome=kind, usage=reply.usage and reply.usage._asdict())
     else:
         for key in _FROM_TRANSCRIPT:
-            del facts[key]
+            if key not in ("cost", "cost_source") or reply.cost is None:
+                del facts[key]
+    if not reply.lost:
+        del facts["lost"]
     outcome = "success" if reply.ok else "interrupted" if reply.ended == "interrupted" else "failure"
     facts |= {"elapsed": round(reply.seconds, 3), "seconds": round(reply.seconds, 6), "outcome": outcome}
     facts |= _failure_facts(call, reply, source, hidden)

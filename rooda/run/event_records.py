@@ -154,9 +154,11 @@ class AgentEnded(Event, name="agent.ended"):
     reset_at: float | None = ABSENT
     # only of an agent whose transcript is read: tokens `input`, `output`, `cached`, `written`, or null
     usage: Tokens | None = ABSENT
-    cost: float | None = ABSENT  # only of an agent whose transcript is read: dollars, or null for unknown
-    # only of an agent whose transcript is read: `reported` by its CLI, or `computed` from tokens and prices
-    cost_source: Annotated[str, "reported", "computed", "unknown"] = ABSENT
+    # dollars, or null for unknown; of a raw command only with `[budget] unknown_call`
+    cost: float | None = ABSENT
+    # `reported` by its CLI, `computed` from tokens and prices, or `assumed` because of `[budget] unknown_call`
+    cost_source: Annotated[str, "reported", "computed", "assumed", "unknown"] = ABSENT
+    lost: bool = ABSENT  # true: its transcript or this log vanished while it ran, so what it used is unknown
     model: str = ABSENT  # only of an agent whose transcript is read: the model as its CLI names it
     turns: int = ABSENT  # only of an agent whose transcript is read: answers of the model
     tools: int = ABSENT  # only of an agent whose transcript is read: tool calls

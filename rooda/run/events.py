@@ -57,7 +57,7 @@ class Journal:
         self._folder = folder
         self._always = {"run": folder.run, **always}
         self._sequence = 0
-        self._descriptor = -1
+        self._path, self._descriptor = "", -1
         self._unsynced = False
         self._digest = Digest(folder.run)
         self.hidden: tuple[str, ...] = ()  # secrets that no reader gets
@@ -101,6 +101,16 @@ class Journal:
         except OSError:
             self.close()
 
+    def has_vanished(self) -> bool:
+        """True if the log that this session wrote is gone, or another file is in its place; then it begins anew."""
+        try:
+            if self._descriptor < 0 or os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor)):
+                return False
+        except OSError:
+            pass
+        self.close()
+        return True
+
     def sync(self) -> None:
         """Sync durable events to disk. Call it while an agent works: the loop waits anyway."""
         self._digest.settle()
@@ -118,7 +128,8 @@ class Journal:
 
     def _open(self) -> None:
         self.close()
-        self._descriptor = files.open_append(os.path.join(self._folder.ready(), NAME), 0o600)
+        self._path = os.path.join(self._folder.ready(), NAME)
+        self._descriptor = files.open_append(self._path, 0o600)
 
 
 Subscriber: TypeAlias = Callable[[Json], None]  # gets the event as in its line

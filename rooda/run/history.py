@@ -1,7 +1,7 @@
 """Reads the event logs of runs: each `events.jsonl` in one pass. Nothing else in rooda reads them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -379,6 +379,7 @@ def _row(record: Json, started: Json) -> Used:
         usage=_usage(usage) if isinstance(usage, dict) else None,
         cost=_bounded(float(cost)) if isinstance(cost, int | float) else None,
         source=str(record.get("cost_source") or "unknown"),
+        lost=record.get("lost") is True,
     )
 
 
@@ -400,4 +401,13 @@ def _cut_off(started: Json, prices: Pricing) -> Used | None:
     tells = started.get("output", "text") != "text"
     reply = interrupted_reply(started, Agent("", "", prices=prices() if tells else {}))
     source = reply.cost_source or "unknown"
-    return row and row._replace(usage=reply.usage, cost=reply.cost, model=reply.model, source=source)
+    lost = tells and not os.path.lexists(reply.transcript)
+    return row and row._replace(usage=reply.usage, cost=reply.cost, model=reply.model, source=source, lost=lost)
+
+
+def count_lost(sessions: Sequence[SessionLog]) -> int:
+    """How many of the sessions of a resumed run lack a log that began with it: what they used is unknown."""
+    if not sessions:
+        return 1
+    began = sessions[0].opening.get("event") == "run.started"
+    return int(not began) + sum(bool(session.first) and not session.opening for session in sessions[1:])

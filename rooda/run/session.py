@@ -77,7 +77,7 @@ class Session:
         self._ledger = Ledger(held, folder.run, self._events.warn)
         self._commands = CommandRunner(self.context, self._limits, self.emit)
         self._prompt = PromptFile(folder)
-        self._gate = BudgetGate(owner.setup.budget, self._wait_until, self.signalled, self._events.warn)
+        self._gate = BudgetGate(owner.setup, self._wait_until, self.signalled, self._events.warn)
         if owner.resumed:
             self._gate.count_earlier(workspace, owner.name, kind.name, owner.setup.agent)
         self.reached_limit = self._gate.reached_limit

@@ -47,6 +47,7 @@ class Setup(NamedTuple):
     log_timestamp_format: str = "time"
     further: Mapping[str, Any] = {}  # settings without a field of their own
     watch: Watch | None = None
+    unknown_call: float = 0.0  # dollars of a call whose cost is unknown; 0: it stays unknown
 
     def value(self, key: str, kind: Callable[[Any], T]) -> T:
         """The setting of this name as a number, a text …: `setup.value("key", float)`."""

@@ -25,7 +25,8 @@ class Used(NamedTuple):
     seconds: float
     usage: Usage | None  # None: not reported
     cost: float | None  # dollars; None: unknown, which is not 0
-    source: str  # reported | computed | unknown
+    source: str  # reported | computed | assumed | unknown
+    lost: bool = False  # its transcript or events vanished
 
     @property
     def tokens(self) -> int:
@@ -41,6 +42,7 @@ class Spent(NamedTuple):
     tokens: int = 0
     seconds: float = 0.0
     estimated: bool = False  # part of `cost` is an estimate
+    lost: int = 0  # calls whose transcript or events vanished, so that their cost is nobody's word
 
     @property
     def known_cost(self) -> float | None:
@@ -52,6 +54,7 @@ def total(calls: Iterable[Used]) -> Spent:
     spent = Spent()
     for call in calls:
         spent = add(spent, call.cost, call.usage, call.seconds)
+        spent = spent._replace(lost=spent.lost + call.lost)
     return spent
 
 
@@ -63,6 +66,7 @@ def plus(one: Spent, other: Spent) -> Spent:
         one.tokens + other.tokens,
         one.seconds + other.seconds,
         one.estimated or other.estimated,
+        one.lost + other.lost,
     )
 
 
@@ -80,7 +84,14 @@ def difference(before: Spent, now: Spent) -> Spent:
 
 
 def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
-    """The limit that forbids a further call; None while one may be made. `seconds`: run time so far."""
+    """The limit that forbids a further call; None while one may be made. `seconds`: run time so far.
+
+    A lost call could have used any amount.
+    """
+    if spent.lost and budget.cost > 0:
+        return Cause("cost", spent.cost, budget.cost, spent.unknown, spent.lost)
+    if spent.lost and budget.tokens > 0:
+        return Cause("tokens", spent.tokens, budget.tokens, lost=spent.lost)
     if 0 < budget.cost <= round(spent.cost, 9):  # ten times $0.10 is $1
         return Cause("cost", spent.cost, budget.cost, spent.unknown)
     if 0 < budget.tokens <= spent.tokens:
@@ -92,6 +103,11 @@ def reached_limit(budget: Budget, spent: Spent, seconds: float) -> Cause | None:
 
 def in_words(cause: Cause) -> str:
     """A limit as the beginning of a sentence; "" for a cause of another kind."""
+    if cause.lost:
+        limit = dollars(cause.limit) if cause.kind == "cost" else f"{cause.limit:,.0f} tokens"
+        calls = "a call" if cause.lost == 1 else f"{cause.lost} calls"
+        why = f"what {calls} used is unknown, since the transcript or the events vanished"
+        return f"Limit of {limit}: {why}; resume without the limit, or price such calls with [budget] unknown_call"
     if cause.kind == "cost":
         doubt = f" (the cost of {cause.unknown} calls is unknown)" if cause.unknown else ""
         return f"Cost limit reached: {dollars(cause.used)} of {dollars(cause.limit)}{doubt}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rooda.settings.schema import AGENT, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST
+from rooda.settings.schema import AGENT, BUDGET, LOOP, OLDER, PRICE, PROCEDURE, RESERVED, SHARED, TRUST
 from rooda.settings.toml import Lines, Path, Tree
 from rooda.settings.types import (
     COMMANDS,
@@ -25,7 +25,7 @@ OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind o
 
 def tables(own_keys: OwnKeys) -> tuple[str, ...]:
     """The names of all tables, in the order in which they are shown."""
-    return ("loop", "procedures", *own_keys, "agents", "models", "prices", "ai_cmd_aliases", "hooks", "trust")
+    return ("loop", "procedures", *own_keys, "agents", "models", "prices", "budget", "ai_cmd_aliases", "hooks", "trust")
 
 
 def keys_of_kind(own: Mapping[str, Key]) -> dict[str, Key]:
@@ -66,6 +66,8 @@ def _table(name: str, value: Tree, own_keys: OwnKeys) -> list[Fault]:
         return table_of(_AGENT, "agents").faults(value)
     if name == "trust":
         return table_faults(value, TRUST)
+    if name == "budget":
+        return table_faults(value, BUDGET)
     if name == "prices":
         return table_of(_PRICE, "prices").faults(value)
     if name == "hooks":

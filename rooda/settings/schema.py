@@ -371,6 +371,10 @@ AGENT = {
     "documented_only": Key(FLAG, "configured from its maker's documentation, never run by rooda's tests"),
 }
 
+BUDGET = {
+    "unknown_call": Key(AMOUNT, "dollars that count for a call whose cost is unknown; 0: it stays unknown", trust=RUNS),
+}
+
 PRICE = {
     "input": Key(AMOUNT, "input tokens that are not cached"),
     "output": Key(AMOUNT, "output tokens, including reasoning"),

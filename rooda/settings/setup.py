@@ -37,7 +37,8 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
     """The settings that all kinds of loops share, without prices."""
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
-    return filled(made, look)._replace(further=further, watch=settings.watch)
+    price = float(settings.table("budget").get("unknown_call", 0))
+    return filled(made, look)._replace(further=further, watch=settings.watch, unknown_call=price)
 
 
 def filled(record: R, look: Lookup) -> R:

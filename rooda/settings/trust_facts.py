@@ -9,7 +9,7 @@ from rooda.base.facts import Fact
 from rooda.run import gates_md
 from rooda.settings.check import OwnKeys, dotted, keys_of_kind, rename_old_keys
 from rooda.settings.layers import WORKSPACE, Layer, Settings
-from rooda.settings.schema import AGENT, PROCEDURE
+from rooda.settings.schema import AGENT, BUDGET, PROCEDURE
 from rooda.settings.toml import Path, line_of, parse
 from rooda.settings.types import GUARDS, PHASE, RESTRAINS, RUNS, TEXTS, Key
 
@@ -58,6 +58,7 @@ class Reader(NamedTuple):
         from rooda.settings.setup import HOOKS
 
         yield ("hooks",), {name: row._replace(trust=RUNS) for name, row in HOOKS.items()}, tree.get("hooks", {})
+        yield ("budget",), BUDGET, tree.get("budget", {})
         aliases = tree.get("ai_cmd_aliases", {})
         yield ("ai_cmd_aliases",), dict.fromkeys(aliases, PROCEDURE["ai_cmd"]), aliases
 

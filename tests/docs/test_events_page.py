@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Made = Callable[[Workspace], list[Json]]
 LOOPS = ("ooda", "reflex", "flow", "goal")
 DEFS: Json = event_schema.schema()["$defs"]
-RARE = {"stopped_by", "stopped_because", "refused", "cause"}  # tests/run and tests/cli have runs that end so
+RARE = {"lost", "stopped_by", "stopped_because", "refused", "cause"}  # tests/run and tests/cli have runs that end so
 
 
 def names() -> set[tuple[str, str]]:

@@ -339,7 +339,9 @@ def _read_end(path: str) -> str:
 def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_call: float) -> prices.Cost:
     if reply.ended == "not-started":
         return prices.Cost(0.0, "reported")
-    known = answer.cost if reply.cost is None else reply.cost
+    known = reply.cost
+    if known is None or (reply.cost_source == "assumed" and (answer.cost is not None or per_call)):
+        known = answer.cost  # what the goal knows or assumes itself is closer
     return prices.assumed_cost(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
 
 
