@@ -39,14 +39,14 @@ def screen_options(setup: Setup, asked: RunOptions) -> ScreenOptions:
     return ScreenOptions(level, asked.verbose or setup.show_ai_output, asked.json, setup.log_timestamp_format)
 
 
-def announce_agent(agent: Agent, program: str, screen: Screen, kept: Sequence[str] = ()) -> None:
+def announce_agent(agent: Agent, program: str, screen: Screen, remembered: Sequence[str] = ()) -> None:
     """Print the agent's known problems and, for a user who watches, its version and who pays for it.
 
-    `kept`: options of an earlier start that are still in force.
+    `remembered`: options of an earlier start that are still in force.
     """
     screen.hide(agent.env)
-    if kept and screen.watched:
-        screen.hint(f"As it was started: {' '.join(map(_shown, kept))}")
+    if remembered and screen.watched:
+        screen.hint(f"As it was started: {' '.join(map(_shown, remembered))}")
     for text in preflight.warnings(agent):
         warn(screen, text)
     for text in preflight.describe(agent, program) if screen.watched else ():

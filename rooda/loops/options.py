@@ -28,7 +28,7 @@ class RunOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     worktree: bool = False
-    kept: tuple[str, ...] = ()  # options of an earlier start that are still in force, see loops/remembered
+    remembered: tuple[str, ...] = ()  # options of an earlier start that are still in force, see loops/remembered
     untrusted: bool = False  # without what the workspace's files would start
 
 
@@ -163,7 +163,7 @@ def run_options(typed: Json) -> RunOptions:
     opening = "resume" if typed.get("resume") else "fresh" if typed.get("fresh") else ""
     how = (typed["json"], typed["verbose"], typed["quiet"], typed.get("worktree", False))
     return RunOptions(
-        flags, typed.get("dry_run", False), opening, *how, typed.get("kept", ()), typed.get("untrusted", False)
+        flags, typed.get("dry_run", False), opening, *how, typed.get("remembered", ()), typed.get("untrusted", False)
     )
 
 

@@ -65,7 +65,7 @@ class Option(NamedTuple):
 
 
 def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str, begun: str = "") -> tuple[Where, Json]:
-    """Return workspace and options of a resume: those typed now, else those remembered, whose words are in `kept`.
+    """Return workspace and options of a resume: those typed now, else the earlier ones; their words are `remembered`.
 
     `begun`: the session that began the run, if its state says so.
     """
@@ -86,7 +86,7 @@ def with_remembered(here: Where, typed: Mapping[str, Any], kind: str, name: str,
         found[each.name] = (*value, *typed.get("param", ())) if each.name == "param" else value
         words += option.words
     config = here.config or found.pop("config", None)
-    return here._replace(config=config), {**found, "kept": tuple(words)}
+    return here._replace(config=config), {**found, "remembered": tuple(words)}
 
 
 def has_remembered(workspace: str, kind: str, name: str) -> bool:

@@ -265,7 +265,7 @@ ORIGIN_FILE = "start"
 
 def note_origin(folder: RunFolder, environ: Mapping[str, str], workspace: str, owner: Owner) -> None:
     """Write and sign the origin, with secrets replaced by the names of their variables."""
-    every = (sys.argv[1:], owner.kept, (owner.task,))
+    every = (sys.argv[1:], owner.remembered, (owner.task,))
     words, before, (work,) = ([to_references(word, environ, workspace) for word in each] for each in every)
     facts: Json = {"words": words, "kept": before, "folder": os.getcwd(), "inside": os.environ.get("ROODA_RUN", "")}
     facts |= {"task": work, "loop": owner.kind.name, "limits": owner.setup.budget._asdict(), **place_of(workspace)}

@@ -107,5 +107,5 @@ class Owner(NamedTuple):
     name: str  # procedure, alias, run id
     setup: Setup
     resumed: bool = False  # earlier sessions count for its limits
-    kept: tuple[str, ...] = ()  # options of earlier starts that still apply
+    remembered: tuple[str, ...] = ()  # options of earlier starts that still apply
     task: str = ""  # the whole task; its public files have stars in place of secrets

@@ -80,7 +80,7 @@ class Prepared(NamedTuple):
     repo: Repo
     screen: FlowScreen
     as_json: bool = False
-    kept: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
 
     @property
     def native(self) -> bool:
@@ -129,9 +129,9 @@ def prepare(call: Invocation) -> Prepared:
     if agent is None:
         raise ConfigProblem(agents.no_agent_text(call.found, "[flow]"))
     program = launch.check_agent(agent, call.where.workspace, "")
-    launch.announce_agent(agent, program, screen, call.asked.kept)
+    launch.announce_agent(agent, program, screen, call.asked.remembered)
     repository.require_ready(call.repo)
-    how = (call.asked.json, call.asked.kept)
+    how = (call.asked.json, call.asked.remembered)
     prepared = Prepared(call.setup, call.look, agent, topology, call.repo, screen, *how)
     if prepared.native:
         require_commands(prepared)
@@ -228,7 +228,7 @@ def run_session(
     """Run the loop to its end and return the exit code. In `state` the task's secrets are starred."""
     root, screen, made, name = prepared.topology.root, prepared.screen, prepared.setup, str(state["run-id"])
     with Signals() as signals:
-        owner = Owner(KIND, name, made, resumed, prepared.kept, task)
+        owner = Owner(KIND, name, made, resumed, prepared.remembered, task)
         session = Session(prepared.repo.workspace, owner, signals, screen.show, screen.tick(), held)
         session.hide(prepared.agent.env)
         try:

@@ -59,7 +59,7 @@ def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
         raise ConfigProblem(agents.no_agent_text(settings, "[goal]"))
     screen = GoalScreen(_screen_look(made, look, chosen), bool(typed.get("ascii")))
     program = launch.check_agent(made.agent, where.workspace, "")
-    launch.announce_agent(made.agent, program, screen, chosen.kept)
+    launch.announce_agent(made.agent, program, screen, chosen.remembered)
     return Prepared(made, look, made.agent, screen, chosen, headless(typed))
 
 

@@ -59,7 +59,7 @@ def _locked_run(prepared: Prepared, where: Where, typed: Json, request: Request)
 
         there, merged = with_remembered(where, typed, NAME, NAME, require(place).brief.run)
         return resume_session(
-            prepare(there, merged) if merged["kept"] else prepared, there, held, {"yes": typed["yes"]}
+            prepare(there, merged) if merged["remembered"] else prepared, there, held, {"yes": typed["yes"]}
         )
     return _new_goal(prepared, where, held, typed, request)
 
@@ -140,7 +140,7 @@ def open_session(
         files.remove(place.request)
     watch = Watch(where.workspace)
     with Signals() as signals:
-        owner = Owner(KIND, NAME, setup, resumed, prepared.options.kept, spec)
+        owner = Owner(KIND, NAME, setup, resumed, prepared.options.remembered, spec)
         tick = with_edit_watch(watch, screen.tick())
         session = Session(where.workspace, owner, signals, screen.show, tick, held)
         session.hide(prepared.agent.env)

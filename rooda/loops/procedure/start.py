@@ -61,9 +61,8 @@ def start(found: "layers.Settings", procedure: Procedure, where: Where, typed: J
     if mode == "resume" and not made:
         where, typed = with_remembered(where, typed, OODA, procedure.name)
         asked = options.run_options(typed)
-        found, procedure = (
-            settings.prepared(procedure.name, where, asked, resumed=True) if asked.kept else (found, procedure)
-        )
+        if asked.remembered:
+            found, procedure = settings.prepared(procedure.name, where, asked, resumed=True)
     procedure, screen = made or prepare(found, procedure, where, asked)
     _warn_of_crash(state if mode == "resume" else None, screen)
     return run_session(procedure, where, screen, held, state if mode == "resume" else None, asked)
@@ -123,7 +122,7 @@ def prepare(
         gates = () if found.untrusted else _project_gates(where.workspace, procedure.gates_from_commands)
         procedure = procedure._replace(gates=gates)
     screen = Screen(launch.screen_options(procedure.setup, asked), LINES)
-    launch.announce_agent(agent, program, screen, asked.kept)
+    launch.announce_agent(agent, program, screen, asked.remembered)
     return procedure, screen
 
 
@@ -218,7 +217,7 @@ def run_session(
         setup = launch.with_earlier_limits(procedure.setup, where.workspace, OODA, procedure.name, asked.flags)
         procedure = procedure._replace(setup=setup)
     with Signals() as signals:
-        owner = Owner(KIND, procedure.name, procedure.setup, state is not None, asked.kept)
+        owner = Owner(KIND, procedure.name, procedure.setup, state is not None, asked.remembered)
         session = Session(where.workspace, owner, signals, screen.show, screen.tick(), held)
         store = procedure_store.ProcedureStore(Place(where.workspace, procedure.name), session.emit)
         began = initial_state(procedure, state, asked)

@@ -44,7 +44,7 @@ def prepared(where: Where, asked: RunOptions, own: Json, resumed: bool = False) 
         raise ConfigProblem(agents.no_agent_text(found, "[reflex]"))
     screen = ReflexScreen(launch.screen_options(made, asked))
     program = launch.check_agent(made.agent, where.workspace, "")
-    launch.announce_agent(made.agent, program, screen, asked.kept)
+    launch.announce_agent(made.agent, program, screen, asked.remembered)
     return Prepared(made, look, made.agent, _models(found, look), screen)
 
 

@@ -174,7 +174,7 @@ def run_session(
     setup, screen, look = prepared.setup, prepared.screen, prepared.look
     fresh = store.state is None
     with Signals() as signals:
-        owner = Owner(KIND, place.alias, setup._replace(bounds=_bounds(setup)), not fresh, asked.kept)
+        owner = Owner(KIND, place.alias, setup._replace(bounds=_bounds(setup)), not fresh, asked.remembered)
         session = Session(place.workspace, owner, signals, screen.show, screen.tick(), held)
         permission = Permission(exec_checks(look), signals)
         effects = Effects(session, place, store, prepared, permission, not asked.json)
