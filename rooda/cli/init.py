@@ -49,7 +49,7 @@ def _create(path: str, content: str) -> None:
         files.create(path, files.to_bytes(content))
     except FileExistsError:
         hint = "What would be written: rooda init --print"
-        raise UsageProblem(f"{path} is already there; nothing was written.", hint) from None
+        raise UsageProblem(f"{path} already exists; nothing was written.", hint) from None
     except OSError as problem:
         raise RoodaError(f"{path} can't be written: {problem.strerror}") from None
 

@@ -27,7 +27,7 @@ PLAN = Plan(
 def scaffold(folder: str) -> int:
     """Create the project in a folder, which must be missing or empty."""
     if taken(folder):
-        raise UsageProblem(f"{folder} is there already and is not an empty folder.", "Name a new one.")
+        raise UsageProblem(f"{folder} already exists and is not an empty folder.", "Name a new one.")
     own = (
         ("textkit.py", PROGRAM),
         ("test_textkit.py", TESTS),

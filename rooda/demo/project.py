@@ -44,7 +44,7 @@ def scaffold(folder: str) -> str:
     try:
         if taken(folder):
             raise UsageProblem(
-                f"{folder} is there already and is not an empty folder.",
+                f"{folder} already exists and is not an empty folder.",
                 "Name a new one: rooda init --demo my-demo",
             )
         files.make_folder(folder)

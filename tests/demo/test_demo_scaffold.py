@@ -66,7 +66,7 @@ def test_existing_files_are_not_overwritten(bare: Workspace, taken: str) -> None
     bare.write(taken, "mine")
     run = scaffold(bare, "demo")
     assert run.returncode == 2
-    assert run.stderr.startswith("Error: demo is there already and is not an empty folder.")
+    assert run.stderr.startswith("Error: demo already exists and is not an empty folder.")
     assert [str(path.relative_to(bare.path)) for path in Path(bare.path).rglob("*") if path.is_file()] == [taken]
 
 
