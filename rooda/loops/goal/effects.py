@@ -316,6 +316,7 @@ def result_of(agent: Agent, reply: Reply, prompt_size: int, per_call: float, edi
         error="" if ok else _error(reply, answer.text),
         cost=cost.dollars,
         estimated=cost.source == "estimated",
+        lost=reply.lost and reply.cost_source != "assumed",
         seconds=reply.seconds,
         limited=reply.outcome == USAGE_LIMIT,
         reset_at=reply.reset_at,

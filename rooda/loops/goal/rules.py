@@ -115,7 +115,7 @@ def add_cost(state: GoalState, result: CallResult) -> GoalState:
     if result.ended == "not-started":
         return state
     spent = add(state.spent, result.cost, estimated=result.estimated)
-    return state._replace(spent=spent._replace(cost=round(spent.cost, 6)))
+    return state._replace(spent=spent._replace(cost=round(spent.cost, 6), lost=spent.lost + result.lost))
 
 
 def signature(state: GoalState, result: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
@@ -162,6 +162,8 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
 
 def limit_reached(state: GoalState) -> tuple[str, str] | None:
     """The limit that is reached, if any: the budget is checked before the iterations."""
+    if state.spent.lost:
+        return Pause.BUDGET, "what a call cost is unknown, since its transcript or the events vanished"
     if over_budget(state):
         return Pause.BUDGET, f"budget exceeded: {cost_text(state.spent)}/{money(state.budget)}"
     if state.iteration >= state.limit:

@@ -27,6 +27,7 @@ class CallResult(NamedTuple):
     error: str = ""  # its last error line
     cost: float | None = None
     estimated: bool = False
+    lost: bool = False  # its transcript or events vanished: it could have cost any amount
     seconds: float = 0.0
     limited: bool = False  # by a usage limit of the service
     reset_at: float | None = None
