@@ -1,4 +1,4 @@
-"""The only reader of clocks."""
+"""Reads the clocks; no other module does."""
 
 import time
 
@@ -7,11 +7,11 @@ now = time.time
 sleep = time.sleep
 
 
-_stopped: list[float] = []  # seconds of each time in which this process was stopped
+_stopped: list[float] = []  # durations in seconds for which this process was stopped
 
 
 def running_time() -> float:
-    """Monotonic time, without the time in which Ctrl+Z or `rooda pause` had stopped this process."""
+    """Return the monotonic time, excluding time during which Ctrl+Z or `rooda pause` had stopped this process."""
     return monotonic() - sum(_stopped)
 
 
@@ -20,40 +20,40 @@ def add_stopped_since(since: float) -> None:
 
 
 def uptime() -> float:
-    """Seconds since boot, including suspend if the system counts it. Setting the clock does not change it."""
+    """Return the seconds since boot, including suspend where the system counts it; setting the clock has no effect."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def rfc3339(seconds: float) -> str:
-    """Format as UTC with whole seconds and a Z, as state files have it."""
+    """Format a time as UTC with whole seconds and a Z, as in state files."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def rfc3339_local(seconds: float) -> str:
-    """Format as local time with the UTC offset, for reset times that users wait for."""
+    """Format a time as local time with the UTC offset, for the end of a usage limit."""
     import datetime
 
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone().isoformat()
 
 
 def local_time(seconds: float) -> time.struct_time:
-    """Local time, for lines that users read."""
+    """Convert a time to local time, for display."""
     return time.localtime(seconds)
 
 
 def rfc3339_milli(seconds: float) -> str:
-    """Format as UTC with milliseconds, as events have it."""
+    """Format a time as UTC with milliseconds, as in events."""
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds)))
     return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def file_stamp(seconds: float) -> str:
-    """Format as UTC for use in a file name."""
+    """Format a time as UTC for use in a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
 
 
 def parse_time(text: str) -> float | None:
-    """Parse a time as users type it: 2026-03-01, 2026-03-01T12:00 (UTC unless a zone is given), or 7d, 12h, 30m ago."""
+    """Parse a time given by the user: 2026-03-01, 2026-03-01T12:00 (UTC by default), or an age such as 7d, 12h, 30m."""
     import datetime
 
     unit = {"d": 86_400.0, "h": 3600.0, "m": 60.0}.get(text[-1:])
@@ -67,7 +67,10 @@ def parse_time(text: str) -> float | None:
 
 
 def next_occurrence(present: float, year: int, month: int, day: int, hour: int, minute: int, zone: str) -> float | None:
-    """Return the next time that a clock in `zone` shows this. Month 0: today or tomorrow; year 0: this or next."""
+    """Return the next time at which a clock in `zone` shows this date and time; None if there is none.
+
+    Month 0 means today or tomorrow, year 0 this year or the next.
+    """
     import datetime
     import zoneinfo
 

@@ -1,4 +1,4 @@
-"""Folders outside the project: the user's cache and state, and the files that ship with rooda.
+"""Locates the user's cache and state and the files shipped with rooda, and creates `.rooda`.
 
 Deleting the cache or the state costs time or comfort, never work.
 """
@@ -9,12 +9,12 @@ from rooda.base import files
 
 
 def cache(*names: str) -> str:
-    """Path in rooda's cache; "" if the user has no home folder."""
+    """Return a path in rooda's cache; "" if the user has no home folder."""
     return _below("CACHE", ".cache/rooda", names)
 
 
 def state(*names: str) -> str:
-    """Path in the state that all loops of this user share, and that survives a reboot."""
+    """Return a path in the user's persistent state, which all loops share; "" if the user has no home folder."""
     return _below("STATE", ".local/state/rooda", names)
 
 
@@ -30,9 +30,9 @@ FOLDERS = ("runs", "state", "locks", "snapshots", "worktrees", "goal.git")  # in
 
 
 def make_home(path: str, *inner: str) -> None:
-    """Create `.rooda` and a folder in it, for the workspace's owner alone, with a .gitignore for agents.
+    """Create `.rooda` and a folder in it, accessible only to the workspace's owner and ignored by git.
 
-    UsageProblem if a link is in the place of one of them.
+    Raises UsageProblem if one of them is a link.
     """
     workspace, name = os.path.split(path)
     files.make_real_folder(workspace, os.path.join(name, *inner), private=True)
@@ -42,7 +42,10 @@ def make_home(path: str, *inner: str) -> None:
 
 
 def tighten_home(path: str) -> None:
-    """Correct the modes of all folders in `.rooda` that an older rooda has made. UsageProblem for a link."""
+    """Restrict access to existing folders in `.rooda` to the owner, as older versions did not.
+
+    Raises UsageProblem if one of them is a link.
+    """
     for name in FOLDERS:
         if os.path.lexists(os.path.join(path, name)):
             make_home(path, name)
@@ -53,7 +56,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def shipped(folder: str, name: str = "") -> str:
-    """Path of a shipped file in `prompts` or `config`; it need not exist."""
+    """Return the path of a file shipped in `prompts` or `config`; the file need not exist."""
     installed = os.path.join(_PACKAGE, folder)
     root = installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), folder)
     return os.path.join(root, name) if name else root

@@ -1,19 +1,19 @@
-"""One thing that a workspace's file names and that can run, redirect or leak: what the user is asked to trust."""
+"""Describes settings in workspace files that can run, redirect or leak something, so that the user must trust them."""
 
 from typing import NamedTuple
 
 
 class Fact(NamedTuple):
-    """A fact of a file. Two facts are the same if file, name and value are; the rest is for display."""
+    """One setting in a workspace file that needs the user's trust, identified by its file, name and value."""
 
-    file: str  # as the workspace has it, such as "rooda.toml"; a path outside of the workspace is absolute
-    name: str  # where in the file, such as "loop.quality_gates"; without a position in a list
-    value: str  # what would run, or where it would send something, on one line
-    label: str = ""  # what it is for, in a word or two, such as "gate" or "hook done"
+    file: str  # relative to the workspace, such as "rooda.toml"; absolute if outside the workspace
+    name: str  # key in the file, such as "loop.quality_gates", without list indexes
+    value: str  # the command to run or the address to send to, on one line
+    label: str = ""  # its purpose in a word or two, such as "gate" or "hook done"
     line: int = 0  # 0: unknown
-    warning: str = ""  # what the user might overlook, such as "sends your key elsewhere"
-    restrains: bool = False  # it holds the agent back: its absence is a change too
-    harmless: bool = False  # it only holds the agent back: to appear it needs no permission
+    warning: str = ""  # a danger that the user might overlook, such as "sends your key elsewhere"
+    restrains: bool = False  # it restricts the agent, so removing it is a change too
+    harmless: bool = False  # it only restricts the agent, so adding it needs no permission
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Reads and writes files. Every write of rooda goes through here."""
+"""Reads and writes files. Every write by rooda goes through this module."""
 
 import errno
 import os
@@ -19,23 +19,23 @@ CHUNK = 65_536
 MOST_HELD = 8
 unsynced: set[str] = set()  # replaced files whose new name may not survive a power cut yet
 _replaced: list[int] = []  # descriptors of replaced files, still open
-_heirs: dict[str, tuple[int, int]] = {}  # as root: folders whose new files get this user and group
+_heirs: dict[str, tuple[int, int]] = {}  # folders whose new files get this user and group when rooda runs as root
 
 
 def read(path: str, limit: int = LARGEST) -> bytes:
-    """Read a regular file; links are followed. Files of a workspace are read by `base/workspace_files.py`."""
+    """Read a regular file, following links. For files of a workspace, use `base/workspace_files.py`."""
     return read_open(open_existing(path), limit, path)
 
 
 def open_existing(path: str) -> int:
-    """Open a regular file to read it, without ever blocking. It is looked at first: opening a device can act."""
+    """Open a regular file for reading, without blocking. Checks its type first: opening a device can have effects."""
     _require_regular(os.stat(path), path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     return _regular(descriptor, path)
 
 
 def open_regular(path: str, flags: int, mode: int = 0o666) -> int:
-    """Open one of rooda's files, which an agent can reach: never follow a link, never block on a pipe."""
+    """Open one of rooda's files without following a link or blocking on a pipe that an agent put in its place."""
     descriptor = _regular(os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode), path)
     if flags & os.O_CREAT:
         _hand_over(descriptor, path)
@@ -63,9 +63,9 @@ def open_folder(path: str) -> int:
 
 
 def create_output(path: str) -> int:
-    """Create a file for a process to write to, and for rooda to read by its descriptor, whatever its name becomes.
+    """Create an output file for a process; rooda reads it by the returned descriptor, even if it is renamed.
 
-    Anything else with this name, such as a link or a pipe, is removed.
+    Anything that exists at the path, such as a link or a pipe, is removed.
     """
     return _create_new(path, os.O_RDWR | os.O_APPEND, 0o600)
 
@@ -84,7 +84,7 @@ def require_space(descriptor: int) -> int:
 
 
 def now_at(path: str, descriptor: int) -> str:
-    """Say what has taken the name of an open file; "" if the file still has it."""
+    """Describe what is now at the path of an open file: "missing", "a link", …; "" if it is still that file."""
     try:
         facts = os.lstat(path)
     except OSError:
@@ -107,12 +107,12 @@ def _create_new(path: str, how: int, mode: int) -> int:
 
 
 def read_ours(path: str, limit: int = LARGEST) -> bytes:
-    """Read one of rooda's files. OSError if a link, a pipe or a device has taken its place."""
+    """Read one of rooda's files. Raises OSError if a link, a pipe or a device has taken its place."""
     return read_open(open_regular(path, os.O_RDONLY), limit, path)
 
 
 def read_ours_if_exists(path: str) -> bytes | None:
-    """Like `read_ours`, but None if there is no regular file. OSError still means: it exists and can't be read."""
+    """Like `read_ours`, but return None if there is no regular file. Raises OSError if it exists but can't be read."""
     try:
         return read_ours(path)
     except OSError:
@@ -122,7 +122,7 @@ def read_ours_if_exists(path: str) -> bytes | None:
 
 
 def read_open(descriptor: int, limit: int = LARGEST, path: str = "") -> bytes:
-    """Read an open file to its end and close it. A buffered read would cost twice, in every iteration."""
+    """Read an open file to its end and close it. Reads unbuffered, which takes half the time."""
     try:
         size = os.fstat(descriptor).st_size
         _require_size(size, limit, path)
@@ -154,7 +154,7 @@ def read_long_proc(path: str) -> bytes:
 
 
 def text(path: str, limit: int = LARGEST) -> str:
-    """Like `read`, as text; bytes that are not UTF-8 survive as surrogates."""
+    """Like `read`, but decode the file; bytes that are not UTF-8 become surrogates."""
     return to_text(read(path, limit))
 
 
@@ -171,9 +171,9 @@ def make_folder(path: str) -> None:
 
 
 def make_real_folder(top: str, path: str, private: bool = False) -> None:
-    """Create a folder below `top`. UsageProblem if a link is in its place or above it, so nothing is written there.
+    """Create a folder below `top`. Raises UsageProblem if it, or a folder between them, is a link.
 
-    `private`: for the owner alone, also if the folders exist already; as root, for the owner of `top`.
+    With `private` only the owner gets access, also to existing folders; as root, only the owner of `top`.
     """
     make_folder(top)
     names = path.split(os.sep)
@@ -197,7 +197,7 @@ def make_real_folder(top: str, path: str, private: bool = False) -> None:
 
 
 def refuse_links(top: str, *paths: str) -> None:
-    """UsageProblem if one of these paths below `top` is a link."""
+    """Raise UsageProblem if one of these paths below `top` is a link."""
     for path in paths:
         place = os.path.join(top, path)
         if os.path.islink(place):
@@ -205,7 +205,7 @@ def refuse_links(top: str, *paths: str) -> None:
 
             raise UsageProblem(
                 f"{place} is a link; rooda keeps its files only in folders of the workspace itself.",
-                f"See where it leads: ls -l {shlex.quote(place)}\nOnce it is removed, rooda makes a folder.",
+                f"See where it leads: ls -l {shlex.quote(place)}\nOnce it is removed, rooda creates a folder.",
             )
 
 
@@ -225,7 +225,7 @@ def _close_to_others(folder: int) -> None:
 
 
 def _hand_over(descriptor: int, path: str) -> None:
-    """As root, give a file or folder of rooda to the owner of the workspace, who could not remove it otherwise."""
+    """If run as root, give a file or folder to the workspace's owner, who could not delete it otherwise."""
     for home, (user, group) in _heirs.items():
         if path.startswith(home):
             with suppress(OSError):
@@ -252,9 +252,9 @@ def append(descriptor: int, data: bytes) -> None:
 
 
 def replace(path: str, data: bytes, mode: int = 0o666, synced: bool = True) -> None:
-    """Replace a file atomically. Readers see the old bytes or the new ones, after a power cut too.
+    """Replace a file atomically: readers see the old bytes or the new ones, even after a power cut.
 
-    With `synced=False` a power cut may bring back the old file until `sync_replaced`.
+    With `synced=False` a power cut before `sync_replaced` may bring back the old file.
     """
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
@@ -273,14 +273,14 @@ def replace(path: str, data: bytes, mode: int = 0o666, synced: bool = True) -> N
 
 
 def sync_replaced() -> None:
-    """Make every replacement durable. OSError names the file for which that failed."""
+    """Make all replaced files durable. An OSError names the file that failed."""
     for path in (*unsynced,):
         with suppress(FileNotFoundError, NotADirectoryError):  # the folder was deleted too
             sync_parent(path)
 
 
 def sync_parent(path: str) -> None:
-    """Make the creation, replacement or deletion of this name durable."""
+    """Make the creation, replacement or deletion of this file durable by syncing its folder."""
     unsynced.discard(path)
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -292,12 +292,12 @@ def sync_parent(path: str) -> None:
 
 
 def _with_path(path: str, problem: OSError) -> OSError:
-    """The same error with this path in place of the temporary file's."""
+    """Return the error with this path in place of the temporary file's."""
     return OSError(problem.errno, problem.strerror, path)
 
 
 def create(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Write a new file completely or not at all; FileExistsError if there is one."""
+    """Write a new file completely or not at all. Raises FileExistsError if it exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     _hand_over(descriptor, path)
     try:
@@ -310,7 +310,7 @@ def create(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def create_whole(path: str, data: bytes, mode: int) -> None:
-    """Create a durable file that no reader sees half written; FileExistsError if there is one."""
+    """Create a durable file that no reader sees half written. Raises FileExistsError if it exists."""
     temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         create(temporary, data, mode)
@@ -337,7 +337,7 @@ def sync_file(path: str) -> None:
 
 
 def make_private(descriptor: int) -> bool:
-    """Take all rights to an open file from group and others; False if that fails."""
+    """Remove all permissions of group and others on an open file; False if that fails."""
     try:
         os.fchmod(descriptor, 0o600)
     except OSError:
@@ -352,7 +352,7 @@ def write(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def link(path: str, target: str) -> None:
-    """Make a symbolic link. Anything else with this name is removed."""
+    """Create a symbolic link, replacing any file at the path."""
     remove(path)
     os.symlink(target, path)
 
@@ -369,7 +369,7 @@ def replace_unsynced(path: str, data: bytes, mode: int = 0o666) -> None:
 
 
 def open_append(path: str, mode: int = 0o666) -> int:
-    """Open a file for whole-line appends. A torn last line of an earlier crash gets its line end first."""
+    """Open a file for whole-line appends, and terminate a last line that a crash has cut off."""
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -383,7 +383,7 @@ def sync(descriptor: int) -> None:
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Overwrite an open file in one write, padding with blanks. The same blocks are used, so a sync is cheap."""
+    """Overwrite an open file in one write, padding with blanks. It keeps its disk blocks, so that a sync is cheap."""
     os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
 
 
@@ -412,7 +412,7 @@ def rename(old: str, new: str, synced: bool = True) -> None:
 
 
 def copy_times(path: str, like: os.stat_result) -> None:
-    """Give a file the access and modification times in `like`."""
+    """Set a file's access and modification times to those in `like`."""
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
@@ -425,14 +425,14 @@ def is_folder(path: str) -> bool:
 
 
 def usual_mode() -> int:
-    """The mode of a new file under the umask of this process."""
+    """Return the mode of a new file under the umask of this process."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def list_folder(path: str) -> list[str]:
-    """List a folder; empty if it can't be read."""
+    """Return the names in a folder; empty if it can't be read."""
     try:
         return os.listdir(path)
     except OSError:
@@ -440,7 +440,7 @@ def list_folder(path: str) -> list[str]:
 
 
 def fingerprint(path: str) -> tuple[int, ...]:
-    """Facts that differ once the content may have changed, the ctime last; () if there is no file."""
+    """Return file attributes that change whenever the content may have changed, ctime last; () without a file."""
     try:
         facts = os.stat(path)
     except (OSError, ValueError):
@@ -449,7 +449,7 @@ def fingerprint(path: str) -> tuple[int, ...]:
 
 
 class _Shared(RawIOBase):
-    """Reads an open file at an offset of its own: the process that writes it moves the descriptor's."""
+    """Reads an open file at its own offset, since the process that writes the file moves the descriptor's offset."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._offset = descriptor, 0
@@ -474,9 +474,9 @@ class _Shared(RawIOBase):
 
 
 def reading(source: str | int, limit: int = 0) -> BufferedReader:
-    """Open one of rooda's files for reading: by its path, or by a descriptor, which stays open.
+    """Open one of rooda's files for reading, by path or by a descriptor, which stays open.
 
-    OSError if it is larger than `limit` bytes; 0 = any size.
+    Raises OSError if it is larger than `limit` bytes; 0 = any size.
     """
     if isinstance(source, int):
         return BufferedReader(_Shared(source), CHUNK)
@@ -504,7 +504,7 @@ def head(source: str | int, limit: int) -> bytes:
 
 
 def lines(source: str | int, limit: int, longest: int = CHUNK) -> Iterator[bytes]:
-    """Yield the complete lines of the last `limit` bytes without line ends, each cut at `longest` bytes."""
+    """Yield the complete lines in the last `limit` bytes of a file, without line ends, each cut at `longest` bytes."""
     with reading(source) as file:
         size = file.seek(0, os.SEEK_END)
         if size > limit:  # skip the line that the limit cuts: its rest could pass for another line
@@ -524,7 +524,7 @@ def _skip_line(file: BufferedReader, longest: int) -> None:
 
 
 def content_key(text: str) -> str:
-    """Identify a text: by itself, or by its hash if it is long."""
+    """Return a key that identifies a text: the text itself, or its hash if it is long."""
     return text if len(text) < 1_048_576 else sha256(text.encode("utf-8", "surrogatepass"))
 
 
@@ -550,7 +550,7 @@ def remove_tree(path: str) -> None:
 
 
 def remove_empty(path: str, top: str) -> None:
-    """Delete this folder and its parents up to, but not including, `top`, as long as they are empty."""
+    """Delete a folder and its parents up to, but not including, `top`, as long as they are empty."""
     while path != top and path.startswith(top):
         try:
             os.rmdir(path)
@@ -560,7 +560,7 @@ def remove_empty(path: str, top: str) -> None:
 
 
 def move_folder_aside(path: str) -> None:
-    """Free a name that a folder has: delete the folder if it is empty, else rename it."""
+    """Make way for a file at this path: delete a folder there if it is empty, else rename it."""
     if not os.path.isdir(path) or os.path.islink(path):
         return
     try:
@@ -574,7 +574,7 @@ def move_folder_aside(path: str) -> None:
 
 
 def remove_empty_parents(path: str) -> None:
-    """Delete an empty folder, and each parent that is empty then."""
+    """Delete an empty folder, and each parent that becomes empty."""
     os.removedirs(path)
 
 
@@ -589,7 +589,7 @@ def hold_replaced(path: str) -> None:
         try:
             _replaced.append(os.open(path, how | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError:
-            pass  # there is no such file, or it can't be opened: its space is freed with its name
+            pass  # the file is missing or can't be opened: the replacement frees its space
 
 
 def release_replaced() -> None:

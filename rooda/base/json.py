@@ -1,4 +1,4 @@
-"""Converts frozen records to plain JSON values and back. A wrong type raises an error; nothing is guessed."""
+"""Converts frozen records to plain JSON values and back. A wrong type is an error and never converted."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ class Mismatch(ValueError):
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """Parse bytes as one JSON object; Mismatch says what they are instead."""
+    """Parse bytes as one JSON object; raises Mismatch if they are anything else."""
     try:
         value = loads(data)
     except ValueError as problem:
@@ -24,7 +24,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def encode(record: Any) -> Any:
-    """Turn NamedTuples into objects and tuples into lists; scalars stay."""
+    """Convert NamedTuples to dicts and tuples to lists; scalars are unchanged."""
     if hasattr(record, "_asdict"):
         return {key: encode(value) for key, value in record._asdict().items()}
     if isinstance(record, Mapping):
@@ -35,7 +35,7 @@ def encode(record: Any) -> Any:
 
 
 def decode(kind: type[Record], data: Mapping[str, Any]) -> Record:
-    """Build the NamedTuple `kind`. Unknown keys are ignored; missing ones need a default."""
+    """Build the NamedTuple `kind` from a JSON object. Unknown keys are ignored; missing ones need a default."""
     hints = get_type_hints(kind)
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     values = {}
@@ -79,7 +79,7 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), type(value).__name__)
 
 
-# JSON from others may be nested so deeply that recursive code fails on it.
+# Untrusted JSON may be nested so deeply that recursive code fails.
 MAX_DEPTH = 100
 Json: TypeAlias = dict[str, Any]  # an object
 
@@ -96,7 +96,7 @@ def loads(data: bytes | str, read: Callable[[Any], Any] = json.loads) -> Any:
 
 
 def too_deep(data: bytes | str, value: Any) -> bool:
-    """True if the value is nested too deeply. Texts with few brackets are not searched."""
+    """True if a parsed value is nested more than MAX_DEPTH deep; only searched if its JSON has enough brackets."""
     opened = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if opened <= MAX_DEPTH:
         return False
@@ -113,7 +113,7 @@ COST_PER_BRACE = 1000  # added for each brace that starts no object
 
 
 def find_objects(text: str, decoder: json.JSONDecoder) -> Iterator[Json]:
-    """Yield each JSON object in the text, in order, without those inside others."""
+    """Yield each outermost JSON object in the text, in order."""
     effort, place = 0, text.find("{")
     while place >= 0 and effort < MAX_EFFORT:
         try:

@@ -1,6 +1,6 @@
-"""Secrets that have a form of their own, as keys of services do, whichever file or variable holds them. Pure.
+"""Hides secrets of a recognizable form, such as API keys of known services, wherever they occur. Pure.
 
-Every pattern takes a whole run of characters and never goes back, so that no text takes more than linear time.
+No pattern backtracks, so that every text is searched in linear time.
 """
 
 import re
@@ -22,12 +22,12 @@ def _has_digit(run: str) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """True unless it is words joined by hyphens: a long part has a digit."""
+    """True if a long part has a digit; otherwise these may be words joined by hyphens."""
     return any(_DIGIT.search(part) for part in _LONG_PART.findall(run))
 
 
 class _Form:
-    """Keys with a prefix. `known`: true for a run after it that belongs to a key."""
+    """A kind of secret with a fixed prefix. `known` is true if the characters that follow can belong to a key."""
 
     def __init__(self, marker: str, run: str, least: int, known: Callable[[str], bool] = _has_digit) -> None:
         self.marker, self.least, self.known = marker, least, known
@@ -42,7 +42,7 @@ class _Form:
 
 
 def _is_inside(text: str, place: int) -> bool:
-    """True if the place is within a word. The `n` of `\\n` in a JSON text is not part of the next word."""
+    """True if the position is inside a word; the `n` of `\\n` in JSON does not belong to the word after it."""
     before = text[place - 1 : place]
     return before.isalnum() and text[max(place - 2, 0) : place - 1] != "\\"
 
@@ -90,10 +90,10 @@ _ASSIGNED_MARKERS = (
 _STRONG = re.compile("api|secret|token|passw|passphrase|private|credential|auth|jwt|pwd|access", re.I)
 _NO_SECRETS = ("$", "<", "{", "%", "*", "/", "./", "~", "(", "[", "os.", "env.", "process.", "config.", "settings.")
 MARKERS = (*(form.marker for form in _FORMS), _PRIVATE, *_ASSIGNED_MARKERS)
-_OF_WORDS = (*_ASSIGNED_MARKERS, _PRIVATE, "Bearer ")  # what follows them may be another word
+_OF_WORDS = (*_ASSIGNED_MARKERS, _PRIVATE, "Bearer ")  # the secret may be in the word that follows
 _BEGINNINGS = frozenset(marker[:size] for marker in (*MARKERS, "://") for size in range(1, len(marker)))
 _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
-# Fewer and shorter texts, one of which is part of each marker: a look at each event must cost little.
+# Short strings for a cheap first check of every event: each marker contains one of them.
 SIGNS = (
     *("sk-", "_live_", "_test_", "gh", "lpat-", "AKIA", "ASIA", "xox", "xapp-", "eyJ", "Key", "_KEY", "_key", "-key"),
     *("hooks", "hub_pat", "whsec_", "AIza", "ya29.", "npm_", "hf_", "gsk_", "xai-", "pypi-", "SG.", "earer "),
@@ -103,15 +103,15 @@ SIGNS = (
 
 
 def may_have(text: str) -> bool:
-    """True if the text may have a secret; cheap."""
-    for sign in SIGNS:  # any() takes longer
+    """True if the text may contain a secret of a recognizable form; a cheap first check."""
+    for sign in SIGNS:  # faster than any()
         if sign in text:
             return True
     return "://" in text and "@" in text
 
 
 def hide(text: str) -> str:
-    """Replace every secret that has a form of its own by stars."""
+    """Replace every secret of a recognizable form with stars."""
     if len(text) < SHORTEST or not may_have(text):
         return text
     for form in _FORMS:
@@ -147,12 +147,12 @@ def _hide_password(found: "re.Match[str]") -> str:
 def _hide_assigned(found: "re.Match[str]") -> str:
     name, sign, value = found.groups()
     last = name.rpartition(".")[2]
-    whole = f"x{last}" if last[:1] == "_" else last  # the name's beginning may have been shown already
+    whole = f"x{last}" if last[:1] == "_" else last  # the beginning of the name may have been shown already
     return f"{name}{sign}{HIDDEN}" if _is_assigned(whole, sign, value) else found[0]
 
 
 def _is_assigned(name: str, sign: str, value: str) -> bool:
-    """True if this value of this name is a secret. NAME=value counts as a variable, whose value may be a word."""
+    """True if a value assigned to this name is a secret. After an upper-case NAME= that can be an ordinary word."""
     if len(value) < SHORTEST or value.startswith(_NO_SECRETS) or not looks_secret(name):
         return False
     if "(" in value or "[" in value or value.isdecimal() or value.endswith("://"):
@@ -165,7 +165,7 @@ def _is_assigned(name: str, sign: str, value: str) -> bool:
 
 
 def unfinished(text: str) -> int:
-    """Return how many characters at the end may begin a secret; when text comes in pieces, they wait."""
+    """Return how many characters at the end may begin a secret and must wait for the next piece of the text."""
     end = len(text) - _unfinished_line(text[max(text.rfind("\n") + 1, len(text) - LONGEST_LINE) :])
     start = text.rfind(_PRIVATE, max(end - LONGEST_KEY, 0), end)
     open_key = start >= 0 and _PRIVATE_KEY.match(text, start) and not _END.search(text, start, end)
@@ -185,5 +185,5 @@ def _may_begin(word: str) -> bool:
 
 
 def _word_at(line: str, place: int) -> int:
-    """Where the word at this place begins."""
+    """Return the position at which the word at `place` begins."""
     return max(line.rfind(" ", 0, place), line.rfind("\t", 0, place)) + 1

@@ -1,8 +1,8 @@
-"""Tells by the name of a variable whether it holds a secret. Pure."""
+"""Detects from the name of a variable whether it holds a secret. Pure."""
 
 import re
 
-_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # in a name: MY_KEY and myKey have two
+_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # MY_KEY and myKey have two words each
 _SECRET_ENDINGS = (  # endings of words that mark a secret
     *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"),
     *("AUTHORIZATION", "COOKIE", "PRIVATE", "PASSCODE", "BEARER", "MNEMONIC"),
@@ -23,7 +23,7 @@ _ABOUT_SECRETS = (  # endings of names that describe a secret rather than hold i
 
 
 def looks_secret(name: str) -> bool:
-    """True if a variable of this name holds a secret."""
+    """True if a variable with this name probably holds a secret."""
     words = [word.upper() for word in _WORD.findall(name)]
     name = name.upper()
     if name.startswith("ROODA_") or name.endswith(_ABOUT_SECRETS) or any(word in name for word in _NOT_SECRET):

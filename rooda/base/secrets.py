@@ -1,4 +1,4 @@
-"""Finds the secrets in environment variables and hides them in texts. Pure."""
+"""Finds the secrets in environment variables and hides them in text. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,13 +17,16 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 def forms(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the texts to hide, longest first, without secrets that are part of an `ordinary` text such as a path."""
+    """Return the secrets in these variables in all encodings to hide, longest first.
+
+    Leaves out secrets that are part of an `ordinary` string, such as a path.
+    """
     found = {form for key in find_secrets(environ, ordinary) for form in _all_forms(key) if len(form) >= SHORTEST}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 
 
 def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> dict[str, str]:
-    """Map each secret to the first variable that holds it."""
+    """Map each secret in these variables to the first variable that holds it."""
     seen, found = [*ordinary], dict[str, str]()
     for name, value in environ.items():
         for key in [value.strip()] if looks_secret(name) and not _is_path(name, value) else _passwords(value):
@@ -33,17 +36,17 @@ def find_secrets(environ: Mapping[str, str], ordinary: Iterable[str] = ()) -> di
 
 
 def _is_path(name: str, value: str) -> bool:
-    """True for the path of a certificate. Passwords may begin with such a character, too."""
+    """True for the path of a certificate. The name counts too, since a password may begin with a slash."""
     return name.upper().endswith("PEM") and value.lstrip().startswith(("/", ".", "~"))
 
 
 def hide(text: str, values: Iterable[str]) -> str:
-    """Replace by stars every one of these secrets, and every secret that has a form of its own."""
+    """Replace these secrets, and all others of a recognizable form, with stars."""
     return secret_forms.hide(hide_values(text, values))
 
 
 def hide_values(text: str, values: Iterable[str]) -> str:
-    """Replace every one of these secrets by stars."""
+    """Replace only these secrets with stars."""
     if len(text) < SHORTEST:
         return text
     for value in values:
@@ -53,7 +56,7 @@ def hide_values(text: str, values: Iterable[str]) -> str:
 
 
 def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
-    """Hide base64 that is wrapped into lines, indented or not."""
+    """Hide secrets in base64 that is wrapped into lines, indented or not."""
     lines = _lines(text)
     if not any(len(line) >= SHORTEST_WRAPPED and _last_word(line) >= SHORTEST_WRAPPED for line in lines):
         return text
@@ -65,14 +68,14 @@ def _hidden_across_lines(text: str, values: Iterable[str]) -> str:
 
 
 def hide_password(text: str) -> str:
-    """Replace the password in a URL by stars, however short it is."""
+    """Replace the password in a URL with stars, however short it is."""
     for password in filter(None, _passwords(text)):
         text = text.replace(f":{password}@", f":{HIDDEN}@", 1)
     return text
 
 
 def _lines(text: str) -> list[str]:
-    """Split into stripped lines, also at the line breaks of a text inside JSON."""
+    """Split a text into stripped lines, also at escaped line breaks, as in JSON."""
     text = text.replace("\\r", "").replace("\\n", "\n") if "\\n" in text else text
     return [*map(str.strip, text.split("\n"))]
 
@@ -82,12 +85,12 @@ def _last_word(line: str) -> int:
 
 
 def hide_in(facts: Any, values: tuple[str, ...]) -> Any:
-    """Replace secrets by stars in JSON-like data of any depth."""
+    """Replace secrets with stars in JSON-like data of any depth."""
     return _with_each_text(facts, lambda text: hide(text, values))
 
 
 def hide_values_in(facts: Any, values: tuple[str, ...]) -> Any:
-    """Like `hide_in`, but only these secrets. Returns the data itself if there are none."""
+    """Like `hide_in`, but replace only the secrets in `values`. Returns the data itself if there are none."""
     return _with_each_text(facts, lambda text: hide_values(text, values)) if values else facts
 
 
@@ -102,7 +105,7 @@ def _with_each_text(facts: Any, change: Callable[[str], str]) -> Any:
 
 
 def hide_piece(text: str, values: tuple[str, ...]) -> tuple[str, str]:
-    """Hide the secrets of a text that comes in pieces: what can be shown, and the rest that may begin a secret."""
+    """Hide secrets in a text that arrives in pieces. Returns the part to show, and the rest that may begin a secret."""
     end = len(text) - secret_forms.unfinished(text)
     shown, rest = hide(text[:end], values), text[end:]
     end = len(shown) - length_to_hold_back(shown, values)
@@ -110,7 +113,7 @@ def hide_piece(text: str, values: tuple[str, ...]) -> tuple[str, str]:
 
 
 def length_to_hold_back(text: str, values: Iterable[str]) -> int:
-    """Return how many characters at the end may begin a secret; when text is shown in pieces, they wait."""
+    """Return how many characters at the end may begin one of these secrets and must wait for the next piece."""
     values = [*values]
     broken = _wrapped_base64_length(text)
     codes = [value for value in values if len(value) >= SHORTEST_CODE] if broken else []
@@ -129,7 +132,7 @@ def _longest_begun(text: str, values: Iterable[str]) -> int:
 
 
 def _wrapped_base64_length(text: str) -> int:
-    """Return how many characters at the end look like base64 wrapped into lines; 0 if no line ends there."""
+    """Return how many characters at the end look like base64 wrapped into lines; 0 if they contain no line end."""
     size, window = 0, text[-LONGEST_CODE:]
     for line in reversed(window.splitlines(keepends=True)) if "\n" in window else ():
         word = _last_word(line.strip())
@@ -143,20 +146,20 @@ def _wrapped_base64_length(text: str) -> int:
 
 
 def _all_forms(value: str) -> list[str]:
-    """The value and its lines, each as it is and as JSON, a URL and `Authorization: Basic` write it."""
+    """Return a secret and its lines, each plain and as encoded in JSON, in a URL and in base64."""
     lines = [line.strip() for line in value.splitlines()]
     plain = [value, *(line for line in lines if len(line) >= SHORTEST_LINE and len(lines) > 1)]
     return [form for each in plain for form in (each, *_in_json(each), *_in_address(each), *_in_base64(each))]
 
 
 def _in_json(value: str) -> set[str]:
-    """Encode as JSON writers do, and as a JSON text inside JSON."""
+    """Return all escaped forms of a string in JSON, and in JSON inside JSON."""
     once = _json_variants(value)
     return once | {form for text in once for form in _json_variants(text)}
 
 
 def _json_variants(value: str) -> set[str]:
-    """Encode with and without `\\u`, with small and large hex digits, with and without `\\/`."""
+    """Return the string escaped for JSON: with and without `\\u`, in lower and upper case, with and without `\\/`."""
     found = {in_json(value), in_json(value, ascii_only=True)}
     found |= {_with_large_digits(text) for text in found if "\\u" in text}
     return found | {text.replace("/", "\\/") for text in found}
@@ -175,7 +178,7 @@ def _with_large_digits(text: str) -> str:
 
 
 def _in_address(value: str) -> list[str]:
-    """Percent-encode all of it, in lower case, and with the slashes of a path kept."""
+    """Return the percent-encoded forms of a string: in upper and lower case, with `+` for blanks, with slashes kept."""
     data = [chr(byte) for byte in value.encode("utf-8", "surrogateescape")]
     codes = [each if each in _UNRESERVED else f"%{ord(each):02X}" for each in data]
     path = "".join(each if each == "/" else code for each, code in zip(data, codes, strict=True))
@@ -185,7 +188,7 @@ def _in_address(value: str) -> list[str]:
 
 
 def _in_base64(value: str) -> list[str]:
-    """Return what base64 of a longer text contains of it, at each of the three offsets, in both alphabets."""
+    """Return the base64 of a string within a longer text, at each of the three offsets and in both alphabets."""
     from binascii import b2a_base64
 
     data, found = value.encode("utf-8", "surrogateescape"), set[str]()
@@ -198,7 +201,7 @@ def _in_base64(value: str) -> list[str]:
 
 
 def _passwords(value: str) -> list[str]:
-    """Return the password of `scheme://user:password@host`."""
+    """Return the password in `scheme://user:password@host` as a list, which is empty if there is none."""
     _, scheme, rest = value.partition("://")
     person, at, _ = rest.partition("/")[0].rpartition("@")
     _, colon, password = person.partition(":")
@@ -206,12 +209,12 @@ def _passwords(value: str) -> list[str]:
 
 
 def _is_harmless(value: str) -> bool:
-    """True for a count, a switch, one long number of seconds or a word such as `postgres`."""
+    """True for a number or an ordinary word such as `postgres`, unless it is long."""
     ordinary = value.isdecimal() or (value.isascii() and value.isalpha() and value.islower())
     return ordinary and len(value) < SHORTEST_LINE
 
 
-# Texts kept with each secret replaced by the name of its variable, and filled in again later.
+# Text is saved with references to variables in place of secrets, which are filled in again later.
 MARK = "\0"  # cannot occur in a command line or in a variable's name
 LOST = MARK + MARK  # replaces a form of a secret that can't be rebuilt from its variable
 
@@ -232,13 +235,13 @@ def to_references(text: str, environ: Mapping[str, str], ordinary: str) -> str:
 
 
 def hide_references(text: str) -> str:
-    """Replace each reference by stars, for display."""
+    """Replace each reference with stars, for display."""
     parts = text.split(MARK)
     return "".join(HIDDEN if place % 2 else secret_forms.hide(part) for place, part in enumerate(parts))
 
 
 def fill_references(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Fill in the references. Returns the text and the names of the variables that hold no secret."""
+    """Replace each reference with its secret. Returns the text and the variables that don't hold one any more."""
     parts = text.split(MARK)
     missing = [] if len(parts) % 2 else [""]
     for place in range(1, len(parts), 2):

@@ -1,7 +1,7 @@
-"""Signs files with a key of this user, so that rooda does not believe what somebody else wrote.
+"""Signs files with the user's key, so that rooda recognizes files that someone else wrote.
 
-A signature covers what the file is (`start RUN`, `order RUN`, …) and its content, but not its path. The key never
-leaves this process: agents and commands get neither it nor the variable that names its file.
+A signature covers the purpose of a file (`what`: `start RUN`, `order RUN`, …) and its content, but not its path. The
+key never leaves this process: agents and commands get neither the key nor the variable that names its file.
 """
 
 import os
@@ -11,46 +11,46 @@ from typing import NamedTuple
 from rooda.base import dirs, files
 
 VARIABLE = "ROODA_KEY_FILE"
-PRIVATE = (VARIABLE, "ROODA_TRUST")  # variables that no process but rooda gets
-LENGTH = 32  # bytes of a new key, and the least of one that the user made
+PRIVATE = (VARIABLE, "ROODA_TRUST")  # variables that rooda passes to no other process
+LENGTH = 32  # bytes of a new key, and the minimum for one that the user created
 LONGEST = 4096
 _MARK, _END = b', "mac": "', b'"}'
 _HEX = 64  # characters of a signature
 
 
 class Key(NamedTuple):
-    """The key, b"" if there is none; and a sentence about what is wrong, or was repaired."""
+    """The user's key (b"" if there is none), and a sentence on what is wrong with it or was repaired."""
 
     data: bytes = b""
     problem: str = ""
 
 
-_keys: dict[str, Key] = {}  # read once per process, by path
+_keys: dict[str, Key] = {}  # by path; each is read once per process
 
 
 def path() -> str:
-    """The file of the key; "" if this user has no home folder."""
+    """Return the path of the key file; "" if the user has no home folder."""
     return os.environ.get(VARIABLE, "") or dirs.state("key")
 
 
 def problem() -> str:
-    """What the user should know about the key: why nothing can be signed, or what was repaired; "" if all is well."""
+    """Return a warning if nothing can be signed or the key file was repaired, else ""."""
     return _key(create=True).problem
 
 
 def has_key() -> bool:
-    """True if something can be signed."""
+    """True if there is a key to sign with. Creates one if none exists."""
     return bool(_key(create=True).data)
 
 
 def mac(what: str, content: bytes) -> str:
-    """The signature, made with a new key if there is none yet; "" if there can't be a key."""
+    """Return the signature of `content`; "" without a key. Creates a key if none exists."""
     key = _key(create=True).data
     return _mac(key, what, content) if key else ""
 
 
 def is_ours(what: str, content: bytes, signature: str) -> bool:
-    """True if this user signed the content as `what`."""
+    """True if `signature` is this user's signature of `content` for the purpose `what`."""
     key = _key(create=False).data
     if not key or len(signature) != _HEX:
         return False
@@ -60,17 +60,17 @@ def is_ours(what: str, content: bytes, signature: str) -> bool:
 
 
 def signed(what: str, record: bytes) -> bytes:
-    """The text of a JSON object with the key `mac` added at its end; unchanged without a key."""
+    """Return the text of a JSON object with its signature added as the field `mac`; unchanged without a key."""
     return with_mac(record, mac(what, record))
 
 
 def with_mac(record: bytes, signature: str) -> bytes:
-    """Add a signature, unless it is empty."""
+    """Add a signature to the text of a JSON object as the field `mac`, unless the signature is empty."""
     return record[:-1] + _MARK + signature.encode() + _END if signature else record
 
 
 def parted(data: bytes) -> tuple[bytes, str]:
-    """A signed record as it was before, and its signature; "" if it has none."""
+    """Split a signed record into the unsigned record and its signature, which is "" if there is none."""
     text = data.rstrip(b"\n")
     at = len(text) - len(_END) - _HEX
     if not text.endswith(_END) or text[:at][-len(_MARK) :] != _MARK:
@@ -79,7 +79,7 @@ def parted(data: bytes) -> tuple[bytes, str]:
 
 
 def is_signed(what: str, data: bytes) -> bool:
-    """True if `signed` made these bytes from a record of `what`; a line end after them does not count."""
+    """True if `data` ends with this user's signature for the purpose `what`; a final line end is ignored."""
     return is_ours(what, *parted(data))
 
 
@@ -99,7 +99,7 @@ def _key(create: bool) -> Key:
 
 
 def _read(place: str, create: bool) -> Key:
-    """Read the key's file, or make it. Without a key nothing can be signed, and the problem says why."""
+    """Read the key file, or create it if `create`. If that fails, the key is empty and `problem` says why."""
     if not os.path.isabs(place):
         why = f"{VARIABLE} must be an absolute path, got {place!r}" if place else "HOME is not set"
         return Key(problem=_unsigned(why))
@@ -133,7 +133,7 @@ def _opened(place: str) -> Key:
             return Key(problem=_unsigned(f"{place} belongs to another user (uid {facts.st_uid})"))
         if facts.st_mode & 0o077:
             if not files.make_private(descriptor):
-                return Key(problem=_unsigned(f"other users can read {place}; type: chmod 600 {place}"))
+                return Key(problem=_unsigned(f"other users can read {place}; run: chmod 600 {place}"))
             said = f"Other users could read the key {place}; now only you can. Delete it if you don't trust them."
         return Key(os.read(descriptor, LONGEST), said)
     finally:
@@ -141,4 +141,4 @@ def _opened(place: str) -> Key:
 
 
 def _unsigned(why: str) -> str:
-    return f"{why}: rooda can't sign the files of its runs, so a resume asks before it goes on"
+    return f"{why}: rooda can't sign the files of its runs, so a resume asks before it continues"

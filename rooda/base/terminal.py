@@ -1,17 +1,17 @@
-"""Standard output and error that pass on no control sequence except rooda's own."""
+"""Escapes all control sequences on stdout and stderr except rooda's own."""
 
 from io import TextIOWrapper
 from typing import NoReturn, TextIO
 
 
 class EscapingStream(TextIOWrapper):
-    """A stream that escapes control characters, so that no text of an agent, a file or a commit acts on a terminal.
+    """A text stream that escapes control characters, so that an agent, a file or a commit can't control the terminal.
 
     rooda's own colours and cursor movements go through `write_exact`, and bytes for a pipe through `write_bytes`.
     """
 
     def write(self, text: str) -> int:
-        if not text.replace("\n", "").isprintable():  # cheap, and true for most texts
+        if not text.replace("\n", "").isprintable():  # cheap, and false for most strings
             from rooda.base.text import escape_text
 
             super().write(escape_text(text))
@@ -29,10 +29,10 @@ class EscapingStream(TextIOWrapper):
 
     @property
     def buffer(self) -> NoReturn:
-        """Hidden: libraries that write bytes to it would bypass the escapes."""
+        """Raise AttributeError, so that libraries don't bypass the escaping by writing bytes to the buffer."""
         raise AttributeError("this stream takes text")
 
 
 def write_exact(stream: TextIO, text: str) -> None:
-    """Write rooda's own control sequences. Everything else in the text must be escaped already."""
+    """Write text with rooda's own control sequences unescaped. Everything else in it must be escaped already."""
     (stream.write_exact if isinstance(stream, EscapingStream) else stream.write)(text)

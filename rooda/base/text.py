@@ -1,4 +1,4 @@
-"""Durations, escaped text and columns, as the state files and the screen show them."""
+"""Formats durations, escapes control characters and aligns columns, for the screen and for state files."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -10,7 +10,7 @@ _FORM = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|μs|ns)", re.AS
 
 
 def format_tenths(seconds: float) -> str:
-    """45.2s, 1m15.3s, 1h2m3.0s."""
+    """Format a duration to a tenth of a second: 45.2s, 1m15.3s, 1h2m3.0s."""
     count = max(0, round(seconds * 10))
     minutes, rest = divmod(count, 600)
     hours, minutes = divmod(minutes, 60)
@@ -21,7 +21,7 @@ def format_tenths(seconds: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """45s, 2m16s, 1h0m5s."""
+    """Format a duration in whole seconds: 45s, 2m16s, 1h0m5s."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -30,12 +30,12 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_short(seconds: float) -> str:
-    """Like `format_seconds`; below 10 s with two digits: 0.05s, 1.5s."""
+    """Like `format_seconds`, but with two significant digits below 10 s: 0.05s, 1.5s."""
     return format_seconds(seconds) if seconds >= 10 else f"{seconds:.2g}s"
 
 
 def parse_seconds(text: str) -> float:
-    """Parse a Go duration: "45.2s", "1h2m3.5s", "250ms", "0". ValueError if it isn't one."""
+    """Parse a Go duration: "45.2s", "1h2m3.5s", "250ms", "0". Raises ValueError if it is invalid."""
     if text in ("0", "+0", "-0"):
         return 0.0
     sign, body = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
@@ -57,12 +57,12 @@ def format_number(amount: float) -> str:
 
 
 def timing_text(facts: dict[str, float]) -> str:
-    """count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s"""
+    """Format timing statistics on one line: count=3 min=1.0s max=2.0s mean=1.5s stddev=0.4s."""
     parts = (f"{key}={value}" if key == "count" else f"{key}={value:.1f}s" for key, value in facts.items())
     return " ".join(parts)
 
 
-# Escapes for file names and agents' words: control characters (C1 too), line separators, and characters that change
+# Escapes for file names and agents' output: control characters (C1 too), line separators, and characters that change
 # the direction of text.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_A_LINE, _IN_A_TEXT = re.compile(f"[\t\n{_CONTROLS}]"), re.compile(f"[{_CONTROLS}]")
@@ -86,7 +86,7 @@ def escape_all_but_colours(text: str) -> str:
 
 
 def _escape(found: "re.Match[str]") -> str:
-    """As Python writes it; from DEL on as JSON writes it too, so that JSON stays valid on any stream."""
+    """Escape a character as Python does, but from DEL on as JSON does, so that printed JSON stays valid."""
     code = ord(found[0])
     return f"\\u{code:04x}" if code >= 0x7F else ascii(found[0])[1:-1]
 
@@ -95,7 +95,7 @@ def _escape(found: "re.Match[str]") -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Format rows as aligned lines. `right`: indices of the right-aligned columns."""
+    """Format rows as aligned lines; `right` contains the indices of right-aligned columns."""
     widths = [max(width(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = (zip(row, widths, strict=True) for row in rows)
     return ["  ".join(_cell(*each, right) for each in enumerate(line)).rstrip() for line in lines]
@@ -120,7 +120,7 @@ def padded(text: str, room: int) -> str:
 
 
 def width(text: str) -> int:
-    """Number of terminal columns."""
+    """Return the number of terminal columns that the text takes."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 

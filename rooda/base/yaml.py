@@ -1,6 +1,6 @@
-"""Safe YAML with line numbers; duplicate keys and recursion are faults. Pure.
+"""Parses YAML safely, with line numbers; duplicate keys and recursion are reported as faults. Pure.
 
-Only this module imports PyYAML, and only when it parses a text.
+Only this module imports PyYAML, and only when it parses something.
 """
 
 import re
@@ -16,14 +16,14 @@ LARGEST = 10**18
 
 
 class Fault(NamedTuple):
-    """A fault and its line."""
+    """An error in a YAML document, and its line."""
 
     line: int
     text: str
 
 
 class Read(NamedTuple):
-    """A document: its value, the first line of each part, and its faults."""
+    """A parsed YAML document: its value, the line of each key and list item, and its faults."""
 
     value: Any
     lines: Mapping[Path, int]
@@ -55,13 +55,13 @@ def read(text: str) -> Read:
 
 
 def _tab(text: str, line: int) -> str:
-    """A hint if the line is indented with a tab, which is invisible."""
+    """Return a hint to append to an error if the line is indented with a tab, else ""."""
     rows = text.split("\n", line)[line - 1 : line]
     return "; indent with spaces, not with tabs" if rows and re.match(r" *\t", rows[0]) else ""
 
 
 def _too_deep(yaml: Any, text: str, loader: Any) -> int:
-    """The line that is nested too deeply, else 0. The composer recurses in C, without Python's recursion limit."""
+    """Return the line nested too deeply, 0 if none. The composer recurses in C, without Python's recursion limit."""
     depth = 0
     for event in yaml.parse(text, Loader=loader) if sum(map(text.count, "[{-?:")) > DEEPEST else ():
         if isinstance(event, yaml.CollectionStartEvent):
@@ -74,7 +74,7 @@ def _too_deep(yaml: Any, text: str, loader: Any) -> int:
 
 
 class _Builder:
-    """Builds plain values from a composed document."""
+    """Builds plain values from a composed YAML document; collects line numbers and faults."""
 
     def __init__(self, yaml: Any) -> None:
         self._yaml, self._scalars = yaml, yaml.constructor.SafeConstructor()
@@ -111,7 +111,7 @@ class _Builder:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key.value, str):
-                self.faults.append(Fault(line, "a key must be a text"))
+                self.faults.append(Fault(line, "a key must be a string"))
                 continue
             name = key.value
             if name in found:
@@ -137,7 +137,7 @@ _FENCE = re.compile(r"\ufeff?\s*^---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.
 
 
 def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
-    """The keys between the first two `---`, and the text after them; None if they are missing or not valid YAML."""
+    """Split a text into its front matter and the rest; the front matter is None if missing or not valid YAML."""
     found = _FENCE.match(text)
     if not found:
         return None, text
@@ -148,9 +148,9 @@ def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
 
 @lru_cache(maxsize=64)
 def lenient(text: str) -> Mapping[str, Any]:
-    """The front matter of an agent file. If it is not valid YAML, read each `key: text` line by itself.
+    """Read the front matter of an agent file; if it is not valid YAML, read each `key: text` line by itself.
 
-    Cached by the text: every call of a run needs the front matter of the same few files.
+    Cached, since every call of a run needs the front matter of the same few files.
     """
     keys, _ = front_matter(text)
     found = _FENCE.match(text)
@@ -160,7 +160,7 @@ def lenient(text: str) -> Mapping[str, Any]:
 
 
 def quoted(text: str) -> str:
-    """Format any text as one double-quoted scalar on one line."""
+    """Format a string as a double-quoted scalar on one line."""
     import json
 
     plain = json.dumps(text, ensure_ascii=False)
@@ -169,7 +169,7 @@ def quoted(text: str) -> str:
 
 
 def scalar(value: object) -> str:
-    """A value as one scalar; a text is quoted only if YAML needs that."""
+    """Format a value as a scalar; a string is quoted only if YAML requires it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
@@ -179,5 +179,5 @@ def scalar(value: object) -> str:
 
 @lru_cache(maxsize=256)
 def _is_plain(text: str) -> bool:
-    """True if YAML reads the text back unchanged without quotes. Cached: every boundary writes the same headers."""
+    """True if YAML reads the string back unchanged without quotes. Cached, since the same headers are written often."""
     return bool(read(f"- {text}").value == [text])
