@@ -1,4 +1,4 @@
-"""The agent that a loop is run with: its command, model, restrictions, prices and fallbacks."""
+"""Builds the agent of a loop from the settings: command, model, restrictions, prices and fallbacks."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ from rooda.settings.types import COMMAND, nearest
 
 
 def agent_of(look: Lookup) -> Agent | None:
-    """The agent of the strongest setting; None if none is configured."""
+    """Return the agent that the settings choose for a loop; None if none is configured."""
     found = look.find("ai_cmd", "agent", "ai_cmd_alias")
     if found is None:
         return None
@@ -23,7 +23,7 @@ def agent_of(look: Lookup) -> Agent | None:
 
 
 def _fallback(look: Lookup) -> tuple[Agent, ...]:
-    """The agents to use while the account of the first is at a limit, each with its own model."""
+    """Return the agents to use while the first agent's account is at a usage limit, each with its own model."""
     found = look.find("fallback")
     named = [_named(look.settings, found._replace(value=name)) for name in found.value] if found else []
     return tuple(
@@ -32,7 +32,7 @@ def _fallback(look: Lookup) -> tuple[Agent, ...]:
 
 
 def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
-    """Add the prices in force to the agent and its fallbacks if any of them reports tokens; with `raw` in any case."""
+    """Return the agent and its fallbacks with token prices if one of them reports tokens; with `raw`, always."""
     if not raw and all(each.output == "text" for each in (agent, *agent.fallback)):
         return agent
     from rooda.settings.setup import prices_of
@@ -42,12 +42,12 @@ def with_prices(agent: Agent, settings: Settings, raw: bool = False) -> Agent:
 
 
 def agents(settings: Settings) -> list[str]:
-    """Every name that --agent takes, sorted."""
+    """Return every name that --agent accepts, sorted."""
     return sorted({*settings.table("agents"), *settings.table("ai_cmd_aliases")})
 
 
 def agent_named(settings: Settings, name: str) -> Agent | None:
-    """The agent of [agents], else of [ai_cmd_aliases], with its own model; None if unknown or without a command."""
+    """Return the agent defined in [agents] or else [ai_cmd_aliases]; None if it is unknown or has no command."""
     table = settings.table("agents").get(name, {})
     if command := table.get("command"):
         return _agent(name, {**table, "command": with_program_path(settings, ("agents", name, "command"), command)})
@@ -56,12 +56,12 @@ def agent_named(settings: Settings, name: str) -> Agent | None:
 
 
 def translate_model(settings: Settings, word: str) -> str:
-    """The model's name as [models] translates it; the word itself if [models] does not have it."""
+    """Return the model name that [models] maps the word to; the word itself if [models] does not list it."""
     return str(settings.table("models").get(word, word))
 
 
 def no_agent_text(settings: Settings, table: str = "[procedures.P]") -> str:
-    """The error text for a missing agent. `table`: the table that holds the settings of this loop alone."""
+    """Return the error message for a missing agent; `table` is the settings table of this loop alone."""
     own = f'{table} agent = "NAME"'
     return "\n".join(
         (
@@ -108,9 +108,9 @@ def _unknown(settings: Settings, found: Found) -> RoodaError:
         where = settings.location(("agents", name))
         return ConfigProblem(f"{where}: agents.{name}: the key 'command' is missing")
     near = nearest(name, known)
-    what = f"{found.where}: unknown agent {name!r}; known are {', '.join(known) or 'none'}"
+    what = f"{found.where}: unknown agent {name!r}; available: {', '.join(known) or 'none'}"
     problem = UsageProblem if found.layer.tier == FLAG else ConfigProblem
-    return problem(what, f"Did you mean {near!r}?" if near else "Describe it as [agents.NAME] in rooda.toml.")
+    return problem(what, f"Did you mean {near!r}?" if near else "Define it as [agents.NAME] in rooda.toml.")
 
 
 def _agent(name: str, table: dict[str, Any]) -> Agent:
@@ -136,20 +136,21 @@ def _agent(name: str, table: dict[str, Any]) -> Agent:
 
 
 def _model(look: Lookup, agent: Agent) -> str:
-    """The model of a flag or the procedure, else of the agent, else of [loop]; as [models] translates it."""
+    """Return the model set by a flag or the procedure, else the agent's own, else that of [loop], via [models]."""
     found = look.find("model")
     general = found is None or found.path[0] == "loop"
     word = agent.model if agent.model and general else found.value if found else ""
     return translate_model(look.settings, word) if word else ""
 
 
-# A command in a settings file may name its program by a path relative to that file.
+# A command in a settings file may give its program's path relative to that file.
 
 
 def with_program_path(settings: Settings, path: Path, command: str) -> str:
-    """The command of the key at `path`, with its program's path made absolute if the program lies beside the file.
+    """Return a command from a settings file, with a program path that is relative to that file made absolute.
 
-    Otherwise it is unchanged, and relative to the workspace, where it is started.
+    `path`: the key that has the command. A program that isn't there is left relative to the workspace, where the
+    command is started.
     """
     folder = settings.folder(path) if os.sep in command else ""
     if not folder or os.path.realpath(folder) == os.path.realpath(settings.workspace):
@@ -168,7 +169,7 @@ _OPTIONS = {"allowed_tools": "allow", "denied_tools": "deny"}
 
 
 def with_restrictions(look: Lookup, agent: Agent) -> Agent:
-    """Add the configured restrictions to the agent. ConfigProblem if its CLI has no option for one of them."""
+    """Return the agent with its configured restrictions; ConfigProblem if its CLI has no option for one of them."""
     table = look.settings.table("agents").get(agent.name, {}) if agent.name else {}
     command = agent.command
     ignoring = _ignoring_project(look.settings, agent, table)
@@ -186,7 +187,7 @@ def with_restrictions(look: Lookup, agent: Agent) -> Agent:
 
 
 def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -> str:
-    """The options with which the agent ignores an untrusted project's settings for it."""
+    """Return the options that make the agent ignore an untrusted project's settings for it; "" if none are needed."""
     if not settings.untrusted:
         return ""
     if "untrusted" in table:
@@ -194,7 +195,7 @@ def _ignoring_project(settings: Settings, agent: Agent, table: dict[str, Any]) -
     program = os.path.basename(shlex.split(agent.command)[0])
     if program in settings.own_files:
         raise ConfigProblem(
-            f"{program} has no option to ignore the settings that this workspace has for it; nothing was started",
+            f"{program} has no option to ignore this workspace's settings for it; nothing was started",
             "Look at them: rooda trust --show. Trust them, remove them, or choose another agent.",
         )
     return ""
@@ -206,11 +207,11 @@ def _set(look: Lookup, setting: str) -> Found | None:
 
 
 def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
-    """The option for this restriction, from the agent's table."""
+    """Return the agent's option for this restriction; ConfigProblem if it has none."""
     if key in table:
         return str(table[key])
     who = f"the agent {agent.name!r}" if agent.name else f"the command {agent.command!r}"
-    where = f"[agents.{agent.name}]" if agent.name else "an [agents.NAME] that describes it"
+    where = f"[agents.{agent.name}]" if agent.name else "an [agents.NAME] that defines it"
     raise ConfigProblem(
         f"{found.where}: {who} has no option for this; nothing was started",
         f"Choose an agent that has one, or set {key} = … in {where}.",
@@ -218,7 +219,7 @@ def _known(found: Found, agent: Agent, table: dict[str, Any], key: str) -> str:
 
 
 def option_words(template: str, tools: list[str]) -> str:
-    """Fill {tools} with all tools, separated by commas; with {tool}, repeat the option for each."""
+    """Return the option with the tools filled in: {tools} becomes a comma-separated list, {tool} repeats the option."""
     if "{tool}" in template:
         return " ".join(template.replace("{tool}", shlex.quote(tool)) for tool in tools)
     return template.replace("{tools}", shlex.quote(",".join(tools)))

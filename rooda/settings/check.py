@@ -1,4 +1,4 @@
-"""All errors and warnings of one settings file."""
+"""Finds the errors and warnings in a settings file."""
 
 import re
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ from rooda.settings.types import (
 )
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # the keys that one kind of loop has alone, by its table
+OwnKeys: TypeAlias = Mapping[str, Mapping[str, Key]]  # keys that only one kind of loop has, per table
 
 
 def tables(own_keys: OwnKeys) -> tuple[str, ...]:
-    """The names of all tables, in the order in which they are shown."""
+    """Return the names of all tables, in display order."""
     return ("loop", "procedures", *own_keys, "agents", "models", "prices", "budget", "ai_cmd_aliases", "hooks", "trust")
 
 
 def keys_of_kind(own: Mapping[str, Key]) -> dict[str, Key]:
-    """All keys of the table of one kind of loop, its own first."""
+    """Return all keys that the table of one kind of loop may have, its own first."""
     return {**own, **SHARED, **own}
 
 
@@ -93,14 +93,14 @@ def _procedure_names(procedures: Tree) -> list[Fault]:
             faults.append(
                 Fault(
                     (name,),
-                    "a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
+                    "a procedure name has letters, digits, '.', '_' or '-', and begins with a letter or digit",
                 )
             )
     return faults
 
 
 def dotted(path: Path) -> str:
-    """A path as `loop.quality_gates[0].name`; keys that TOML would quote are quoted."""
+    """Format a path as `loop.quality_gates[0].name`; keys that TOML would quote are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -111,7 +111,7 @@ def dotted(path: Path) -> str:
 
 
 def rename_old_keys(tree: Tree, lines: Lines) -> list[Fault]:
-    """Rename keys with old names in place; return a notice for each."""
+    """Rename keys with old names in place; return a warning for each."""
     notices = []
     named_tables = tree.get("procedures")
     tables: list[tuple[Path, object]] = [(("loop",), tree.get("loop"))]

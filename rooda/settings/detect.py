@@ -11,14 +11,14 @@ from rooda.settings.toml import parse
 
 
 class Gates(NamedTuple):
-    """The commands found for one kind of project, and the evidence for that kind."""
+    """Check commands for one kind of project, and the evidence for that kind."""
 
     because: str
     commands: tuple[str, ...]
 
 
 def installed_agents() -> list[str]:
-    """The agent CLIs on PATH that have a table in the shipped rooda.toml, in its order."""
+    """Return the agent CLIs on PATH that the shipped rooda.toml defines, in its order."""
     import shutil
     import tomllib
 
@@ -28,7 +28,7 @@ def installed_agents() -> list[str]:
 
 
 def gates(folder: str) -> list[Gates]:
-    """Propose quality gates; those of a Makefile or justfile only if nothing else is found."""
+    """Return proposed quality gates for a project; a Makefile or justfile counts only if nothing else is found."""
     found = [gate for look in (_python, _node, _by_marker) for gate in look(folder) if gate.commands]
     return found or [gate for gate in _recipes(folder) if gate.commands]
 
@@ -38,7 +38,7 @@ def program(command: str) -> str:
 
 
 def missing(folder: str, command: str) -> bool:
-    """True if the gate's program is not found from the folder."""
+    """True if the gate's program is neither in the folder nor on PATH."""
     import shutil
 
     name = program(command)
@@ -52,7 +52,7 @@ def _text(folder: str, name: str) -> str:
         return ""
     except OSError as problem:
         what = f"{os.path.join(folder, name)} can't be read: {problem.strerror}."
-        raise UsageProblem(what, "Repair or remove it, and try again.") from None
+        raise UsageProblem(what, "Repair or remove it, then try again.") from None
 
 
 def _exists(folder: str, *names: str) -> bool:
@@ -112,7 +112,7 @@ def _mypy(folder: str, tools: dict[str, Any]) -> str:
 
 
 def _python_runner(folder: str, command: str) -> str:
-    """Run the command in the project's own environment if it has one."""
+    """Return the command, changed to run in the project's own Python environment if it has one."""
     if _exists(folder, "uv.lock"):
         return f"uv run {command}"
     if _exists(folder, "poetry.lock"):

@@ -1,4 +1,4 @@
-"""The settings as layers, strongest first; `load` reads and checks them all."""
+"""Loads and checks all settings, as layers from the strongest to the weakest."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from rooda.settings.types import Fault, ValueType, did_you_mean, key_with_alias,
 
 
 def environment(environ: Mapping[str, str]) -> tuple[Tree, list[str], list[str]]:
-    """The settings of the variables as a tree, the errors, and the warnings. An empty variable counts as unset."""
+    """Return the settings in ROODA_LOOP_* variables, the errors, and the warnings; an empty variable is unset."""
     loop: Tree = {}
     problems: list[str] = []
     warnings: list[str] = []
@@ -50,7 +50,7 @@ def _value(value_type: ValueType, text: str) -> tuple[Any, list[str]]:
     return value, [fault.text for fault in value_type.faults(value)]
 
 
-# Which settings files there are, strongest first.
+# The settings files, strongest first.
 FILE = "rooda.toml"
 ENVIRONMENT, WORKSPACE, USER, BUILT_IN, FLAG = "environment", "workspace config", "user config", "built-in", "flag"
 
@@ -65,17 +65,17 @@ class Source(NamedTuple):
 
 
 def find(workspace: str, config: str | None, environ: Mapping[str, str]) -> list[Source]:
-    """Every file that is read, and those that would be read if they existed."""
+    """Return the settings files to read, strongest first; files that don't exist are included."""
     near = Source(WORKSPACE, os.path.abspath(config) if config else workspace_file(workspace))
     if config and not near.exists:
-        raise ConfigProblem(f"--config {config}: there is no such file")
+        raise ConfigProblem(f"--config {config}: no such file")
     own = Source(USER, user_file(environ))
     written = [near] if near.path == own.path else [near, own]
     return written + [Source(BUILT_IN, shipped("config", name)) for name in (FILE, "procedures.toml")]
 
 
 def workspace_file(workspace: str) -> str:
-    """The nearest rooda.toml from the workspace up to the repository's root; without one, the path in the workspace."""
+    """Return the nearest rooda.toml from the workspace up to the repository's root, else its path in the workspace."""
     candidates = [os.path.join(folder, FILE) for folder in upward(workspace)]
     return next((path for path in candidates if os.path.lexists(path)), candidates[0])
 
@@ -89,7 +89,7 @@ def user_file(environ: Mapping[str, str]) -> str:
 
 
 class Layer(NamedTuple):
-    """The settings of one file, the environment or the command line."""
+    """The settings of one source: a file, the environment or the command line."""
 
     tier: str
     path: str
@@ -97,11 +97,11 @@ class Layer(NamedTuple):
     lines: Mapping[Path, int] = {}
 
     def origin(self, path: Path) -> str:
-        """The tier, and the location in it."""
+        """Return the tier of a setting and its location there, for display."""
         return BUILT_IN if self.tier == BUILT_IN else f"{self.tier} ({self.location(path)})"
 
     def location(self, path: Path) -> str:
-        """The variable, the flag, or FILE:LINE; "" for a built-in value."""
+        """Return the variable, flag or FILE:LINE that sets a value; "" for a built-in value."""
         if self.tier == ENVIRONMENT:
             return variable_of(str(path[1]))
         if self.tier == FLAG:
@@ -109,7 +109,7 @@ class Layer(NamedTuple):
         return "" if self.tier == BUILT_IN else self.file_line(path)
 
     def file_line(self, path: Path) -> str:
-        """FILE:LINE, or FILE if the line is unknown."""
+        """Return FILE:LINE, or FILE if the line is unknown."""
         line = line_of(self.lines, path)
         return f"{self.path}:{line}" if line else self.path
 
@@ -122,19 +122,19 @@ class Layer(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All layers, strongest first; merged only on request."""
+    """All layers of settings, strongest first; tables are merged on request."""
 
     workspace: str
     layers: tuple[Layer, ...]
     warnings: tuple[str, ...]
     own_keys: OwnKeys
-    untrusted: bool = False  # without what the workspace's files would start
-    own_files: tuple[str, ...] = ()  # agents for which an untrusted workspace has settings of its own
+    untrusted: bool = False  # True: settings of the workspace that need trust are left out
+    own_files: tuple[str, ...] = ()  # agents that an untrusted workspace has settings for
     watch: Watch | None = None
 
     @property
     def written(self) -> tuple[Layer, ...]:
-        """The layers that the user wrote."""
+        """Return all layers but the built-in ones."""
         return tuple(layer for layer in self.layers if layer.tier != BUILT_IN)
 
     @property
@@ -142,28 +142,28 @@ class Settings(NamedTuple):
         return tuple(layer for layer in self.layers if layer.tier == BUILT_IN)
 
     def table(self, *path: str) -> dict[str, Any]:
-        """The table merged over all layers, field by field."""
+        """Return a table merged from all layers, key by key."""
         merged: dict[str, Any] = {}
         for layer in reversed(self.layers):
             merged = merge(merged, layer.table(*path))
         return merged
 
     def origin(self, path: Path) -> str:
-        """The origin of the value at `path`; "" if it is not set."""
+        """Return the tier and location of the value at `path`, for display; "" if it is not set."""
         return next((layer.origin(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def location(self, path: Path) -> str:
-        """The variable, flag or FILE:LINE of the value at `path`; "" if it is built in or not set."""
+        """Return the variable, flag or FILE:LINE of the value at `path`; "" if it is built in or not set."""
         return next((layer.location(path) for layer in self.layers if _has(layer.tree, path)), "")
 
     def folder(self, path: Path) -> str:
-        """The folder of the user's file that has the value at `path`; "" if none has it."""
+        """Return the folder of the settings file that sets the value at `path`; "" if it is built in or not set."""
         found = next((layer for layer in self.layers if _has(layer.tree, path)), None)
         return os.path.dirname(found.path) if found and found.tier != BUILT_IN else ""
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two tables key by key; other values of the stronger one replace those of the weaker."""
+    """Return two tables merged key by key; where both have a value, the stronger one's counts."""
     merged = dict(weaker)
     for key, value in stronger.items():
         old = merged.get(key)
@@ -180,7 +180,7 @@ def _has(tree: Any, path: Path) -> bool:
 
 
 def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, own_keys: OwnKeys) -> Settings:
-    """Read every tier; one ConfigProblem lists all errors."""
+    """Return the settings of all tiers; one ConfigProblem lists all errors."""
     environ = os.environ if environ is None else environ
     workspace = os.path.abspath(workspace)
     tree, problems, warnings = environment(environ)
@@ -198,7 +198,7 @@ def load(workspace: str, config: str | None, environ: Mapping[str, str] | None, 
 
 
 def require_own(workspace: str, config: str | None, environ: Mapping[str, str], own_keys: OwnKeys) -> None:
-    """ConfigProblem if another user could decide what happens here. A settings file that was typed is accepted."""
+    """Raise ConfigProblem if files of another user could control a loop; a file given with --config is accepted."""
     from rooda.settings import ownership
 
     settings = "" if config else workspace_file(workspace)
@@ -208,7 +208,7 @@ def require_own(workspace: str, config: str | None, environ: Mapping[str, str], 
 
 
 def has_reserved(workspace: str, config: str | None) -> bool:
-    """True if a procedure in one of the user's files has the name of a command."""
+    """True if a settings file of the user names a procedure like a rooda command."""
     found = find(os.path.abspath(workspace), config, os.environ)
     return any(_has_reserved(workspace, source) for source in found if source.tier != BUILT_IN)
 
@@ -224,14 +224,14 @@ def _has_reserved(workspace: str, source: Source) -> bool:
 
 
 def _data(workspace: str, source: Source) -> bytes:
-    """Read a settings file. The user's own may be a link to anywhere."""
+    """Return the content of a settings file; the user's own may be a link to anywhere."""
     if source.tier == WORKSPACE:
         return workspace_files.read(workspace, source.path)
     return files.read(source.path, workspace_files.TEXT)
 
 
 def _read(workspace: str, source: Source, own_keys: OwnKeys) -> tuple[Layer | None, list[str], list[str]]:
-    """Read one file: its layer, its errors and its warnings."""
+    """Read a settings file; return its layer, its errors and its warnings."""
     try:
         data = _data(workspace, source)
     except OSError as problem:
@@ -285,6 +285,6 @@ def _sentence(path: str, lines: Lines, fault: Fault) -> str:
 
 
 def flag_layer(flags: Mapping[str, Any]) -> Layer:
-    """The options of the command line as the strongest layer."""
+    """Return the command-line options as the strongest layer."""
     tree: Tree = {key: value for key, value in flags.items() if value is not None}
     return Layer(FLAG, "", tree)

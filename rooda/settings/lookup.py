@@ -1,4 +1,4 @@
-"""The settings of one loop by precedence: the user's beat the built-in ones, specific tables beat general ones."""
+"""Looks up a loop's settings: the user's come before the built-in ones, specific tables before general ones."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ class SearchedTable(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A value and the layer that has it."""
+    """The value of a setting, and the layer that it comes from."""
 
     value: Any
     layer: Layer
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The beginning of a message about the value: FILE:LINE: KEY, or the flag or variable."""
+        """Return how a message names the setting: FILE:LINE: KEY, or the flag or variable."""
         if self.layer.path:
             return f"{self.layer.file_line(self.path)}: {dotted(self.path)}"
         return self.layer.location(self.path)
@@ -44,7 +44,7 @@ class Lookup(NamedTuple):
     tables: tuple[SearchedTable, ...]  # strongest first
 
     def find(self, *keys: str) -> Found | None:
-        """The value in the first table that has one of the keys; within a table the first key counts."""
+        """Return the value from the first table that has one of the keys, tried in this order; None if none has."""
         for table, layer, path in self.tables:
             for key in keys:
                 if key in table:
@@ -52,12 +52,12 @@ class Lookup(NamedTuple):
         return None
 
     def value(self, key: str, default: Any = None) -> Any:
-        """The value of a key. A key whose row has a default needs none here: config/rooda.toml has it."""
+        """Return the value of a key. A key with a default in the schema needs none here: config/rooda.toml sets it."""
         found = self.find(key)
         return default if found is None else found.value
 
     def merged(self, key: str) -> dict[str, Any]:
-        """A table setting such as `parameters`, merged over all tables."""
+        """Return a table setting such as `parameters`, merged from all tables."""
         merged: dict[str, Any] = {}
         for table, _, _ in reversed(self.tables):
             merged = merge(merged, table.get(key, {}))
@@ -65,12 +65,12 @@ class Lookup(NamedTuple):
 
 
 def lookup(settings: Settings, name: str, flags: Mapping[str, Any]) -> Lookup:
-    """Search flags, the user's [procedures.NAME], the user's [loop], built-in [procedures.NAME], built-in [loop]."""
+    """Return a lookup in the flags, the user's [procedures.NAME] and [loop], then the built-in ones."""
     return _lookup(settings, name, ("procedures", name), flags)
 
 
 def lookup_kind(settings: Settings, kind: str, flags: Mapping[str, Any]) -> Lookup:
-    """Search the table of a kind of loop before [loop]."""
+    """Return a lookup that searches the table of a kind of loop before [loop]."""
     return _lookup(settings, kind, (kind,), flags)
 
 
@@ -87,7 +87,7 @@ def _lookup(settings: Settings, name: str, own: tuple[str, ...], flags: Mapping[
 
 
 def origins(settings: Settings) -> list[tuple[str, Any, str]]:
-    """(dotted key, value, origin) of every setting, table by table."""
+    """Return (dotted key, value, origin) of every setting, table by table."""
     rows = []
     for name in tables(settings.own_keys):
         for path, value in _leaves((name,), settings.table(name)):
@@ -96,7 +96,7 @@ def origins(settings: Settings) -> list[tuple[str, Any, str]]:
 
 
 def decided(settings: Settings, name: str, flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
-    """(key, value, origin) of the settings that a run of the procedure would have."""
+    """Return (key, value, origin) of each setting that a run of the procedure would use."""
     look = lookup(settings, name, flags)
     return [(key, found.value, found.origin) for key in LOOP if (found := look.find(key))]
 

@@ -1,6 +1,6 @@
-"""Owners: whose settings, repositories and loops rooda believes, by git's rule (safe.directory).
+"""Refuses files that another user owns and that could control a loop, by git's rule (safe.directory).
 
-What belongs to the effective user or to root is believed; for root, also what belongs to the user who called sudo.
+rooda accepts files of the effective user and of root; as root, also those of the user who called sudo.
 """
 
 import os
@@ -11,12 +11,15 @@ from typing import Any
 from rooda.base.workspace_files import upward
 from rooda.errors import ConfigProblem
 
-WATCHED = (".rooda", "AGENTS.md")  # of the workspace itself; of each folder up to the repository: its .git
+WATCHED = (".rooda", "AGENTS.md")  # in the workspace; further up to the repository, only .git
 VARIABLE = "ROODA_TRUST"
 
 
 def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """The first path, and its owner, of another user that could decide what a loop does here. `settings`: its file."""
+    """Return the first path that another user owns and that could control a loop, and its owner; None if none.
+
+    `settings`: the path of the settings file.
+    """
     accepted = _accepted(environ)
     for path in _paths(workspace, settings):
         for uid in _owners(path):
@@ -26,7 +29,7 @@ def foreign(workspace: str, settings: str, environ: Mapping[str, str]) -> tuple[
 
 
 def _owners(path: str) -> Iterator[int]:
-    """The owner of a path, and of what it links to."""
+    """Yield the owner of a path and, if it is a link, of its target."""
     try:
         facts = os.lstat(path)
         yield facts.st_uid
@@ -52,9 +55,9 @@ def _accepted(environ: Mapping[str, str]) -> set[int]:
 
 
 def require_own(workspace: str, settings: str, environ: Mapping[str, str], user: Mapping[str, Any]) -> None:
-    """ConfigProblem in git's words if another user's files could decide, unless the user accepts them.
+    """Raise ConfigProblem, in git's words, if files of another user could control a loop and aren't accepted.
 
-    `user`: the settings of the user's own tier.
+    `user`: the user's own settings, which can accept folders.
     """
     found = foreign(workspace, settings, environ)
     if found is None or trusted_folder(workspace, environ, user) or _is_safe(workspace):
@@ -69,9 +72,9 @@ def require_own(workspace: str, settings: str, environ: Mapping[str, str], user:
 
 
 def trusted_folder(path: str, environ: Mapping[str, str], user: Mapping[str, Any]) -> bool:
-    """True if the user accepts everything in this folder: ROODA_TRUST=all, or `[trust] folders` of the user's tier.
+    """True if the user accepts everything in this folder: by ROODA_TRUST=all, or `[trust] folders` in `user`.
 
-    A pattern means the folders that it matches and everything below them, so "/" means everything.
+    A pattern covers the folders that it matches and everything below them, so "/" covers everything.
     """
     if environ.get(VARIABLE) == "all":
         return True
@@ -96,7 +99,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _is_safe(workspace: str) -> bool:
-    """True if the system's or the user's git settings name the workspace or its repository as safe."""
+    """True if safe.directory in the system's or the user's git settings lists the workspace or its repository."""
     from rooda.git import command
 
     done = command.run(["config", "--show-scope", "--type=path", "-z", "--get-all", "safe.directory"], "/")

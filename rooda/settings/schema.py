@@ -1,7 +1,7 @@
-"""Every setting of [loop], procedures and agents, one row each.
+"""Defines every setting of [loop], procedures and agents, one row each.
 
-From the rows come validation, options, environment variables, what a resume keeps, the records of a run, the defaults
-in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
+From the rows are made: validation, options, environment variables, what a resume keeps, the records of a run, the
+defaults in config/rooda.toml (`python tools/defaults.py`), docs/configuration.md, and the comments of `rooda init`.
 """
 
 from rooda.agents.reader import OUTPUTS
@@ -56,7 +56,7 @@ LOOP = {
     "agent": Key(
         TEXT,
         "the agent of [agents] that does the work",
-        flag=Option("An agent of the settings: claude, codex, demo, …", metavar="NAME"),
+        flag=Option("Agent to run: claude, codex, demo, …", metavar="NAME"),
         kept=True,
         group="agent",
         trust=RUNS,
@@ -65,23 +65,23 @@ LOOP = {
         COMMAND,
         "any command that reads the prompt on stdin, instead of an agent by name",
         ("command",),
-        flag=Option("Any command that reads a prompt on stdin.", metavar="COMMAND"),
+        flag=Option("Command to run instead; it reads the prompt on stdin.", metavar="COMMAND"),
         kept=True,
         group="agent",
         trust=RUNS,
     ),
     "ai_cmd_alias": Key(
         TEXT,
-        "older name of agent",
-        flag=Option("Older word for --agent.", metavar="NAME", sets="agent", hidden=True),
+        "old name of agent",
+        flag=Option("Old name of --agent.", metavar="NAME", sets="agent", hidden=True),
         kept=True,
         group="agent",
         trust=RUNS,
     ),
     "model": Key(
         TEXT,
-        "the model that the agent uses; [models] translates the name",
-        flag=Option("Model, as [models] of the settings maps it.", metavar="NAME"),
+        "the model that the agent uses; [models] may map the name to another",
+        flag=Option("Model; [models] in the settings may map the name.", metavar="NAME"),
         kept=True,
         group="agent",
     ),
@@ -95,7 +95,7 @@ LOOP = {
     ),
     "allowed_tools": Key(
         NAMES,
-        "the only tools that the agent may use, by the names its CLI has for them; [] = all",
+        "the only tools that the agent may use, by the names that its CLI uses; [] = all",
         default=[],
         group="agent",
         trust=RESTRAINS,
@@ -112,9 +112,9 @@ LOOP = {
     ),
     "max_tokens": Key(
         whole(0),
-        "tokens that its agents may read and write; 0 = no limit",
+        "tokens that a run's agents may read and write, over all its resumes; 0 = no limit",
         default=0,
-        flag=Option("… after N tokens."),
+        flag=Option("Start no further agent after N tokens, resumes counted."),
         into="budget.tokens",
         group="budget",
         trust=RESTRAINS,
@@ -123,7 +123,7 @@ LOOP = {
         DURATION,
         "how long a run may take, in seconds or as 2h30m; 0 = no limit",
         default=0,
-        flag=Option("… after N seconds, or a time such as 2h30m."),
+        flag=Option("Start no further agent after N seconds, or a time such as 2h30m."),
         into="budget.seconds",
         group="budget",
         trust=RESTRAINS,
@@ -159,7 +159,7 @@ LOOP = {
         whole(0),
         "tokens of a prompt above which rooda warns; 0 = no check",
         default=100000,
-        flag=Option("Warn of a prompt above N tokens; 0 = never."),
+        flag=Option("Warn about a prompt above N tokens; 0 = never."),
         kept=True,
         into="setup.token_budget",
         group="call",
@@ -186,7 +186,7 @@ LOOP = {
         SECONDS,
         "seconds that an agent may be silent; 0 = no limit",
         default=0,
-        flag=Option("End it after N seconds without output."),
+        flag=Option("End an agent call after N seconds without output; 0 = never."),
         kept=True,
         into="bounds.idle_timeout",
         group="call",
@@ -239,7 +239,7 @@ LOOP = {
         word("snapshot", "off"),
         "snapshot: save the work tree in git before and after each iteration",
         default="off",
-        flag=Option("Save the work tree or not."),
+        flag=Option("snapshot: save the work tree in git around each iteration."),
         kept=True,
         into="setup.safety",
         group="way",
@@ -309,7 +309,7 @@ PROCEDURE = {
     "act": _phase("act", "fourth phase"),
     "context": Key(
         TEXTS,
-        "files or texts added to every prompt",
+        "files or text added to every prompt",
         flag=Option("Add to the prompt; repeatable.", ("-c", "--context"), metavar="TEXT|FILE", many=True),
         kinds=PROCEDURES,
         kept=True,
@@ -350,7 +350,7 @@ AGENT = {
     "read_only": Key(COMMAND, "the command line, in place of command, for read_only", trust=RUNS),
     "allow": Key(
         OPTION,
-        "option that allows only these tools: {tools} is replaced by all, with commas; {tool} repeats the option",
+        "option that allows only these tools: {tools} is a list with commas; {tool} repeats the option for each",
         trust=RUNS,
     ),
     "deny": Key(OPTION, "option that denies tools: {tools} or {tool}", trust=RUNS),
@@ -361,14 +361,14 @@ AGENT = {
         trust=RUNS,
     ),
     "billing": Key(
-        AGENT_ENV, "variables that decide which account pays, and its description; the first that is set counts"
+        AGENT_ENV, "variables that decide which account pays, each with its description; the first that is set counts"
     ),
-    "account": Key(TEXT, "the account that pays if none of them is set"),
+    "account": Key(TEXT, "the account that pays if none of the billing variables is set"),
     "version": Key(ANY_TEXT, "option that prints its version; empty: rooda does not ask", trust=RUNS),
     "known": Key(NAMES, "what its output reports: usage, cost, limits"),
     "install": Key(TEXT, "how to install it"),
     "summary": Key(TEXT, "one line about it"),
-    "documented_only": Key(FLAG, "configured from its maker's documentation, never run by rooda's tests"),
+    "documented_only": Key(FLAG, "configured from its vendor's documentation, never run by rooda's tests"),
 }
 
 BUDGET = {
@@ -382,9 +382,9 @@ PRICE = {
     "written": Key(AMOUNT, "input tokens written to a cache; default: the price of input"),
 }
 
-TRUST = {  # counts in the user's own settings only: no file decides about itself
+TRUST = {  # only in the user's own settings: no workspace can trust itself
     "folders": Key(
-        TEXTS, 'folders whose settings and files rooda accepts, whoever owns them, with all below; "/" = every folder'
+        TEXTS, 'folders, with all below, whose settings and files rooda accepts from any owner; "/" = every folder'
     ),
 }
 
@@ -399,7 +399,7 @@ RESERVED = frozenset({*COMMANDS, "help", "demo"})
 
 
 def flag_of(key: str) -> str:
-    """The command-line option of a setting."""
+    """Return the command-line option of a setting."""
     row = PROCEDURE.get(key)
     return ((row and row.flag) or Option("")).flag(key)
 
@@ -408,5 +408,5 @@ VARIABLES = "ROODA_LOOP_"
 
 
 def variable_of(key: str) -> str:
-    """The environment variable of a setting of [loop]."""
+    """Return the environment variable of a setting of [loop]."""
     return VARIABLES + key.upper()

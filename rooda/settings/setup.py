@@ -1,4 +1,4 @@
-"""Turns settings into the `Setup` of a loop of any kind, its hooks and its prices."""
+"""Builds the `Setup` of a loop from the settings, with its hooks and prices."""
 
 import re
 from collections.abc import Mapping
@@ -22,9 +22,10 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bool = False) -> tuple[Setup, Lookup]:
-    """Return the shared settings of this kind of loop, and a lookup for its own. `flags`: typed options, which win.
+    """Return the `Setup` of a loop of this kind, and a lookup for the settings that only this kind has.
 
-    `price_raw`: give a raw command prices too, to estimate what it costs.
+    `flags`: options given on the command line, which win. `price_raw`: give a raw command prices too, to estimate
+    what it costs.
     """
     look = lookup_kind(settings, kind, flags)
     made = setup_of(settings, look)
@@ -34,7 +35,7 @@ def setup(settings: Settings, kind: str, flags: Mapping[str, Any], price_raw: bo
 
 
 def setup_of(settings: Settings, look: Lookup) -> Setup:
-    """The settings that all kinds of loops share, without prices."""
+    """Return the settings that all kinds of loops share, without prices."""
     made = Setup(agent_of(look), filled(Budget(), look), filled(Bounds(), look), hooks(settings))
     further = {key: row.converted(look.value(key, row.default)) for key, row in LOOP.items() if row.into == "setup"}
     price = float(settings.table("budget").get("unknown_call", 0))
@@ -42,7 +43,7 @@ def setup_of(settings: Settings, look: Lookup) -> Setup:
 
 
 def filled(record: R, look: Lookup) -> R:
-    """Fill the fields of a record that rows of the schema name with `into`, if they are set."""
+    """Return a copy of the record with the settings whose rows name one of its fields in `into`."""
     fields = {}
     for key, row in LOOP.items():
         name, _, field = row.into.partition(".")
@@ -59,7 +60,7 @@ HOOK = {
     "command": Key(COMMAND, "a shell command that gets the event on stdin"),
     "url": Key(_URL, "a web address that the event is posted to"),
     "timeout": Key(SECONDS, "seconds after which rooda ends it; 10 by default"),
-    "insecure": Key(FLAG, "true: post to an http address of another machine, which anybody on the way can read"),
+    "insecure": Key(FLAG, "true: post to an http address of another machine, although the network can read it"),
 }
 
 
@@ -78,7 +79,7 @@ def _faults(value: Any) -> list[Fault]:
 
 
 def _is_here(url: str) -> bool:
-    """True for an address on this machine."""
+    """True if the address is on this machine."""
     from urllib.parse import urlsplit
 
     try:
@@ -110,11 +111,14 @@ def _hook(value: Any) -> Hook:
     return Hook(table.get("command", ""), table.get("url", ""), float(table.get("timeout", 10)))
 
 
-# The prices in force: the built-in ones and the user's.
+# Prices: the built-in ones and the user's.
 
 
 def prices_of(settings: Settings) -> Prices:
-    """Read the price file, only when needed. A name of the user's replaces every built-in name that it matches."""
+    """Return the built-in prices with the user's; a user's name replaces every built-in name that it matches.
+
+    The price file is read only when needed.
+    """
     written = settings.table("prices")
     table = {
         name: price

@@ -1,4 +1,4 @@
-"""TOML with line numbers: a copy of tomllib's parser whose functions record the line of each key."""
+"""Parses TOML with line numbers, by a copy of tomllib's parser that records the line of each key."""
 
 import re
 import sys
@@ -17,11 +17,11 @@ _RULES = (
 
 
 class TooDeep(ValueError):
-    """Tables or arrays are nested too deeply."""
+    """Raised for tables or arrays that are nested too deeply."""
 
 
 def parse(text: str) -> tuple[Tree, Lines]:
-    """Parse the document and record the line of every key; no lines if this Python's tomllib has other internals."""
+    """Return the document and the line of every key; no lines if this Python's tomllib has other internals."""
     import tomllib
 
     try:
@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[Tree, Lines]:
 
 
 class _Notes:
-    """Lines of keys and tables, by the id of the table that holds them, which lives as long as the tree."""
+    """Line numbers of keys and tables, keyed by the id() of their table, which lives as long as the tree."""
 
     def __init__(self) -> None:
         self.keys: dict[int, dict[str, int]] = {}
@@ -66,7 +66,7 @@ class _Notes:
 
 
 def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
-    """A private copy of `tomllib.loads`; tomllib itself is unchanged."""
+    """Return a private copy of `tomllib.loads` that records lines; tomllib itself is unchanged."""
     home = vars(sys.modules["tomllib._parser"])
     room = dict(home)
     for name, function in home.items():
@@ -81,7 +81,7 @@ def _noting_loads(notes: _Notes) -> Callable[[str], Tree]:
 
 
 def _parse_key(notes: _Notes, original: Any) -> Any:
-    """Refuse a key of very many parts before tomllib reads it, which takes quadratic time."""
+    """Wrap tomllib's key parser to reject keys of very many parts, which it would read in quadratic time."""
     import re
 
     long = re.compile(rf"""(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""", re.ASCII)
@@ -166,7 +166,7 @@ def _walk(value: Any, path: Path, notes: _Notes, lines: Lines) -> None:
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int:
-    """The line of the key, or of the nearest table around it; 0 if unknown."""
+    """Return the line of a key, or of the nearest table around it; 0 if unknown."""
     while path:
         if path in lines:
             return lines[path]
@@ -176,23 +176,23 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int:
 
 # Error messages of tomllib, and the likely fix.
 _MEANT = {
-    "Invalid value": "a text needs quotes",
-    "Illegal character '\\n'": "the text before it has no closing quote",
-    "Unterminated string": "the last text has no closing quote",
+    "Invalid value": "a string needs quotes",
+    "Illegal character '\\n'": "the string before it has no closing quote",
+    "Unterminated string": "the last string has no closing quote",
     "Cannot declare": "a table may appear only once: put its keys together",
-    "Cannot overwrite a value": "that key or table exists already",
-    "Unescaped": "write \\\\ for a backslash, or put the text in single quotes",
-    "Invalid hex value": "write \\\\ for a backslash, or put the text in single quotes",
+    "Cannot overwrite a value": "that key or table already exists",
+    "Unescaped": "write \\\\ for a backslash, or put the string in single quotes",
+    "Invalid hex value": "write \\\\ for a backslash, or put the string in single quotes",
     "Expected '=' after a key": "a line is KEY = VALUE, and a key has no spaces",
     "Invalid statement": "a line is KEY = VALUE or [TABLE]",
-    "Expected newline": "one KEY = VALUE per line, and a text needs quotes",
+    "Expected newline": "one KEY = VALUE per line, and a string needs quotes",
     "Unclosed array": "a comma or the ] is missing",
     "Invalid initial character for a key part": "{ … } must be on one line, without a comma at its end",
 }
 
 
 def sentence(problem: ValueError, data: bytes) -> str:
-    """`:LINE:COLUMN: what is wrong; what to do`, from an error of tomllib."""
+    """Return `:LINE:COLUMN: problem; how to fix it` for an error of tomllib."""
     text = str(problem)
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", text)
     if not found:
@@ -207,7 +207,7 @@ def _hint_for(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """tomllib's message with table names in TOML's form, not in Python's."""
+    """Return tomllib's message with table names written as in TOML, not as Python tuples."""
     parts = re.findall(r"'([^']*)'", text)
     return f"Cannot declare [{'.'.join(parts)}] twice" if text.startswith("Cannot declare (") and parts else text
 

@@ -1,8 +1,8 @@
-"""Whether the user trusts what a workspace's files would start.
+"""Decides whether the user must be asked before a workspace's files start, redirect or leak something.
 
-Asked for is only what somebody else may have written: what came by git, and what changed while a loop ran here. What
-the user wrote here is recorded without a question. The record is in the user's state folder, one folder for each
-repository: `record.json`, and a file for each run that is running or that left a doubt.
+Only what somebody else may have written is asked about: what came by git, and what changed while a loop ran here. What
+the user wrote is recorded without a question. The record is in the user's state folder, one folder per repository:
+`record.json`, and a file for each run that is running or that left doubts: changes that an agent may have made.
 """
 
 import json
@@ -21,51 +21,51 @@ from rooda.settings.toml import Path
 from rooda.settings.trust_watch import AGENTS_MD, RUN
 
 Identity: TypeAlias = tuple[str, str, str]
-WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # a worktree that rooda made is below this in its repository
+WORKTREES = f"{os.sep}.rooda{os.sep}worktrees{os.sep}"  # where rooda makes worktrees in a repository
 NOT_ASKED = "version not asked: this workspace is not trusted"
 FILES = "files"
 
 
 class Source(NamedTuple):
-    """A file that may have facts."""
+    """A file in which rooda looks for facts: things that run, redirect or leak."""
 
     path: str
     facts: Callable[[bytes], list[Fact]]
-    read: bool = True  # False: the facts of its present content are known already
+    read: bool = True  # False: the facts in its current content are already known
 
 
 class Seen(NamedTuple):
-    """Everything in a workspace that can run, redirect or leak, and the files that were looked at."""
+    """Everything in a workspace that can run, redirect or leak (its facts), and the files that were searched."""
 
-    top: str  # the folder that the record is for: the repository's root, or the workspace
+    top: str  # the folder that the record applies to: the repository's root, or the workspace
     facts: tuple[Fact, ...]
-    sources: Mapping[str, Source]  # by their names in facts
+    sources: Mapping[str, Source]  # keyed by their names in facts
     own_files: tuple[str, ...] = ()  # agents that the workspace has settings for
-    part: str = ""  # of the record: single files that one kind of loop runs words of have one of their own
+    part: str = ""  # subfolder of the record: FILES for single files with commands that a kind of loop runs
 
     @property
     def identities(self) -> set[Identity]:
         return {fact.identity for fact in self.facts}
 
     def covers(self, name: str) -> bool:
-        """True if the file was looked at, or is gone."""
+        """True if the file was searched, or no longer exists."""
         return name in self.sources or not any(
             os.path.lexists(os.path.join(folder, name)) for folder in (self.top, _main(self.top)) if folder
         )
 
     @property
     def hash(self) -> str:
-        """What `ROODA_TRUST` must be to accept exactly these facts in this folder."""
+        """Return the value of `ROODA_TRUST` that accepts exactly these facts in this folder."""
         listed = sorted(fact.identity for fact in self.facts if not fact.harmless)
         return files.sha256(files.to_bytes(json.dumps([self.top, *listed])))
 
 
 class Verdict(NamedTuple):
-    """What has to be asked before something of the workspace runs."""
+    """The changes that the user must accept before anything of the workspace runs."""
 
     added: tuple[Fact, ...] = ()
-    removed: tuple[Fact, ...] = ()  # facts that held the agent back
-    changed: tuple[Fact, ...] = ()  # what the user changed here since the last start; no question
+    removed: tuple[Fact, ...] = ()  # facts that restricted the agent
+    changed: tuple[Fact, ...] = ()  # the user's own changes since the last start; not asked about
     is_change: bool = False  # something here was trusted before
     versions: Mapping[str, Sequence[str]] = {}  # the newest foreign commits of each judged file
 
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 
 def look(settings: Settings) -> Seen:
-    """Collect the facts of a workspace: of its settings, its AGENTS.md and the agents' own project files."""
+    """Return what can run, redirect or leak: from the settings, AGENTS.md and the agents' project files."""
     folders = upward(settings.workspace)
     top = trust_watch.top_of(settings.workspace)
     sources = {_name(source.path, top): source for source in _sources(settings, top)}
@@ -91,7 +91,7 @@ def look(settings: Settings) -> Seen:
 
 
 def of_file(source: Source) -> list[Fact]:
-    """Return the facts in a file as it is now; none if it is missing."""
+    """Return the facts in a file's current content; none if it is missing."""
     try:
         return source.facts(files.read_ours(os.path.realpath(source.path)))
     except OSError:
@@ -99,7 +99,7 @@ def of_file(source: Source) -> list[Fact]:
 
 
 def of_files(settings: Settings, sources: Iterable[Source]) -> Seen:
-    """Collect the facts of single files, which a kind of loop would run words of."""
+    """Return the facts in single files that hold commands for a kind of loop, such as a flow's sensors."""
     top = trust_watch.top_of(settings.workspace)
     named = {_name(source.path, top): source for source in sources}
     facts = [_renamed(fact, top) for source in named.values() for fact in of_file(source)]
@@ -135,7 +135,7 @@ def _renamed(fact: Fact, top: str) -> Fact:
 
 
 def _name(path: str, top: str) -> str:
-    """The file's name in facts: the same in a repository and in the worktrees that rooda made of it."""
+    """Return the file's name in facts, which is the same in a repository and in the worktrees made by rooda."""
     real = os.path.realpath(path)
     for folder in (top, _main(top)):
         if folder and trust_facts.is_below(real, folder):
@@ -144,7 +144,7 @@ def _name(path: str, top: str) -> str:
 
 
 def _main(top: str) -> str:
-    """The repository in which rooda made the worktree `top`; "" for another folder."""
+    """Return the repository in which rooda made the worktree `top`; "" if `top` isn't one."""
     main, found, _ = top.partition(WORKTREES)
     return main if found else ""
 
@@ -153,7 +153,7 @@ def _main(top: str) -> str:
 
 
 class Record:
-    """What the user trusts in a folder, and the doubts that runs left there."""
+    """The facts that the user trusts in a folder, and the doubts about changes made while loops ran there."""
 
     def __init__(self, top: str, part: str = "") -> None:
         self.top = top
@@ -175,7 +175,7 @@ class Record:
 
     @property
     def restraints(self) -> list[Fact]:
-        """The facts that held the agent back at the last start."""
+        """Return the facts that restricted the agent at the last start."""
         return [fact for fact in _facts(self.data.get("last")) if fact.restrains]
 
     @property
@@ -183,13 +183,13 @@ class Record:
         return _facts(self.data.get("last"))
 
     def doubts(self) -> tuple[set[Identity], set[Identity]]:
-        """The facts that appeared, and those that vanished, while a loop ran here."""
+        """Return the facts that appeared and those that disappeared while a loop ran here."""
         appeared = {each for run in self.runs.values() for each in _identities(run.get("appeared"))}
         vanished = {each for run in self.runs.values() for each in _identities(run.get("vanished"))}
         return appeared - self.known, vanished
 
     def consolidate(self, seen: Seen) -> None:
-        """Turn the notes of runs that were killed into doubts, and drop doubts about what is as it was again."""
+        """Turn the notes of killed runs into doubts, and drop doubts about changes that were undone."""
         for name, run in [*self.runs.items()]:
             if "facts" in run:
                 if table.is_alive(run.get("process", {})):
@@ -202,11 +202,11 @@ class Record:
             self.runs[name] = _read(os.path.join(self.folder, name))
 
     def _elsewhere(self, run: dict[str, Any], seen: Seen) -> set[Identity]:
-        """Doubts about files that were not looked at now."""
+        """Return a run's doubts about files that were not searched this time."""
         return {each for each in _identities(run.get("appeared")) if not seen.covers(each[0])}
 
     def settle(self, seen: Seen, versions: Mapping[str, Sequence[str]], revoked: bool = False) -> str:
-        """Record that these facts are trusted. Returns an error if the state folder can't be written."""
+        """Record that these facts are trusted; return an error if the state folder can't be written."""
         known = sorted(self.known | seen.identities)
         elsewhere = [fact for fact in self.last if not seen.covers(fact.file)]
         new = {
@@ -223,17 +223,17 @@ class Record:
         return self._write("record.json", new)
 
     def forget_doubts(self) -> None:
-        """Remove what runs left that have ended."""
+        """Delete the doubts that ended runs left."""
         for name, run in self.runs.items():
             if "facts" not in run:
                 self._remove(name)
 
     def begin(self, run: str, seen: Seen) -> None:
-        """Note the facts at the start of a run."""
+        """Save the facts at the start of a run."""
         self._write(f"{RUN}{run}.json", {"process": table.identity_of(os.getpid()), "facts": rows(seen.facts)})
 
     def end(self, run: str, seen: Seen) -> None:
-        """Keep what changed during a run as a doubt."""
+        """Save the facts that changed during a run as doubts."""
         name = f"{RUN}{run}.json"
         note = _read(os.path.join(self.folder, name)) if self.folder else {}
         if "facts" not in note:
@@ -260,7 +260,7 @@ class Record:
 
 
 def folders() -> Iterator[tuple[str, bool]]:
-    """Yield each folder with a record, and whether it is trusted; False after a revoke."""
+    """Yield each folder with a record, and whether it is trusted; False if trust was revoked."""
     home = dirs.state("trust")
     for name in sorted(files.list_folder(home)) if home else ():
         data = _read(os.path.join(home, name, "record.json"))
@@ -277,7 +277,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def rows(facts: Iterable[Fact]) -> list[Any]:
-    """The facts as they are stored."""
+    """Return the facts in the form in which they are stored."""
     return [[*fact.identity, fact.restrains, fact.label] for fact in facts]
 
 
@@ -292,11 +292,11 @@ def _facts(found: Any) -> list[Fact]:
     return [Fact(str(row[0]), str(row[1]), str(row[2]), str(row[4]), restrains=bool(row[3])) for row in whole]
 
 
-# What must be asked
+# Questions for the user
 
 
 def judge(seen: Seen, record: Record) -> Verdict:
-    """Compare the facts with the record; git is asked only about facts that are not in it."""
+    """Return what the user must be asked about; git is consulted only for facts that aren't in the record."""
     known = record.known | _shared(seen.top)
     appeared, vanished = record.doubts()
     if record.revoked:
@@ -322,23 +322,23 @@ def judge(seen: Seen, record: Record) -> Verdict:
 
 
 class Theirs(NamedTuple):
-    """What somebody else last wrote into a file."""
+    """The newest versions of a file that somebody else wrote: their commits and facts."""
 
     commits: tuple[str, ...]
     facts: frozenset[Identity]
 
     def hold(self, fact: Fact) -> bool:
-        """A fact without a name stands for a whole file, of which a changed line leaves the rest theirs."""
+        """True if somebody else wrote the fact; a fact without a name is a whole file, theirs if they wrote in it."""
         whole = any(not name for _, name, _ in self.facts)
         return whole or fact.identity in self.facts or (not fact.name and bool(self.facts))
 
 
 def _foreign(seen: Seen, names: Iterable[str]) -> dict[str, Theirs | None]:
-    """What others wrote into these files; None for a file that can't have come by git."""
+    """Return what others wrote into these files; None for a file that can't have come by git."""
     from rooda.git import provenance
 
     sources = {name: seen.sources[name] for name in names if name in seen.sources}
-    paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # with links that somebody set
+    paths = {name: os.path.abspath(source.path) for name, source in sources.items()}  # links unresolved
     versions = provenance.foreign_versions_of(seen.top, paths.values())
     found: dict[str, Theirs | None] = dict.fromkeys(sources)
     if versions is None:
@@ -359,16 +359,16 @@ def _changed(seen: Seen, record: Record) -> tuple[Fact, ...]:
 
 
 def _shared(top: str) -> set[Identity]:
-    """What is trusted in the repository that the worktree `top` belongs to."""
+    """Return the facts trusted in the repository in which rooda made the worktree `top`."""
     main = _main(top)
     return Record(main).known if main else set()
 
 
 def may_be_started(settings: Settings, agent: str, program: str) -> bool:
-    """True if the agent's program may be started just to look, as `rooda doctor` does.
+    """True if the agent's program may be started just to inspect it, as `rooda doctor` does.
 
     Its command, version option and environment must come from the shipped or the user's settings, and the program must
-    lie outside of the workspace, unless the user trusts the workspace.
+    be outside of the workspace, unless the user trusts the workspace.
     """
     top = trust_watch.top_of(settings.workspace)
     named = any(
@@ -386,7 +386,7 @@ _STARTS = {"command", "version", "env", "env_deny", "read_only"}
 
 
 def remember(settings: Settings, config: str | None, seen: Seen) -> None:
-    """Let the next start see cheaply that nothing has changed."""
+    """Save what the next start needs to detect cheaply that nothing has changed."""
     links = [
         path
         for layer in settings.layers
@@ -397,13 +397,13 @@ def remember(settings: Settings, config: str | None, seen: Seen) -> None:
 
 
 def is_trusted_folder(top: str, settings: Settings) -> bool:
-    """True if `[trust] folders` of the user's settings names the folder."""
+    """True if `[trust] folders` in the user's settings covers the folder."""
     trees = (layer.tree for layer in settings.layers if layer.tier == USER)
     return any(ownership.trusted_folder(top, {}, tree) for tree in trees)
 
 
 def ignoring(settings: Settings, seen: Seen) -> Settings:
-    """Return the settings without what needs trust."""
+    """Return the settings without those of the workspace that need trust."""
     kept = []
     for layer in settings.layers:
         if layer.tier == WORKSPACE:

@@ -1,4 +1,4 @@
-"""The facts of a workspace's settings and AGENTS.md: what they start, redirect or hold back."""
+"""Finds what a workspace's settings and AGENTS.md start, redirect or restrict: their facts."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -19,16 +19,16 @@ LOADERS = ("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH"
 
 
 class Reader(NamedTuple):
-    """Reads the facts of a settings file, of the one in force and of its older versions in git."""
+    """Finds the facts in a settings file: in its current content, or in an older version from git."""
 
     file: str  # its name in facts
-    folder: str  # in which its relative paths begin
+    folder: str  # base of its relative paths
     inside: str  # paths outside of this folder are facts
     own_keys: OwnKeys
-    below: Callable[[Path], Any]  # the value that would hold without the file
+    below: Callable[[Path], Any]  # returns the value that would apply without the file
 
     def read(self, data: bytes) -> list[Fact]:
-        """Return the facts of a file's content; none if it can't be understood, since rooda would not start either."""
+        """Return the facts in a file's content; none if it is invalid, since rooda would not start then."""
         try:
             tree, lines = parse(data.decode().removeprefix("\ufeff"))
             rename_old_keys(tree, lines)
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
                     yield here, fact._replace(line=line_of(lines, here))
 
     def _tables(self, tree: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Key], Mapping[str, Any]]]:
-        """Yield the tables with the rows of their keys."""
+        """Yield each table: its path, the schema rows of its keys, and its content."""
         yield ("loop",), PROCEDURE, tree.get("loop", {})
         for name, table in tree.get("procedures", {}).items():
             yield ("procedures", name), PROCEDURE, table
@@ -77,7 +77,7 @@ class Reader(NamedTuple):
             yield fact._replace(warning=_warning(path, text))
 
     def _files_outside(self, path: Path, value: Any) -> Iterator[Fact]:
-        """Yield a fact for each prompt file outside of the workspace: the agent, and so its service, gets it."""
+        """Yield a fact for each prompt file outside of the workspace, since its text is sent to the agent's service."""
         for name, place in self._named_files(value):
             real = os.path.realpath(place)
             if os.path.exists(real) and not is_below(real, self.inside):
@@ -85,14 +85,14 @@ class Reader(NamedTuple):
                 yield Fact(self.file, dotted(path), f"{name} is {real}", "prompt", warning=warning)
 
     def _named_files(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield what may be the name of a prompt file, and its path."""
+        """Yield each string that may be the name of a prompt file, and its path."""
         for item in value if isinstance(value, list) else [value]:
             name = item.get("path", "") if isinstance(item, dict) else item
             if isinstance(name, str) and "\n" not in name and "\0" not in name and 0 < len(name) < 4096:
                 yield name, os.path.join(self.folder, os.path.expanduser(name))
 
     def prompt_files(self, tree: Mapping[str, Any]) -> list[str]:
-        """Return the path of each value that may be the name of a prompt file."""
+        """Return the paths of all values that may be names of prompt files."""
         values = [
             value for _, keys, table in self._tables(tree) for key, value in table.items() if _is_prompt(keys, key)
         ]
@@ -104,7 +104,7 @@ def _is_prompt(rows: Mapping[str, Key], key: str) -> bool:
 
 
 def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
-    """Return the reader of the workspace's settings file `path`, whose name in facts is `file`."""
+    """Return the reader of the settings file at `path`, which facts call `file`."""
     weaker = [layer for layer in settings.layers if layer.tier != WORKSPACE and layer.path]
 
     def below(at: Path) -> Any:
@@ -116,7 +116,7 @@ def reader_of(settings: Settings, file: str, path: str, inside: str) -> Reader:
 
 
 def without(layer: Layer, reader: Reader) -> Layer:
-    """Return the layer without what needs trust. What only holds the agent back stays."""
+    """Return the layer without the settings that need trust; those that only restrict the agent stay."""
     import copy
 
     tree = copy.deepcopy(dict(layer.tree))
@@ -130,7 +130,7 @@ def without(layer: Layer, reader: Reader) -> Layer:
 
 
 def agents_md_reader(file: str, commands: bool) -> Callable[[bytes], list[Fact]]:
-    """Return the reader of an AGENTS.md. `commands`: its build and test commands are gates too."""
+    """Return a function that finds the facts in an AGENTS.md; with `commands`, its build commands are gates too."""
 
     def facts(data: bytes) -> list[Fact]:
         text = files.to_text(data)
@@ -149,7 +149,7 @@ def _line_with(rows: list[str], command: str) -> int:
 
 
 def is_weaker(value: Any, below: Any) -> bool:
-    """True if a value holds the agent back less than the one it replaces. 0 means no limit."""
+    """True if a value restricts the agent less than the one it replaces; 0 means no limit."""
     if isinstance(value, bool) or isinstance(below, bool):
         return bool(below) and not value
     if isinstance(value, int | float) and isinstance(below, int | float):
@@ -160,7 +160,7 @@ def is_weaker(value: Any, below: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a gate, a hook or a plain value on one line."""
+    """Format a gate, a hook or a plain value on one line."""
     if isinstance(value, dict):
         value = value.get("command") or value.get("url") or value
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -168,7 +168,7 @@ def shown(value: Any) -> str:
 
 
 def shown_table(value: Any) -> list[str]:
-    """Return the variables of an `env` table, or the value itself."""
+    """Return the variables of an `env` table as NAME=VALUE, or any other value on one line."""
     if isinstance(value, dict) and not {"command", "url"} & {*value}:
         return [f"{name}={shown(text)}" for name, text in value.items()]
     return [shown(value)]

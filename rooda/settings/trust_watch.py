@@ -1,7 +1,7 @@
-"""Notices cheaply whether anything that a workspace can start has changed since it was last trusted.
+"""Detects cheaply whether anything that a workspace can start has changed since it was last trusted.
 
-A start compares facts of files (inode, size, times) with those of the start before, and loads the rest of the trust
-code only if one differs. A run does the same at its end.
+A start compares the files' stats (inode, size, times) with those of the previous start, and loads the rest of the
+trust code only if one differs. A run does the same at its end.
 """
 
 import json
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from rooda.settings.trust import Seen, Source
 
 AGENTS_MD = "AGENTS.md"
-RUN = "run-"  # begins the name of the file that a run keeps beside the record
+RUN = "run-"  # prefix of the file that a run keeps next to the record
 UNCHANGED = "unchanged.json"
-MOST = 300  # paths; a workspace with more is looked at whole each time
-YOUNG = 0.1  # seconds; a file that was changed so lately could change again unnoticed
+MOST = 300  # paths; a larger workspace is searched in full at each start
+YOUNG = 0.1  # seconds; a file changed more recently could change again unnoticed
 
 
 def record_folder(top: str) -> str:
-    """The folder of a repository's record; "" without a state folder."""
+    """Return the folder of a repository's trust record; "" without a state folder."""
     return dirs.state("trust", files.sha256(files.to_bytes(top))[:32])
 
 
 def top_of(workspace: str) -> str:
-    """The folder that a record is for: the repository's root, or the workspace."""
+    """Return the folder that a trust record applies to: the repository's root, or else the workspace."""
     return os.path.realpath(upward(workspace)[-1])
 
 
@@ -62,12 +62,12 @@ def _key(settings: Settings, config: str | None) -> list[Any]:
 
 
 def _names(folder: str) -> list[str]:
-    """The names among which an agent's own files may be: a new one is looked at."""
+    """Return the names in a folder that may be an agent's own files; a new one causes a full search."""
     return sorted(name for name in files.list_folder(folder) if name[0] in ".oO")
 
 
 def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[Any], links: Iterable[str]) -> None:
-    """Note that these facts are trusted, and of which files they are."""
+    """Save the trusted facts, with the stats of all files that they may come from."""
     folders = upward(settings.workspace)
     paths = {os.path.abspath(source.path) for source in seen.sources.values()}
     paths |= {layer.path for layer in settings.layers if layer.path}
@@ -93,7 +93,7 @@ def remember(settings: Settings, config: str | None, seen: "Seen", facts: list[A
 
 
 def _folders_between(path: str, folders: list[str]) -> list[str]:
-    """The folders from a file up to one of the workspace's folders."""
+    """Return the folders between a file and the first of `folders` above it; none if it is in no such folder."""
     found = []
     while (path := os.path.dirname(path)) not in folders and path != os.path.dirname(path):
         found.append(path)
@@ -110,7 +110,7 @@ def _folders_in(folder: str, most: int) -> list[str]:
 
 
 def forget(top: str) -> None:
-    """Make the next start look at everything."""
+    """Make the next start search the whole workspace."""
     try:
         files.remove(os.path.join(record_folder(top), UNCHANGED))
     except OSError:
@@ -118,7 +118,7 @@ def forget(top: str) -> None:
 
 
 def write(folder: str, name: str, data: Any) -> str:
-    """Write a file of a record. Returns an error if the state folder can't be written."""
+    """Write a file of a trust record; return an error if the state folder can't be written."""
     if not folder:
         return "there is no home folder"
     try:
@@ -130,11 +130,11 @@ def write(folder: str, name: str, data: Any) -> str:
 
 
 class Watch:
-    """Notes the facts at the start of a run and compares them at its end."""
+    """Saves the facts at the start of a run and compares them with those at its end."""
 
     def __init__(self, settings: Settings, config: str | None, facts: list[Any] | None) -> None:
         self._settings, self._config, self._facts = settings, config, facts
-        self.files: list[Source] = []  # further files that the loop runs words of
+        self.files: list[Source] = []  # more files with commands that the loop runs
 
     def begin(self, run: str, workspace: str) -> None:
         if self._facts is not None and workspace == self._settings.workspace and not self.files:
@@ -151,11 +151,11 @@ class Watch:
             return
         from rooda.settings import trust
 
-        for seen in self._seen(workspace):  # without an answer the note stays, and the next start compares
+        for seen in self._seen(workspace):  # if it fails, the note stays and the next start compares
             trust.Record(seen.top, seen.part).end(run, seen)
 
     def _ended_unchanged(self, run: str, workspace: str) -> bool:
-        """Remove the run's note if no file has changed; True if that is so."""
+        """True if no file has changed since the start; the run's note is then deleted."""
         folder = record_folder(top_of(workspace))
         try:
             known = json.loads(files.read_ours(os.path.join(folder, UNCHANGED)))

@@ -1,4 +1,4 @@
-"""The types of values that settings have, and the rows `Key` and `Option` that describe a setting."""
+"""Defines the value types of settings, and the rows `Key` and `Option` that describe a setting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ LONGEST_COMMAND = 65_536
 
 
 class Fault(NamedTuple):
-    """An error or warning at `path`, as the rest of a sentence that begins with the key."""
+    """An error or warning about the key at `path`; `text` continues a sentence that begins with the key."""
 
     path: Path
     text: str
@@ -21,9 +21,9 @@ class Fault(NamedTuple):
 
 
 class ValueType(NamedTuple):
-    """The type of a setting's value: what it expects, how to validate a value, and how to read one from a text.
+    """The type of a setting's value: what it expects, how to validate a value, and how to parse a string.
 
-    `read` raises ValueError for a text that it can't read.
+    `read` raises ValueError for a string that it can't parse.
     """
 
     expected: str
@@ -33,7 +33,7 @@ class ValueType(NamedTuple):
 
 
 def shown(value: object) -> str:
-    """The value in a message: short, on one line, in TOML's terms."""
+    """Format a value for a message: short, on one line, in TOML's terms."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -46,14 +46,14 @@ def shown(value: object) -> str:
 
 
 class Hints:
-    """How many similar words are still looked for in a settings file: each search takes a millisecond."""
+    """Limits the searches for similar words per settings file, since each takes a millisecond."""
 
     MOST = 100
     left = MOST
 
 
 def did_you_mean(word: str, known: tuple[str, ...] | list[str]) -> str:
-    """`; did you mean 'X'?` if one of the known words is similar, else ""."""
+    """Return `; did you mean 'X'?` if one of the known words is similar, else ""."""
     if not Hints.left:
         return ""
     Hints.left -= 1
@@ -137,7 +137,7 @@ def _command_faults(value: Any) -> list[Fault]:
 
 
 def _is_scalar(value: Any) -> bool:
-    """True unless the value is a whole number beyond the range of TOML."""
+    """True for a string, boolean or number; False for a whole number beyond TOML's range."""
     return isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**63)
 
 
@@ -147,7 +147,7 @@ def _is_amount(value: Any) -> bool:
 
 def _names_faults(value: Any) -> list[Fault]:
     if not isinstance(value, list):
-        return [Fault((), f"must be an array of texts, got {shown(value)}")]
+        return [Fault((), f"must be an array of strings, got {shown(value)}")]
     return [fault.under(index) for index, text in enumerate(value) for fault in TEXT.faults(text)]
 
 
@@ -157,13 +157,13 @@ def _read_names(text: str) -> list[str]:
 
 SECONDS = simple("must be a number of seconds >= 0", _is_seconds, float)
 FLAG = simple("must be true or false", lambda value: isinstance(value, bool), _read_flag)
-TEXT = simple("must be a text that is not empty", _is_text)
-ANY_TEXT = simple("must be a text", lambda value: isinstance(value, str))
-SCALAR = simple("must be a text, a number or true/false", _is_scalar)
+TEXT = simple("must be a string that is not empty", _is_text)
+ANY_TEXT = simple("must be a string", lambda value: isinstance(value, str))
+SCALAR = simple("must be a string, a number or true/false", _is_scalar)
 COMMAND = ValueType("must be a command", _command_faults)
 OPTION = ValueType("must be words of a command line", _command_faults)
 AMOUNT = simple("must be a number >= 0", _is_amount, float)
-NAMES = ValueType("must be an array of texts", _names_faults, _read_names)
+NAMES = ValueType("must be an array of strings", _names_faults, _read_names)
 
 
 def _read_duration(text: str) -> float:
@@ -183,16 +183,16 @@ def _duration_faults(value: Any) -> list[Fault]:
 DURATION = ValueType("must be seconds, or a duration such as 2h30m", _duration_faults, _read_duration)
 
 
-ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] holds for
+ALL, PROCEDURES = "all", "procedures"  # the kinds of loops that a key of [loop] applies to
 
-# What a workspace's value of a setting means for trust (settings/trust.py)
+# Whether a setting of a workspace needs the user's trust (settings/trust.py)
 RUNS = "runs"  # it starts, redirects or leaks something
-RESTRAINS = "restrains"  # it holds the agent back: asked for is a value weaker than the user's, or a weakened one
+RESTRAINS = "restrains"  # it restricts the agent: rooda asks about a value weaker than the user's, or a weakened one
 GUARDS = "runs and restrains"  # a gate is both
 
 
 class Option(NamedTuple):
-    """The command-line option that sets a key. click parameters are made from it."""
+    """The command-line option that sets a key; click parameters are made from it."""
 
     help: str
     words: tuple[str, ...] = ()  # --the-key if empty; a last one without dashes is the parameter's name
@@ -204,18 +204,18 @@ class Option(NamedTuple):
 
     @property
     def both(self) -> bool:
-        """True if the option has a form for no, as in `--x/--no-x`."""
+        """True if the option has a negative form, as in `--x/--no-x`."""
         return any("/" in word for word in self.words)
 
     def named(self, key: str) -> tuple[str, ...]:
         return self.words or (f"--{key.replace('_', '-')}",)
 
     def flag(self, key: str) -> str:
-        """The option's main name: the longest, and of --x/--no-x the first."""
+        """Return the option's main name: the longest; for --x/--no-x, the first."""
         return max((word for word in self.named(key) if word.startswith("-")), key=len).partition("/")[0]
 
     def parameter(self, key: str) -> str:
-        """The name of the option's click parameter."""
+        """Return the name of the option's click parameter."""
         name = self.named(key)[-1]
         return self.flag(key).lstrip("-").replace("-", "_") if name.startswith("-") else name
 
@@ -236,7 +236,7 @@ class Key(NamedTuple):
     trust: str = ""  # RUNS, RESTRAINS or both; "": a workspace may set it unasked
 
     def converted(self, value: Any) -> Any:
-        """A valid value as the code needs it: a duration given as text becomes seconds."""
+        """Return a valid value as the code needs it: a duration such as "2h30m" becomes seconds."""
         return self.type.read(value) if isinstance(value, str) else value
 
 
@@ -244,7 +244,7 @@ FEW = 8  # keys that a message can list
 
 
 def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] = ()) -> list[Fault]:
-    """The errors in a table of known keys; an unknown key is a warning."""
+    """Return the errors in a table with these keys; an unknown key is a warning."""
     if not isinstance(value, dict):
         return [Fault((), f"must be a table, got {shown(value)}")]
     faults = [Fault((), f"the key {key!r} is missing") for key in required if key not in value]
@@ -257,19 +257,19 @@ def table_faults(value: Any, keys: Mapping[str, Key], required: tuple[str, ...] 
 
 
 def key_with_alias(word: str, keys: Mapping[str, Key]) -> str:
-    """The key that has this word as an alias; "" if there is none."""
+    """Return the key that has this word as an alias; "" if there is none."""
     return next((key for key, row in keys.items() if word in row.also), "")
 
 
 def _known(word: str, keys: Mapping[str, Key]) -> str:
-    """A hint at the key that was meant; if none is similar and there are few, all of them."""
+    """Return a hint for an unknown key: a similar key or, if there is none, all keys if they are few."""
     if key := key_with_alias(word, keys):
         return f"; did you mean {key!r}?"
-    return did_you_mean(word, list(keys)) or (f"; known are {', '.join(keys)}" if len(keys) <= FEW else "")
+    return did_you_mean(word, list(keys)) or (f"; available: {', '.join(keys)}" if len(keys) <= FEW else "")
 
 
 def table_of(value_type: ValueType, what: str) -> ValueType:
-    """The type of a table with arbitrary keys and values of one type."""
+    """Return the type of a table with arbitrary keys and values of one type."""
 
     def faults(value: Any) -> list[Fault]:
         if not isinstance(value, dict):
@@ -298,9 +298,9 @@ def _gates_faults(value: Any) -> list[Fault]:
     return faults
 
 
-PARAMETERS = table_of(SCALAR, "texts and numbers")
-ENVIRONMENT = table_of(ANY_TEXT, "texts")
-WORDS = table_of(TEXT, "texts")
+PARAMETERS = table_of(SCALAR, "strings and numbers")
+ENVIRONMENT = table_of(ANY_TEXT, "strings")
+WORDS = table_of(TEXT, "strings")
 COMMANDS = table_of(COMMAND, "commands")
 FRAGMENT = {
     "content": Key(TEXT, "the text itself"),
@@ -348,6 +348,6 @@ def _read_gates(text: str) -> list[str]:
 
 
 GATES = ValueType("must be an array of commands", _gates_faults, _read_gates)
-PHASE = ValueType("must be a text, a file or an array of fragments", _phase_faults)
-TEXTS = ValueType("must be a text or an array of texts", _texts_faults)
-AGENT_ENV = ValueType("must be a table of texts", _agent_env_faults)
+PHASE = ValueType("must be a string, a file or an array of fragments", _phase_faults)
+TEXTS = ValueType("must be a string or an array of strings", _texts_faults)
+AGENT_ENV = ValueType("must be a table of strings", _agent_env_faults)

@@ -1,4 +1,4 @@
-"""The workspace and settings file of a command, from -C and --config."""
+"""Finds the workspace and settings file of a command, from -C and --config."""
 
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ def where(ctx: "click.Context") -> Where:
 
 
 def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
-    """Apply -C and --config that were typed after the command."""
+    """Return the workspace and settings file after applying -C and --config given after the command."""
     directory, config = typed.get("directory"), typed.get("config")
     return Where(
         os.path.abspath(directory) if directory else here.workspace, os.path.abspath(config) if config else here.config
@@ -29,18 +29,18 @@ def with_typed(here: Where, typed: "Mapping[str, Any]") -> Where:
 
 
 def valid_name(word: str) -> str:
-    """Validate a procedure's name, since it becomes part of a path."""
+    """Return a valid procedure name, which becomes part of a path; UsageProblem if it is invalid."""
     import re
 
     from rooda.errors import UsageProblem
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", word):
-        raise UsageProblem(f"{word!r} is not the name of a procedure.", "See the names with: rooda list")
+        raise UsageProblem(f"{word!r} is not a valid procedure name.", "See the names with: rooda list")
     return word
 
 
 def parent_hint(workspace: str) -> str:
-    """A hint for a user in a subfolder of the workspace; "" if loops have run here, or in no folder above."""
+    """Return a hint if loops have run in a folder above the workspace but not in the workspace; "" otherwise."""
     import shlex
 
     from rooda.base.workspace_files import upward

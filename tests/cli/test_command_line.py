@@ -219,7 +219,7 @@ def test_OA_41_invalid_procedure_names(bare: Workspace, name: str) -> None:
     bare.config(f'[procedures."{name}"]\nobserve = "o"\norient = "o"\ndecide = "d"\nact = "a"\n')
     ran = bare.rooda("list")
     assert ran.code == 2
-    assert "rooda.toml:1: " in ran.err and "a procedure's name has" in ran.err
+    assert "rooda.toml:1: " in ran.err and "a procedure name has" in ran.err
 
 
 @pytest.mark.parametrize("streams", [(0,), (1,), (2,), (0, 1, 2)], ids=str)

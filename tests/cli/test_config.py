@@ -70,4 +70,4 @@ def test_O_119_faults_are_sentences(bare: Workspace) -> None:
     ran = bare.rooda("config", "show")
     assert ran.code == 2 and ran.out == "" and "Traceback" not in ran.err
     assert f"{bare.file('rooda.toml')}:2: loop.failure_threshold: must be a whole number >= 1, got 0" in ran.err
-    assert f"{bare.file('rooda.toml')}:3: loop.agent: must be a text" in ran.err
+    assert f"{bare.file('rooda.toml')}:3: loop.agent: must be a string" in ran.err

@@ -251,7 +251,7 @@ def test_iterations_of_resumed_runs_are_found_by_their_number(ws: Workspace) -> 
         (["diff", "--run", "another"], "There are no snapshots of the run 'another'.\nSee them with: rooda snapshots"),
         (["undo", "--redo", "--yes"], "There is no undo to revert"),
         (["diff", "1", "build", "more"], "At most one iteration and one name"),
-        (["undo", "../x"], "is not the name of a procedure"),
+        (["undo", "../x"], "is not a valid procedure name"),
     ],
 )
 def test_mistakes_end_in_a_sentence(ws: Workspace, words: list[str], said: str) -> None:

@@ -36,7 +36,7 @@ FAULTS = [  # rooda.toml, what is said
     ("[loop.default_iterations]", "1: loop.default_iterations: must be a whole number >= 0, got a table"),
     ("[procedures]\nx = 1", "2: procedures.x: must be a table, got 1"),
     ("reflex = 1", "1: reflex: must be a table, got 1"),
-    ("[models]\nopus = 1", "2: models.opus: must be a text that is not empty, got 1"),
+    ("[models]\nopus = 1", "2: models.opus: must be a string that is not empty, got 1"),
     ("[ai_cmd_aliases]\nx = ''", "2: ai_cmd_aliases.x: must be a command, got ''"),
     ("[agents]\nx = 'y'", "2: agents.x: must be a table, got 'y'"),
     (
@@ -44,20 +44,20 @@ FAULTS = [  # rooda.toml, what is said
         "3: agents.x.prompt: must be one of stdin, argument, file, got 'pipe'",
     ),
     ("[agents.x]\nstop = 'KILL'", "2: agents.x.stop: must be one of TERM, INT, got 'KILL'"),
-    ("[agents.x.env]\nA = 1", "2: agents.x.env.A: must be a text, got 1"),
+    ("[agents.x.env]\nA = 1", "2: agents.x.env.A: must be a string, got 1"),
     ("[agents.x]\nenv = { 'A=B' = 'c' }", "2: agents.x.env.'A=B': can't be an environment variable"),
     (
         "[loop]\nquality_gates = 'make'",
         "2: loop.quality_gates: must be an array of commands or of tables with name and command, got 'make'",
     ),
-    ("[loop]\nquality_gates = ['a', 1]", "2: loop.quality_gates[1]: must be a text that is not empty, got 1"),
+    ("[loop]\nquality_gates = ['a', 1]", "2: loop.quality_gates[1]: must be a string that is not empty, got 1"),
     ("[[loop.quality_gates]]\nname = 'x'", "1: loop.quality_gates[0]: the key 'command' is missing"),
     (
         "[[loop.quality_gates]]\ncommand = 'x'\n[[loop.quality_gates]]\ncommand = 'x'\ntimeout = -1",
         "5: loop.quality_gates[1].timeout: must be a number of seconds >= 0, got -1",
     ),
     ("[procedures.x]\nact = []", "2: procedures.x.act: must have at least one fragment"),
-    ("[procedures.x]\nact = ''", "2: procedures.x.act: must be a text that is not empty, got ''"),
+    ("[procedures.x]\nact = ''", "2: procedures.x.act: must be a string that is not empty, got ''"),
     ("[procedures.x]\nact = [{}]", "2: procedures.x.act[0]: must have exactly one of content and path"),
     (
         "[procedures.x]\nact = [\n'a',\n{ content = 'a', path = 'b' }]",
@@ -65,16 +65,16 @@ FAULTS = [  # rooda.toml, what is said
     ),
     (
         "[procedures.x]\nact = [{ content = 'a', parameters = { b = [] } }]",
-        "2: procedures.x.act[0].parameters.b: must be a text, a number or true/false, got an array",
+        "2: procedures.x.act[0].parameters.b: must be a string, a number or true/false, got an array",
     ),
-    ("[procedures.x]\ncontext = [1]", "2: procedures.x.context[0]: must be a text that is not empty, got 1"),
+    ("[procedures.x]\ncontext = [1]", "2: procedures.x.context[0]: must be a string that is not empty, got 1"),
     (
         "[procedures.'a/b']",
-        "1: procedures.'a/b': a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
+        "1: procedures.'a/b': a procedure name has letters, digits, '.', '_' or '-', and begins with a letter or digit",
     ),
     (
         "[procedures.'']",
-        "1: procedures.'': a procedure's name has letters, digits, '.', '_', '-' and begins with a letter or digit",
+        "1: procedures.'': a procedure name has letters, digits, '.', '_' or '-', and begins with a letter or digit",
     ),
 ]
 
@@ -103,11 +103,11 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[loop]\nagent = demo\n", "2:9: Invalid value; a text needs quotes"),
+        ("[loop]\nagent = demo\n", "2:9: Invalid value; a string needs quotes"),
         ("a = 'x", '1: Expected "\'" (at the end of the file)'),
         (
             '[loop]\nagent = "demo\nmodel = "x"\n',
-            "2:14: Illegal character '\\n'; the text before it has no closing quote",
+            "2:14: Illegal character '\\n'; the string before it has no closing quote",
         ),
         (
             "[loop]\n[procedures.my-own]\n[loop]\n",
@@ -119,14 +119,14 @@ def test_every_fault_at_once(tiers: Tiers) -> None:
         ),
         (
             'model = "C:\\model"\n',
-            "1:14: Unescaped '\\' in a string; write \\\\ for a backslash, or put the text in single quotes",
+            "1:14: Unescaped '\\' in a string; write \\\\ for a backslash, or put the string in single quotes",
         ),
         (
             "\n[loop]\ndefault_iterations 3\n",
             "3:20: Expected '=' after a key in a key/value pair; a line is KEY = VALUE, and a key has no spaces",
         ),
         ("[loop]\na = '''\nx\n", "3: Expected \"'''\" (at the end of the file)"),
-        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value; that key or table exists already"),
+        ("[loop]\na = 1\na = 2\n", "3:6: Cannot overwrite a value; that key or table already exists"),
         ("a = " + "[" * 4000, " nested more than 40 deep"),
     ],
 )
@@ -177,7 +177,8 @@ def test_a_dangling_link_is_an_error(tiers: Tiers) -> None:
         ("[procedures.x]\ngates = ['a']", "2: procedures.x.gates: unknown key; did you mean 'quality_gates'?"),
         (
             "[hooks]\nfinish = 'a'",
-            "2: hooks.finish: unknown key; known are done, failed, paused, stopped, stuck, limit, budget, needs_person",
+            "2: hooks.finish: unknown key; available: "
+            "done, failed, paused, stopped, stuck, limit, budget, needs_person",
         ),
         ("'odd\\nkey'.x = 1", "1: 'odd\\\\nkey': unknown table"),
     ],

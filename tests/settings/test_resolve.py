@@ -107,13 +107,13 @@ class TestAgent:
         """The known ones are named, and the nearest; with file and line when a file says it."""
         typed = tiers.fault("build", agent="claud")
         assert isinstance(typed, UsageProblem)
-        assert typed.what.startswith("--agent: unknown agent 'claud'; known are aider, amp, claude, ")
+        assert typed.what.startswith("--agent: unknown agent 'claud'; available: aider, amp, claude, ")
         assert typed.hint == "Did you mean 'claude'?"
         tiers.write('[loop]\n\nagent = "nobody-knows"\n')
         written = tiers.fault("build")
         assert isinstance(written, ConfigProblem)
         assert written.what.startswith(
-            f"{tiers.workspace_file}:3: loop.agent: unknown agent 'nobody-knows'; known are "
+            f"{tiers.workspace_file}:3: loop.agent: unknown agent 'nobody-knows'; available: "
         )
         tiers.environ["ROODA_LOOP_AGENT"] = "nope"
         assert tiers.fault("build").what.startswith("ROODA_LOOP_AGENT: unknown agent 'nope'")

@@ -142,7 +142,7 @@ class TestFiles:
         other = tiers.file("other.toml", "[loop]\ndefault_iterations = 2\n")
         build = settings.procedure(tiers.load(other), "build", {})
         assert (build.max_iterations, build.failure_threshold) == (2, 7)
-        with pytest.raises(ConfigProblem, match=r"no\.toml: there is no such file"):
+        with pytest.raises(ConfigProblem, match=r"no\.toml: no such file"):
             tiers.load(str(tiers.workspace / "no.toml"))
 
     def test_a_workspace_that_is_the_users_folder_reads_its_file_once(self, tiers: Tiers) -> None:
