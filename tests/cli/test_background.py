@@ -273,4 +273,4 @@ def test_a_goal_that_ends_before_it_is_cancelled(ws: Workspace) -> None:
     until(lambda: "Cancel requested" in cancel.out, what="the request")
     let_go(ws)
     assert cancel.finish() == 0
-    assert cancel.lines[1:] == ["It ended before that; nothing is left to cancel."], cancel.out
+    assert cancel.lines[1:] == ["The goal ended before it could be cancelled."], cancel.out

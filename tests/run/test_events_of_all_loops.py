@@ -120,7 +120,7 @@ def test_why_a_goal_is_stuck(bare: Workspace) -> None:
     found = reasons(bare)
     failed = [row for row in found if row["rule"] == "criterion made: not met"]
     assert failed and all(row["text"] == "result: exit 1" for row in failed)
-    assert any("it claimed completion, which was not admitted" in row["rule"] for row in found)
+    assert any("the agent claimed completion, which was not accepted" in row["rule"] for row in found)
     assert found[-1]["rule"].startswith("Paused: same ") and "criteria stayed unmet (exit 4)" in found[-1]["rule"]
 
 

@@ -1,4 +1,4 @@
-"""Answers of agents: status blocks, JSON, pre-checks and rulings of judges."""
+"""Parse agents' answers: status blocks, JSON, pre-checks and judges' rulings."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rooda.base.json import find_objects, loads
 
-# Possessive quantifiers and no backtracking to the end: an agent may print anything.
+# Possessive quantifiers avoid backtracking: an agent may print anything.
 _BEGIN = re.compile(r"^[ \t>]*+---LOOP_STATUS---[ \t]*+$", re.MULTILINE)
 _END = re.compile(r"^[ \t>]*+---END_STATUS---[ \t]*+$", re.MULTILINE)
 _LINE = re.compile(r"^[ \t>]*+([A-Z_]++):(.*)$", re.MULTILINE)
@@ -15,10 +15,10 @@ _CAUSE = re.compile(r"^[ \t>*-]*+ROOT_CAUSE:[ \t]*+(\S.*)$", re.MULTILINE)
 
 
 class Claim(NamedTuple):
-    """The status block: what an agent says about its own work, never a fact."""
+    """An agent's status block: its unverified claims about its own work."""
 
     exit: bool = False
-    criteria: tuple[str, ...] = ()  # those it says are met
+    criteria: tuple[str, ...] = ()  # names that the agent claims are met
     next: str = ""
     alt: str = ""
     risk: str = ""
@@ -29,7 +29,7 @@ class Claim(NamedTuple):
 
 
 def read_block(text: str) -> Claim:
-    """Read the last status block. A missing or invalid one claims nothing."""
+    """Parse the last status block; a missing or invalid block yields an empty Claim with `fault` set."""
     text = text.replace("\r\n", "\n")
     found = [*_blocks(text)]
     blocks = [text[begin.end() : end.start()] for begin, end in found]
@@ -71,12 +71,12 @@ def _root_cause(text: str) -> str:
 
 
 def _block_line(text: str) -> str:
-    """The text as one printable line."""
+    """Return the text as one printable line of at most 300 characters."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:300]
 
 
 def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
-    """The claim with secrets replaced. Names of criteria and files stay, because rooda looks them up."""
+    """Redact the claim's free text with `stars`; keep criterion and file names, because rooda looks them up."""
     return claim._replace(
         next=stars(claim.next),
         alt=stars(claim.alt),
@@ -87,7 +87,7 @@ def redacted(claim: Claim, stars: Callable[[str], str]) -> Claim:
 
 
 def without_blocks(text: str) -> str:
-    """The text without its status blocks."""
+    """Return the text without its status blocks."""
     text = text.replace("\r\n", "\n")
     kept, place = "", 0
     for begin, end in _blocks(text):
@@ -96,20 +96,20 @@ def without_blocks(text: str) -> str:
 
 
 def _blocks(text: str) -> "Iterator[tuple[re.Match[str], re.Match[str]]]":
-    """Begin and end marks of each block."""
+    """Yield the matches of each status block's begin and end lines."""
     place = 0
     while (begin := _BEGIN.search(text, place)) and (end := _END.search(text, begin.end())):
         yield begin, end
         place = end.end()
 
 
-# The final message in the output of a CLI, and the JSON in it.
+# The final message in a CLI's output, and the JSON in that message.
 _FENCE = re.compile(r"^[ \t]*+```[ \t]*+(?:json[ \t]*+)?\n(.*?)^[ \t]*+```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 class Answer(NamedTuple):
-    """A final message, and what its CLI reports about the call."""
+    """An agent's final message, with the cost and failure that its CLI reports."""
 
     text: str
     cost: float | None = None
@@ -117,7 +117,7 @@ class Answer(NamedTuple):
 
 
 def unwrap(text: str) -> Answer:
-    """Find the final message in JSON output: claude's `result`, codex's last message, gemini's `response`."""
+    """Extract the final message from JSON output: claude's `result`, codex's last message, gemini's `response`."""
     words: str | None = None
     cost: float | None = None
     failed = False
@@ -139,7 +139,7 @@ def _words(record: dict[str, Any]) -> str | None:
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """The whole text as one JSON object, else each line that is one."""
+    """Yield the whole text if it is one JSON object, else each line that is a JSON object."""
     if (whole := _object(text)) is not None:
         yield whole
         return
@@ -164,7 +164,7 @@ def _dollars(value: Any) -> float | None:
 
 
 def find_json(text: str) -> dict[str, Any] | None:
-    """The JSON object in an answer: the whole text, else the last fenced block, else the last balanced object."""
+    """Return an answer's JSON object: the whole text, else the last fenced block, else the last balanced object."""
     if (whole := _object(text)) is not None:
         return whole
     for block in reversed(_FENCE.findall(text)):
@@ -175,7 +175,7 @@ def find_json(text: str) -> dict[str, Any] | None:
 
 # The adversarial pre-check: misreadings of the specification, which become constraints in the prompts.
 LEAST, MOST = 3, 5
-LEAST_RULES = 2  # that forbid something
+LEAST_RULES = 2  # prohibitions
 _BLOCK = re.compile(r"^#{2,4}[ \t]++([^\n]+)$(.*?)(?=^#{2,4}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _AMENDED = re.compile(r"^[ \t>*-]*+amended(?: text)?+\**+[ \t]*+:\**+[ \t]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _FORBIDS = re.compile(r"\b(?:must|may|shall)(?:[ -]?not|n['’]t)\b|\bnever\b", re.IGNORECASE)
@@ -184,7 +184,7 @@ _ITEM = re.compile(r"^[ \t]*+(?:[-*+]|\d++[.)])[ \t]++(\S.*)$", re.MULTILINE)
 
 
 def read_precheck(text: str) -> tuple[str, ...]:
-    """A line for each misreading: the amended text if there is one, else its name."""
+    """Return one line per misreading: its amended text if there is one, else its name."""
     found = _of_json(text) or _of_blocks(text) or [_precheck_line(item) for item in _ITEM.findall(text)]
     return tuple(dict.fromkeys(filter(None, found)))[:MOST]
 
@@ -204,7 +204,7 @@ def _of_blocks(text: str) -> list[str]:
 
 
 def _of_json(text: str) -> list[str]:
-    """Items of the longest list in a JSON answer."""
+    """Return one line per item of the longest list in a JSON answer."""
     answer = find_json(text)
     lists = [value for value in answer.values() if isinstance(value, list)] if answer else []
     return [_of_item(item) for item in max(lists, key=len, default=[])]
@@ -223,16 +223,16 @@ def _precheck_line(text: str) -> str:
     return " ".join(text.split()).strip("\"'")[:500]
 
 
-# The ruling of a judge on the mustNot entries.
+# A judge's ruling on the mustNot entries.
 _SIGNS = " \t\r\n\"'`.,;:!*-–—“”‘’"
-LONGEST = 200  # characters of an entry that the judge words itself
+LONGEST = 200  # characters of an entry in the judge's own words
 
 
 def read_ruling(text: str, entries: Sequence[str]) -> tuple[str, ...] | None:
-    """The violated entries, in the judge's words if they match none of ours. None: the answer is unusable."""
+    """Return the entries that a judge calls violated, unknown ones in its words; None if the answer is unusable."""
     answer = find_json(text) or {}
     named = answer.get("violated")
-    if named is True:  # one is violated, and the judge doesn't say which
+    if named is True:  # the judge doesn't say which one is violated
         return tuple(entries)
     if named is False:
         return ()

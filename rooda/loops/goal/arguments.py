@@ -1,4 +1,4 @@
-"""Options, environment and settings of a goal, checked before anything is asked, written or paid for."""
+"""Check a goal's options, environment and settings before any question, write or agent call."""
 
 import os
 import sys
@@ -31,12 +31,12 @@ from rooda.views.say import warned
 from rooda.views.screen import ScreenOptions
 
 UNITS = {"iterations": "iterations", "budget": "dollars"}
-ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # LOOP_ is the prefix of the loop that this one succeeds
+ENVIRONMENT = ("ROODA_GOAL_", "LOOP_")  # LOOP_ is the prefix used by this loop's predecessor
 SHAPES = {"tool": TOOL, "colleague": COLLEAGUE, "auto": "", "": ""}
 
 
 class Prepared(NamedTuple):
-    """Settings, agent and screen of a goal's session."""
+    """Checked settings, agent and screen for one session of a goal."""
 
     setup: Setup
     look: Lookup
@@ -64,7 +64,7 @@ def prepare(where: Where, typed: Json, resumed: bool = False) -> Prepared:
 
 
 def _screen_look(made: Setup, look: Lookup, chosen: RunOptions) -> ScreenOptions:
-    """Time stamps only if [goal] sets them, not [loop]: the format of a goal's lines is fixed."""
+    """Return the screen options; only [goal], not [loop], can add timestamps, as a goal's line format is fixed."""
     stamps = look.find("log_timestamp_format")
     own = stamps.value if stamps and stamps.path[0] == "goal" else "none"
     return launch.screen_options(made, chosen)._replace(stamps=own)
@@ -98,7 +98,7 @@ def request_of(prepared: Prepared, where: Where, typed: Json) -> Request:
 
 
 def specification(where: Where, typed: Json) -> str:
-    """The specification, word for word: the argument or the content of --file."""
+    """Return the specification verbatim, from the argument or from --file."""
     spec, path = typed.get("spec"), typed.get("file")
     if (spec is None) == (path is None):
         raise UsageProblem("Give either a specification or --file FILE.")
@@ -132,7 +132,7 @@ def scores_option(typed: str | None) -> Scores | None:
 
 
 def _trusted_plan(prepared: Prepared, where: Where, path: str | None) -> Plan | None:
-    """Read --plan, and ask before commands run that somebody else wrote into it."""
+    """Read --plan; ask the user to trust its commands if somebody else may have written them."""
     plan = plan_option(where, path)
     if path is not None and plan is not None:
         real = path if os.path.exists(path) else os.path.join(where.workspace, path)
@@ -152,7 +152,7 @@ def _plan_facts(path: str, data: bytes) -> list[Fact]:
 
 
 def plan_option(where: Where, path: str | None) -> Plan | None:
-    """Read --plan: JSON, or a list of tasks in Markdown. The planning reports what is unclear in it."""
+    """Read --plan: JSON, or a Markdown task list. Unclear parts are reported later, during planning."""
     if path is None:
         return None
     text = _content(where, path)
@@ -161,9 +161,9 @@ def plan_option(where: Where, path: str | None) -> Plan | None:
     try:
         found = loads(text)
     except ValueError as problem:
-        raise UsageProblem(f"{path} is neither JSON nor a list of tasks: {problem}.") from None
+        raise UsageProblem(f"{path} is neither JSON nor a task list: {problem}.") from None
     if not isinstance(found, dict):
-        raise UsageProblem(f"{path} must hold one JSON object.")
+        raise UsageProblem(f"{path} must contain one JSON object.")
     return goal_plan.read_plan(found)
 
 
@@ -180,7 +180,7 @@ def criteria_options(pairs: tuple[str, ...], holdout: bool) -> list[Criterion]:
 
 
 def iteration_limit(prepared: Prepared, typed: Json) -> int:
-    """The limit from the option, the environment or the settings, in this order; at most 50 without --force-limits."""
+    """Return the limit from the option, else the environment, else the settings; above 50 needs --force-limits."""
     number = int(
         typed.get("iterations") or _number_from_environment("MAX_ITERATIONS", int) or prepared.number("max_iterations")
     )
@@ -189,7 +189,7 @@ def iteration_limit(prepared: Prepared, typed: Json) -> int:
 
 
 def dollar_limit(prepared: Prepared, typed: Json) -> float:
-    """The limit from the option, the environment or the settings; at most $100 without --force-limits."""
+    """Return the budget from the option, else the environment, else the settings; above $100 needs --force-limits."""
     dollars = typed.get("budget") or _number_from_environment("BUDGET", float) or prepared.number("budget")
     check_limit("budget", dollars, MOST_DOLLARS, typed)
     return float(dollars)
@@ -226,6 +226,6 @@ def headless(typed: Json) -> bool:
 
 
 def is_blind(prepared: Prepared) -> bool:
-    """True if the cost of calls is unknown before the first one, as with a raw command."""
+    """True if call costs can't be known in advance: plain-text output, no price and no `cost_per_call`."""
     priced = prices.price_of(prepared.agent.model, prepared.agent.prices)
     return prepared.agent.output == "text" and not prepared.number("cost_per_call") and not priced

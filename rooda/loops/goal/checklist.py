@@ -1,4 +1,4 @@
-"""The start of a goal: the items of its checklist, in order, all before the first iteration."""
+"""Start a goal: work through the start checklist in order, before the first iteration."""
 
 from functools import reduce
 
@@ -21,7 +21,7 @@ DISCLOSURE = "Writing state to .loop/state.json. Delete after session?"
 
 
 def start(world: World, request: Request, run_id: str) -> GoalState:
-    """Plan a goal and return its first state. Raises NotReady if the specification isn't clear enough."""
+    """Plan a goal and return its initial state; raise NotReady if the specification isn't clear enough."""
     began = world.now()
     draft = draft_plan(world, request)
     shape, by = shape_of(request, draft)
@@ -39,7 +39,7 @@ def start(world: World, request: Request, run_id: str) -> GoalState:
 
 
 def shape_of(request: Request, draft: Draft) -> tuple[str, str]:
-    """Shape from the total score; `--shape` overrides it, and `--headless` turns Colleague into Tool."""
+    """Return the shape and its source: the total score or `--shape`; `--headless` turns Colleague into Tool."""
     shape = request.shape or scoring.shape_of(draft.scores.total)
     if request.headless and shape == COLLEAGUE:
         return TOOL, "headless"
@@ -52,7 +52,7 @@ def report_scores(world: World, draft: Draft, shape: str) -> None:
 
 
 def clarify(world: World, draft: Draft, rounds: int) -> str:
-    """Ask for what the specification leaves open. Without a terminal: write a template to fill in, and don't start."""
+    """Ask the user about the intent; without a terminal or answers, write a template and raise NotReady."""
     if rounds > ROUNDS or not world.attended():
         path = world.write_note("intent.md", intent_template(draft))
         raise NotReady(
@@ -79,7 +79,7 @@ def gap(name: str, score: int) -> str:
 
 
 def assemble(world: World, request: Request, draft: Draft, run_id: str, shape: str, by: str) -> GoalState:
-    """The goal's first state, from all decisions."""
+    """Build the goal's initial state from the request and the draft, and report the plan."""
     plan = draft.plan
     brief = Brief(
         run=run_id,
@@ -116,7 +116,7 @@ def assemble(world: World, request: Request, draft: Draft, run_id: str, shape: s
 
 
 def opening_state(world: World, request: Request, brief: Brief) -> GoalState:
-    """A state with no step done and no criterion met."""
+    """Return a state with no step done and no criterion met."""
     return GoalState(
         brief=brief,
         marks=tuple(Mark(False, each.verification) for each in brief.criteria),
@@ -148,7 +148,7 @@ def report_plan(world: World, state: GoalState, draft: Draft) -> None:
 
 
 def precheck(world: World, request: Request, state: GoalState) -> GoalState:
-    """Have an agent attack the specification if the work is hard to undo. Raises NotReady if it finds too little."""
+    """Run the adversarial pre-check if the work is hard to undo; raise NotReady if it finds too few misreadings."""
     brief = state.brief
     if brief.reversibility != "1" and not request.high_stakes:
         return state
@@ -178,7 +178,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
     if rules < answers.LEAST_RULES:
         raise NotReady(
             f"Not started: work that is hard to undo needs at least {answers.LEAST_RULES} things that must "
-            f"not happen, in the plan, in SHAPE.md or in the pre-check; there are {rules}.",
+            f"not happen, in the plan, in SHAPE.md or in the pre-check; found {rules}.",
             "Its answer is in .loop/precheck.md. Start again, or say in the specification what must not happen.",
         )
     world.emit(events.GoalPrechecked(amendments=list(found)))
@@ -186,7 +186,7 @@ def precheck(world: World, request: Request, state: GoalState) -> GoalState:
 
 
 def take_baseline(world: World, state: GoalState) -> GoalState:
-    """Record what holds before any work, and what must not change. Raises NotReady if a mustNot is violated."""
+    """Record which criteria hold before any work, and file hashes; raise NotReady if a mustNot is violated."""
     brief = state.brief
     violations = world.violations([each for each in brief.mustNot if each.violated_if], 0).true
     if violations and not world.signalled():
@@ -204,7 +204,7 @@ def take_baseline(world: World, state: GoalState) -> GoalState:
 
 
 def announce(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """Disclose where the state is written, ask whether to delete it, write it, and report the start: in this order."""
+    """Disclose the state file, ask whether to delete it after the session, save the state and report the start."""
     if state.keep or not world.attended():
         world.emit(events.GoalDisclosed(text=f"{DISCLOSURE} [Y/n]"))
     else:

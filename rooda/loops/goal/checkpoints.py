@@ -1,4 +1,4 @@
-"""Git for goals: checkpoints, which are snapshots with refs of their own, and the diff since the start."""
+"""Git operations of goals: checkpoints (snapshots with their own refs), rollback, and the diff since the start."""
 
 import os
 from functools import cache
@@ -30,7 +30,7 @@ def _users_repository(workspace: str) -> Repo | None:
 
 
 def _private_repository(workspace: str) -> Repo:
-    """A private repository, so that judges get a diff if the user has no repository."""
+    """Return a private repository, created if missing, so that judges get a diff if the user has no repository."""
     folder = os.path.join(workspace, ".rooda", "goal.git")
     repo = Repo(workspace, workspace, "", folder, folder, separate=True)
     if repo.run("rev-parse", "--git-dir").code:
@@ -41,12 +41,12 @@ def _private_repository(workspace: str) -> Repo:
 
 @cache
 def _private_files(repo: Repo, everything: bool = False) -> PrivateFiles | None:
-    """The files to leave out, as the session finds them at its first look; None: none."""
+    """Return the private files to leave out of snapshots, listed once per session; None to leave out none."""
     return None if everything else PrivateFiles(repo, kept=True)
 
 
 def tree(workspace: str, everything: bool) -> str:
-    """Save the work tree as a git tree, private files only with `everything`; "" if git fails."""
+    """Write the work tree to git and return the tree's hash; `everything` includes private files. "" if git fails."""
     repo = _users_repository(workspace) or _private_repository(workspace)
     try:
         return work_tree.read(repo, prepare_index(repo, GOAL), private=_private_files(repo, everything)).tree
@@ -55,7 +55,7 @@ def tree(workspace: str, everything: bool) -> str:
 
 
 def checkpoint(workspace: str, run: str, number: int, everything: bool) -> str:
-    """Save the work tree under the run's ref of this number. Returns why that failed, or ""."""
+    """Save the work tree as the run's checkpoint `number`; return the error, or "" on success."""
     repo = _users_repository(workspace)
     if repo is None:
         return NO_REPOSITORY
@@ -78,7 +78,7 @@ def _save(repo: Repo, run: str, iteration: int, name: str, everything: bool = Fa
 
 
 def checkpoints(workspace: str, run: str) -> dict[str, str]:
-    """The run's checkpoints by name, with their commits, oldest first."""
+    """Return the run's checkpoints, oldest first, as a map from name to commit."""
     repo, wanted = _users_repository(workspace), f"{CHECKPOINTS}{run}/"
     rows = repo.lines("for-each-ref", "--format=%(refname) %(objectname)", wanted) if repo else []
     found = {name.removeprefix(wanted): commit for name, _, commit in (row.partition(" ") for row in rows)}
@@ -86,15 +86,15 @@ def checkpoints(workspace: str, run: str) -> dict[str, str]:
 
 
 def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
-    """Restore a checkpoint. Returns the changes, and the name of the checkpoint made of the work tree before."""
+    """Restore a checkpoint; return the changes and the name of a new checkpoint of the work tree before them."""
     known = checkpoints(workspace, run)
     if name not in known:
         there = ", ".join(known) or "none"
-        raise UsageProblem(f"There is no checkpoint {name!r} of this goal (there are: {there}).")
+        raise UsageProblem(f"This goal has no checkpoint {name!r}. Available: {there}.")
     repo = find(workspace)
     present_name = base = f"before-rollback-to-{name}"
     count = 1
-    while present_name in known:  # keep those of earlier rollbacks
+    while present_name in known:  # don't overwrite the checkpoint of an earlier rollback
         count += 1
         present_name = f"{base}-{count}"
     kept = _save(repo, run, 0, present_name)
@@ -106,7 +106,7 @@ def rolled_back(workspace: str, run: str, name: str) -> tuple[Plan, str]:
 
 
 def diff(workspace: str, base: str, everything: bool) -> str:
-    """The diff from the tree `base` to the work tree; "" if git fails."""
+    """Return the diff from the tree `base` to the work tree; "" if git fails."""
     if not base:
         return ""
     repo = _users_repository(workspace) or _private_repository(workspace)
@@ -119,7 +119,7 @@ def diff(workspace: str, base: str, everything: bool) -> str:
 
 
 def ignored(workspace: str, paths: list[str]) -> set[str]:
-    """Paths that git ignores."""
+    """Return the paths that git ignores."""
     words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]
     done = command.run(words, workspace, stdin=nul_terminated(paths)) if paths else None
     return {path for path in files.to_text(done.out).split("\0") if path} if done else set()

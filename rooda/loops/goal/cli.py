@@ -1,4 +1,4 @@
-"""The verbs of `rooda goal` and their options."""
+"""The subcommands of `rooda goal` and their options."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from rooda.settings.where import where, with_typed
 
 
 def _verb(name: str, work: str, about: str, *params: click.Parameter) -> click.Command:
-    """A command that calls `work`, a "module:function" of this package. Imports the module when it is called."""
+    """Return a command that imports and calls `work`, a "module:function" of this package, when it is run."""
 
     @click.pass_context
     def called(ctx: click.Context, /, **typed: Any) -> int:
@@ -45,7 +45,7 @@ class _Dollars(click.FloatRange):
 
 
 def _limits(more: str) -> list[click.Parameter]:
-    """`more`: added to their help texts."""
+    """Return the options for the iteration limit and the budget, with `more` appended to their help."""
     limits = options.of(OWN, "limit", max_iterations=click.IntRange(min=1), budget=_Dollars())
     for limit in limits:
         limit.help = f"{limit.help}{more}."
@@ -67,14 +67,15 @@ _WORKFLOWS = click.Choice(["A", "B", "C"], case_sensitive=False)
 
 def _planning() -> list[click.Parameter]:
     return [
-        click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON, or a list of tasks."),
+        click.Option(["--plan"], type=click.Path(), metavar="FILE", help="A plan as JSON or a Markdown task list."),
         click.Option(["--score"], metavar="O,S,C,S,D", help="Five scores from 0 to 2, instead of the plan's."),
         click.Option(["--shape"], type=_SHAPES, help="Set the shape instead of taking it from the score."),
-        click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow instead of taking it from the words."),
+        click.Option(["--workflow"], type=_WORKFLOWS, help="Set the workflow instead of deriving it from SPEC."),
         click.Option(["--evidence"], metavar="TEXT", help="Evidence for the workflow's gate."),
-        _flag("--offline", help="Plan without an agent: scores by words, one step per criterion."),
+        _flag("--offline", help="Plan without an agent: score by keywords, one step per criterion."),
         click.Option(["--criterion"], multiple=True, metavar="NAME=COMMAND", help="Add a criterion; repeatable."),
-        click.Option(["--holdout"], multiple=True, metavar="NAME=COMMAND", help="Add one that the agent never sees."),
+        click.Option(["--holdout"], multiple=True, metavar="NAME=COMMAND",
+                     help="Add a criterion that the agent never sees; repeatable."),
     ]  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _run() -> list[click.Parameter]:
         _flag("--no-gates", help="Ask nothing: proceed without confirmation."),
         _flag("-y", "--yes", help="Answer every gate with yes."),
         _flag("--headless", help="Never ask; a Colleague-shaped goal runs as a Tool-shaped one."),
-        _flag("--high-stakes", help="Attack the specification first, whatever its type."),
+        _flag("--high-stakes", help="Run the adversarial pre-check even if the work is easy to undo."),
         _flag("--keep-state", help="Keep .loop/state.json afterwards."),
         _flag("--delete-state", help="Delete .loop/state.json once completed."),
         _flag("--fresh", help="Start over, even if a goal is unfinished."),
@@ -98,8 +99,8 @@ def _run() -> list[click.Parameter]:
 
 def _continue() -> list[click.Parameter]:
     return [
-        *_limits(", or how many more"),
-        _flag("-y", "--yes", help="Answer the gate that waits with yes."),
+        *_limits(", or how many to add"),
+        _flag("-y", "--yes", help="Answer the pending gate with yes."),
         _flag("--no-gates", help="Ask nothing from now on."),
         _flag("--reload-shape", help="Read SHAPE.md again."),
         _flag("--ascii", help="Print only ASCII."),
@@ -134,7 +135,7 @@ VERBS: dict[str, tuple[str, str, Callable[[], list[click.Parameter]]]] = {
     "shape": ("commands:shape", "Write .loop/shape/SHAPE.md from SPEC: criteria, mustNot entries, verification.",
               lambda: [*_spec(), click.Option(["--plan"], type=click.Path(), metavar="FILE", help="Use this plan."),
                        _flag("--fresh", help="Replace an existing file."), *options.for_kind()]),
-    "stop-check": ("commands:stop_check", "Print a stop hook's answer for the state file, as JSON.",
+    "stop-check": ("commands:stop_check", "Print the stop hook's answer for the state file as JSON.",
                    lambda: [click.Argument(["file"], required=False)]),
     "verify": ("commands:verify", "Run the verification commands now, or change how NAME is verified.", _verify),
     "rollback": ("commands:rollback", "Restore the work tree of checkpoint K; without K, list checkpoints.",

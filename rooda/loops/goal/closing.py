@@ -1,4 +1,4 @@
-"""Conditions for the end of a goal: final check, judges, observations, unchanged tests, confirmation by the user."""
+"""Decide whether a goal is complete: final check, judges, observations, unchanged tests, the user's confirmation."""
 
 from rooda.loops.goal import answers, prompts, scoring
 from rooda.loops.goal.answers import Claim
@@ -12,7 +12,7 @@ YES = ("", "y", "yes")
 
 
 def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> GoalState:
-    """Check all criteria once more. Completes the goal, or returns the state with what is missing."""
+    """Check all criteria once more; return the goal completed, paused, or with its criteria still unmet."""
     found = world.verify(runnable(state.brief.criteria), iteration)
     state = mark_verified(state, found, iteration)
     late = [each for each in state.brief.criteria if each.kind == REVIEW and state.mark(each.name).valid < iteration]
@@ -29,7 +29,7 @@ def conclude(state: GoalState, world: World, claim: Claim, iteration: int) -> Go
 
 
 def unconfirmed(state: GoalState) -> list[str]:
-    """Criteria that only the user can confirm, and has not."""
+    """Return the names of the criteria that only the user can confirm and has not confirmed."""
     pairs = zip(state.brief.criteria, state.marks, strict=True)
     return [each.name for each, mark in pairs if each.kind == ASSUMPTION or (each.kind == OBSERVATION and not mark.met)]
 
@@ -39,7 +39,7 @@ def claims_all(claim: Claim, names: list[str]) -> bool:
 
 
 def confirm(state: GoalState, world: World) -> GoalState:
-    """Complete the goal. Ask the user first if its shape, changed tests or unchecked mustNot entries need that."""
+    """Complete the goal; first ask the user if it has gates, tests changed or mustNot entries were not checked."""
     changed = world.changed_files(state.tests)
     state = state._replace(tests_changed=changed)
     doubtful = bool(changed or state.untold)
@@ -83,7 +83,7 @@ def completed(state: GoalState) -> GoalState:
 
 
 def observe(state: GoalState, world: World, claim: Claim, iteration: int, final: bool = False) -> GoalState:
-    """Confirm observations: by the user's yes, or by a file that the agent names and wrote during this call."""
+    """Confirm claimed observations by asking the user, or by a file that the agent names and wrote during this call."""
     names = [
         each.name
         for each in state.brief.criteria
@@ -100,7 +100,7 @@ def observe(state: GoalState, world: World, claim: Claim, iteration: int, final:
 
 
 def observed_by(state: GoalState, world: World, claim: Claim, name: str) -> str:
-    """The file or the user that confirms the observation; "" if it isn't confirmed."""
+    """Return the evidence for the observation, a file or "a person"; "" if it isn't confirmed."""
     if state.brief.observation_evidence == "file":
         fresh = world.written_since_call(claim.files)
         return fresh[0] if fresh else ""
@@ -118,7 +118,7 @@ def with_mark(state: GoalState, name: str, met: bool, achieved: str, evidence: s
 
 
 def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: int) -> GoalState:
-    """Have an agent judge each criterion by the diff. Its quote must occur there."""
+    """Have an agent judge each criterion from the diff; a quote that isn't in the diff counts as not met."""
     for criterion in criteria:
         diff = diff_for_judge(state, world, criterion.name)
         values = {"criterion": criterion.name, "diff": prompts.diff_for_prompt(diff)}
@@ -136,7 +136,7 @@ def judge(state: GoalState, world: World, criteria: list[Criterion], iteration: 
 
 
 def diff_for_judge(state: GoalState, world: World, of: str) -> str:
-    """Return the diff. Warns if it is too long for a judge."""
+    """Return the diff since the start; warn if it is too long for a judge."""
     diff = world.diff(state.brief.base)
     if more := prompts.cut_characters(diff):
         world.emit(Problem(text=f"The diff is too long for the judge of {of}: {more} characters omitted."))
@@ -144,7 +144,7 @@ def diff_for_judge(state: GoalState, world: World, of: str) -> str:
 
 
 def check_must_not(state: GoalState, world: World, iteration: int) -> tuple[GoalState, tuple[str, ...]]:
-    """Violated mustNot entries, by their commands and, if the settings say so, by a judge."""
+    """Check the mustNot entries by their commands, then by a judge if enabled; return the state and the violations."""
     entries = [each for each in state.brief.mustNot if each.violated_if]
     violations = world.violations(entries, iteration) if entries else Violations()
     state = state._replace(untold=violations.unknown)

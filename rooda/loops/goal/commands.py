@@ -54,11 +54,11 @@ def cancel(where: Where, typed: Json) -> int:
     try:
         state = unfinished(place)
     except StateDamaged as problem:
-        say(f"{problem.what}; its files are removed.")
+        say(f"{problem.what}; deleting its files.")
         goal_files.delete_state(place)
         return OK
     if state is None:
-        ended = "It ended before that; nothing is left to cancel."
+        ended = "The goal ended before it could be cancelled."
         say(ended if running else "There is no goal to cancel here.")
         return OK
     held = lock.acquire(place.lock)
@@ -80,13 +80,13 @@ def _wait_for_pause(place: Place) -> None:
 
 
 def _argument(spec: str) -> str:
-    """The specification as an argument to type; --file if it is long."""
+    """Return the specification quoted for the shell, or "--file FILE" if it is long."""
     short = len(spec) <= LONGEST and spec.isprintable()
     return shlex.quote(spec) if short else "--file FILE"
 
 
 def _end_goal(place: Place, state: GoalState, keep: bool) -> None:
-    """Save the status, print the report and delete the state files, unless the user wants to keep them."""
+    """Cancel the goal: save the status, print the report and delete the state files unless the user keeps them."""
     state = state._replace(status=CANCELLED, exit_signal=False, pause="", reason="", gate="")
     store = GoalStore(place, lambda event: None)
     store.load(())
@@ -107,7 +107,7 @@ def _end_goal(place: Place, state: GoalState, keep: bool) -> None:
 
 
 def stop_check(where: Where, typed: Json) -> int:
-    """Print a stop hook's answer: always valid JSON and exit code 0, because a hook must not fail."""
+    """Print the stop hook's answer; always valid JSON and exit code 0, because a hook must not fail."""
     path = os.path.join(where.workspace, typed["file"]) if typed["file"] else Place(where.workspace).state
     say(json.dumps(answer(path), ensure_ascii=False))
     return OK
@@ -194,7 +194,7 @@ def score(where: Where, typed: Json) -> int:
 
 
 def planned(world: World, spec: str, enough: Callable[[Plan], bool]) -> tuple[Plan, CallResult]:
-    """The agent's plan, in at most two attempts, and the result of its last call."""
+    """Ask the agent for a plan at most twice, until `enough` accepts it; return it with the last call's result."""
     prompt = plan_prompt(world, Request(spec), scoring.workflow(spec), "", [])
     for attempt in range(1, TRIES + 1):
         result = call_agent(world, "plan", attempt, prompt)
@@ -289,7 +289,7 @@ def verify(where: Where, typed: Json) -> int:
     name = typed["name"]
     if name is not None and name not in [each.name for each in state.brief.criteria]:
         known = ", ".join(each.name for each in state.brief.criteria)
-        raise UsageProblem(f"There is no criterion {name!r} (there are: {known}).")
+        raise UsageProblem(f"There is no criterion {name!r}. Available: {known}.")
     methods = [name for name in ("command", "observed", "judge") if typed[name] not in (None, False)]
     if empty := [method for method in methods if not str(typed[method]).strip()]:
         raise UsageProblem(f"--{empty[0]} is empty.")
@@ -303,7 +303,7 @@ def verify(where: Where, typed: Json) -> int:
 
 
 def _with_new_method(place: Place, state: GoalState, name: str, typed: Json) -> GoalState:
-    """Save a new way to verify this criterion, and return the goal."""
+    """Save the criterion's new verification method and return the new state."""
     held = lock.acquire(place.lock)
     if held is None:
         raise Undecided("The goal is running; its criteria were not changed.", "Pause it first: rooda goal pause")
@@ -341,7 +341,7 @@ def _changed_criterion(workspace: str, state: GoalState, criterion: Criterion, t
 
 
 def _print_results(where: Where, state: GoalState, name: str | None, as_json: bool) -> int:
-    """Run the commands now and print their results; the state doesn't change."""
+    """Run the verification commands and print their results without changing the state."""
     look = lookup_kind(configuration.load(where.workspace, where.config), "goal", {})
     rows = table.facts(state, False, None)["criteria"]
     with Signals() as signals, tempfile.TemporaryDirectory(prefix="rooda-") as folder:
@@ -366,7 +366,7 @@ def _print_results(where: Where, state: GoalState, name: str | None, as_json: bo
 
 
 def _command_spec(where: Where, look: Lookup, command: str, output: str) -> supervise.Spec:
-    """The command as the loop runs it, within the same limits."""
+    """Return the command's process spec, with the same limits as in the loop."""
     return supervise.Spec(
         argv=("/bin/sh", "-c", command),
         cwd=where.workspace,

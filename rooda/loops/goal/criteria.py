@@ -1,4 +1,4 @@
-"""Criteria of success: how each is verified, whether its output meets the expectation, and its evidence."""
+"""Success criteria: how each is verified, whether its output meets the expectation, and its evidence."""
 
 import operator
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _UNSAFE = re.compile(r"[/\0-\x1f\x7f]")
-LONGEST = 120  # bytes of a name
+LONGEST = 120  # bytes of a file name
 EXECUTION, MEASUREMENT, OBSERVATION = "execution output", "measurement", "observation"
 REVIEW, ASSUMPTION = "code review", "assumption"
 KNOWN = (EXECUTION, MEASUREMENT, OBSERVATION, REVIEW, ASSUMPTION)
@@ -17,27 +17,27 @@ SHIP, MONITOR, RESEARCH = "SHIP", "MONITOR", "RESEARCH"
 
 
 class Criterion(NamedTuple):
-    """One condition of success, as planned. `verification` keeps the words of the plan."""
+    """One success criterion as planned; `verification` keeps the plan's wording."""
 
     name: str
     verification: str
     command: str = ""
     expect: str = ""
     holdout: bool = False  # verified, but never shown to the agent
-    note: str = ""  # a method for people, without a command
+    note: str = ""  # how a person verifies it, if it has no command
 
     @property
     def kind(self) -> str:
-        """How rooda verifies it. Without a usable method it is an assumption."""
+        """How rooda verifies the criterion: a known type, or `assumption` if there is no usable method."""
         word = plain(self.verification)
         return ASSUMPTION if word not in KNOWN or (word in RUN and not self.command) else word
 
 
 class Mark(NamedTuple):
-    """The state of one criterion."""
+    """The verification state of one criterion."""
 
     met: bool
-    verification: str  # planned until met, then achieved
+    verification: str  # the planned type; once met, the type that verified it
     evidence: str = ""  # path, relative to the workspace
     since: int = 0  # the iteration of the last change of `met`
     valid: int = 0  # the last iteration for which an observation counts
@@ -45,12 +45,12 @@ class Mark(NamedTuple):
 
 
 def plain(word: str) -> str:
-    """Normalize a type: `Execution-Output` and `execution_output` become `execution output`."""
+    """Normalize a verification type: `Execution-Output` and `execution_output` become `execution output`."""
     return " ".join(word.lower().replace("_", " ").replace("-", " ").split())
 
 
 def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibility: str) -> str:
-    """The verdict, by the weakest criterion. Work that is hard to undo is at best MONITOR."""
+    """Return the verdict of the weakest criterion; MONITOR at best if the work is hard to undo."""
     achieved = {plain(mark.verification) if mark.met else "" for mark in marks}
     if not criteria or not achieved <= {*SHOWING}:
         return RESEARCH
@@ -58,21 +58,22 @@ def verdict(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...], reversibil
 
 
 def used(marks: tuple[Mark, ...]) -> list[str]:
-    """Types by which criteria were verified, in order of first use."""
+    """Return the types by which criteria were verified, in order of first use."""
     words = [plain(mark.verification) for mark in marks if mark.met]
     return [word for word in dict.fromkeys(words) if word in SHOWING]
 
 
 def claimed(criteria: tuple[Criterion, ...], marks: tuple[Mark, ...]) -> tuple[str, ...]:
-    """Names of the criteria that are met by an assumption only."""
+    """Return the names of the criteria that are met only by assumption."""
     pairs = zip(criteria, marks, strict=True)
     return tuple(each.name for each, mark in pairs if mark.met and plain(mark.verification) not in SHOWING)
 
 
 def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8") -> str:
-    """File name of a criterion's evidence, such as `3-tests pass.txt`. Changed names get a checksum to stay unique.
+    """Return the file name of a criterion's evidence, such as `3-tests pass.txt`.
 
-    `encoding`: of the names of files here. A C locale may have no more than ASCII.
+    A name that had to be changed ends with a checksum to stay unique. `encoding` is that of file names, which may be
+    only ASCII in a C locale.
     """
     from zlib import crc32
 
@@ -86,7 +87,7 @@ def evidence_name(iteration: int | str, criterion: str, encoding: str = "utf-8")
 
 
 # What a command's output must show: a bound on its last number, or a pattern.
-# Also `.25`, as bc writes it. A part of a version isn't a number, and the dash in `3-9` isn't a sign.
+# Accepts `.25`, as bc prints it. Part of a version isn't a number, and the dash in `3-9` isn't a minus sign.
 _PLAIN = r"(?:\d+(?:\.\d+)?|(?<![\w.])\.\d+)(?:[eE][+-]?\d+)?"
 _BOUND = re.compile(rf"^\s*(<=|>=|==|!=|<|>|=|≤|≥)\s*\$?(-?{_PLAIN})\s*[a-zA-Z%µ/]*\s*$")
 _NUMBER = re.compile(rf"(?:(?<!\w)-)?{_PLAIN}")
@@ -97,12 +98,12 @@ _COMPARE = {
 
 
 def is_bound(expect: str) -> bool:
-    """True for a comparison with a number: the command measures something."""
+    """True if the expectation compares a number, such as `< 200`, so that the command is a measurement."""
     return bool(_BOUND.match(expect))
 
 
 def fault(expect: str) -> str:
-    """The error in the expectation; "" if it is valid."""
+    """Return the error in the expectation; "" if it is valid."""
     if is_bound(expect):
         return ""
     try:
@@ -114,7 +115,7 @@ def fault(expect: str) -> str:
 
 
 def holds(expect: str, output: str, finds: Callable[[str, str], bool]) -> bool:
-    """True if the output meets the expectation, or there is none. `finds` searches for a pattern, with a timeout."""
+    """True if the output meets the expectation or there is none; `finds` searches for a pattern with a timeout."""
     if not expect:
         return True
     bound = _BOUND.match(expect)

@@ -1,4 +1,4 @@
-"""The effects of a goal's loop, bound to one session, with the questions that it asks the user."""
+"""The effects of a goal's loop for one session: agent calls, commands, files, git, and questions to the user."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from rooda.run.records import Command, CommandResult
 from rooda.run.session import Session
 from rooda.run.setup import Setup
 
-CAN_NOT_TELL = 126  # exit codes of the shell (command not found), of signals and of git's own errors begin here
+CAN_NOT_TELL = 126  # inconclusive from here up: the shell's own errors (command not found), signals, git's errors
 OUTPUT = 1_048_576  # bytes of a command's output that are kept as evidence
 CONFIRMATIONS = ("G1", "G2", "G3", "tests")  # questions that --yes answers
 
@@ -37,12 +37,12 @@ class Context(NamedTuple):
     workspace: str
     folder: str  # .loop
     shape: str  # SHAPE.md
-    request: str  # what another terminal asks for
+    request: str  # file for requests from other terminals
     agent: Agent
     setup: Setup
     verify_timeout: float
     cost_per_call: float
-    yes: str = ""  # --yes: "all" answers every question of this process, "one" only the one that waits
+    yes: str = ""  # --yes: "all" answers every question of this process, "one" only the pending question
 
 
 ANSWERS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
@@ -50,17 +50,17 @@ ASK_AGAIN = "Please answer y or n. "
 
 
 class Asker:
-    """Reads answers: y, n and what else a question accepts."""
+    """Reads the user's answers to questions, from a terminal or a pipe."""
 
     def __init__(self, signals: Signals, headless: bool = False) -> None:
         self._signals, self._headless = signals, headless
 
     def attended(self) -> bool:
-        """True if the user can be asked at a terminal."""
+        """True if stdin is a terminal and the goal isn't headless."""
         return questions.at_terminal() and not self._headless
 
     def answer(self, question: str, hint: str, accepts: Callable[[str], bool]) -> str | None:
-        """Return y, n or a text that `accepts` allows; any line if there is no hint. None without an answer."""
+        """Return y, n or another answer that `accepts` allows (any line if `hint` is empty); None without an answer."""
         if self._headless:
             return None
         terminal = questions.at_terminal()
@@ -126,10 +126,10 @@ class Effects(World):
         label = f"judge-{self._judges}" if kind == "judge" else kind
         measure = Measure(setup.token_encoding, setup.token_budget)
         prompt = self._session.prompt(lambda: text, f"{number:04d}-{label}", measure)
-        if kind == "step" and self._yes == "one":  # the gate that waited is passed
+        if kind == "step" and self._yes == "one":  # the pending gate has been passed
             self._yes = ""
         self._watch.begin()
-        if kind == "step":  # a judge's call follows it, before the step's files are looked at
+        if kind == "step":  # not for a judge's call, which comes before the step's files are checked
             self._call_began, self._call_began_monotonic = clock.now(), clock.monotonic()
         descriptor = hold_folder(self._workspace)
         try:
@@ -145,7 +145,7 @@ class Effects(World):
         return result._replace(error=self.redact(result.error), fatal=self.redact(result.fatal))
 
     def _edits(self, reported: Mapping[str, int] | None) -> dict[str, int]:
-        """Writes per file, by the agent's report or by our own count, without files that git ignores."""
+        """Return the number of writes per file, reported by the agent or counted by rooda; omit git-ignored files."""
         counts = self._watch.counts() if reported is None else relative_counts(self._workspace, reported)
         counts = {path: count for path, count in counts.items() if is_counted(path)}
         often = [path for path, count in counts.items() if count > 1 and not os.path.isabs(path)]
@@ -155,7 +155,7 @@ class Effects(World):
     def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
         found = []
         elapsed = clock.monotonic() - self._call_began_monotonic
-        set_by = clock.now() - self._call_began - elapsed  # the clock may have been set during the call
+        set_by = clock.now() - self._call_began - elapsed  # the system clock may have been changed during the call
         began = self._call_began + min(set_by, 0.0)
         for path in paths:
             place = os.path.join(self._workspace, path)
@@ -167,7 +167,7 @@ class Effects(World):
         return self._asker.attended()
 
     def ask_user(self, question: Question) -> str | None:
-        """Answer by --yes, or ask at the terminal or on a pipe."""
+        """Answer the question with --yes, or ask the user at the terminal or over a pipe."""
         answered = bool(self._yes) and question.gate in CONFIRMATIONS
         self.emit(
             QuestionAsked(
@@ -222,7 +222,7 @@ class Effects(World):
         for each, done in ran:
             if done.ended != "interrupted" and (done.ended != "exit" or not 0 <= done.code < CAN_NOT_TELL):
                 how = f"exit {done.code}" if done.ended == "exit" else done.ended
-                text = f"mustNot: {each.text}: its command can't tell ({how}): {each.violated_if}"
+                text = f"mustNot: {each.text}: its command was inconclusive ({how}): {each.violated_if}"
                 self.emit(Problem(text=text))
                 unknown.append(each.text)
         true = tuple(each.text for each, done in ran if done.ended == "exit" and done.code == 0)
@@ -260,7 +260,7 @@ class Effects(World):
 
     def checkpoint(self, run: str, number: int) -> str:
         problem = checkpoints.checkpoint(self._workspace, run, number, self._context.setup.snapshot_private)
-        if problem and problem != checkpoints.NO_REPOSITORY:  # reported at the start
+        if problem and problem != checkpoints.NO_REPOSITORY:  # a missing repository was reported at the start
             self.emit(Problem(text=f"No checkpoint of iteration {number}: {problem}"))
         return problem
 
@@ -279,12 +279,12 @@ class Effects(World):
 
 
 def hold_folder(path: str) -> int:
-    """Open a folder. As long as it is open, the kernel doesn't reuse its inode for a folder made in its place."""
+    """Open a folder, so that the kernel doesn't reuse its inode for a folder that replaces it."""
     return files.open_folder(path)
 
 
 def folder_replaced(descriptor: int, path: str) -> bool:
-    """True if the path no longer names the open folder. Closes it."""
+    """Close the open folder; True if the path no longer names it."""
     try:
         return not os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
@@ -342,12 +342,12 @@ def _cost(agent: Agent, reply: Reply, answer: answers.Answer, size: int, per_cal
         return prices.Cost(0.0, "reported")
     known = reply.cost
     if known is None or (reply.cost_source == "assumed" and (answer.cost is not None or per_call)):
-        known = answer.cost  # what the goal knows or assumes itself is closer
+        known = answer.cost  # the goal's own value is more precise
     return prices.assumed_cost(known, per_call, (size, len(answer.text)), reply.model or agent.model, agent.prices)
 
 
 def _error(reply: Reply, text: str) -> str:
-    """The CLI's own message, else the last error line of stderr, else of stdout."""
+    """Return the CLI's error message, else the last error line of stderr, else of stdout."""
     if reply.note or reply.message:
         return rules.last_error(reply.note or reply.message)
     errors = _stderr_end(reply)

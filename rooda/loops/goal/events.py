@@ -1,4 +1,4 @@
-"""The events of a goal, as typed records."""
+"""Typed records of a goal's events."""
 
 from __future__ import annotations
 
@@ -34,41 +34,43 @@ class CriterionMethod(TypedDict):
 
 
 class GoalScored(Event, name="goal.scored"):
-    scores: Mapping[str, Score]  # by dimension: `score`, the `quote` for it, and a `note` if points were removed
-    total: int  # their sum
-    shape: Shape  # what the total means
-    by: Annotated[str, "plan", "file", "person", "offline"]  # who scored
+    scores: Mapping[
+        str, Score
+    ]  # per dimension: `score`, the `quote` that earned it, and a `note` if points were removed
+    total: int  # sum of the scores
+    shape: Shape  # the goal's shape, from the total or `--shape`
+    by: Annotated[str, "plan", "file", "person", "offline"]  # source of the scores
 
 
 class GoalPlanned(Event, name="goal.planned"):
     reversibility: Reversibility  # how hard the work is to undo
-    criteria: list[CriterionMethod]  # `name` and `method` of each
+    criteria: list[CriterionMethod]  # `name` and `method` of each criterion
     steps: list[str]  # names of the steps
     gate: str  # the kind of evidence that the workflow needs
-    evidence: str  # that evidence
+    evidence: str  # the evidence for the workflow's gate
     must_not: list[str]  # what must never become true
     notes: list[str]  # remarks on the plan for the user
 
 
 class GoalPrechecked(Event, name="goal.prechecked"):
-    """Only if the work is hard to undo (type 1)."""
+    """The adversarial pre-check is done; only if the work is hard to undo (type 1) or with `--high-stakes`."""
 
-    amendments: list[str]  # for each misreading, words that rule it out
+    amendments: list[str]  # one line per misreading that rules it out
 
 
 class GoalDisclosed(Event, name="goal.disclosed"):
-    text: str  # where the state is written; at a terminal rooda asks instead
+    text: str  # note on where the state is written; at a terminal rooda asks a question instead
 
 
 class RunStarted(Event, name="run.started", durable=True):
     shape: Shape  # as in `goal.scored`
     total: int  # as in `goal.scored`
-    workflow: Annotated[str, "A", "B", "C"]  # the workflow
+    workflow: Annotated[str, "A", "B", "C"]  # A: build, B: debug, C: refactor
     steps: int  # number of steps
-    budget: str  # as displayed, such as `$25`
-    max_iterations: int  # the limit
-    edits: str  # how edits of files are counted
-    already: list[str]  # criteria that held before any work
+    budget: str  # the budget as displayed, such as `$25`
+    max_iterations: int  # the iteration limit
+    edits: str  # how file edits are counted
+    already: list[str]  # names of the criteria that held before any work
     blind: bool  # true if the cost of calls is unknown
     type: Reversibility  # as `reversibility` in `goal.planned`
     git: bool  # true if there is a repository for checkpoints
@@ -76,9 +78,9 @@ class RunStarted(Event, name="run.started", durable=True):
 
 class RunResumed(Event, name="run.resumed", durable=True):
     spec: str  # the specification
-    done: int  # steps accepted
-    total: int  # steps
-    iterations: int  # iterations closed by earlier sessions
+    done: int  # number of steps accepted
+    total: int  # number of steps
+    iterations: int  # number of iterations that earlier sessions finished
     unmet: list[str]  # names of the unmet criteria
     next: str  # the next step
     notes: list[str]  # remarks for the user
@@ -86,9 +88,9 @@ class RunResumed(Event, name="run.resumed", durable=True):
 
 class IterationStarted(Event, name="iteration.started"):
     iteration: int
-    max_iterations: int  # the limit
-    cost: str  # so far, as displayed: `$1.20`, `~$1.20` or `$?`
-    budget: str  # as displayed
+    max_iterations: int  # the iteration limit
+    cost: str  # cost so far as displayed: `$1.20`, `~$1.20` or `$?`
+    budget: str  # the budget as displayed
     step: str  # the current step
 
 
@@ -96,32 +98,32 @@ class CriterionVerified(Event, name="criterion.verified"):
     """rooda ran the criterion's command."""
 
     criterion: str  # name of the criterion
-    verdict: Annotated[str, "met", "not met"]  # result
+    verdict: Annotated[str, "met", "not met"]  # the result
     evidence: str  # file with the command's output, relative to the workspace
-    elapsed: float  # how long the command ran
+    elapsed: float  # seconds that the command ran
 
 
 class IterationEnded(Event, name="iteration.ended", durable=True):
     iteration: int
     step: str  # the step of this iteration
     accepted: bool  # true if the step is done
-    done: int  # steps accepted
-    total: int  # steps
-    next_step: str  # the next one, or `none`
+    done: int  # number of steps accepted
+    total: int  # number of steps
+    next_step: str  # the next step, or `none`
     exit_signal: bool  # as in the state file
-    criteria: Mapping[str, bool]  # by name: true if met
+    criteria: Mapping[str, bool]  # per criterion: true if met
     stuck: int  # as `stuckCount` in the state file
     next: str  # the next action
     outcome: Annotated[str, "success", "failure"]  # `success`: the step was accepted
-    elapsed: float  # the agent's run time
-    cost: str  # so far, as displayed: `$1.20`, `~$1.20` or `$?`
-    claimed: bool  # true if the agent says that the goal is complete
-    edits: Mapping[str, int]  # number of writes of each file; a lower bound if the agent doesn't report them
+    elapsed: float  # seconds that the agent ran
+    cost: str  # cost so far as displayed: `$1.20`, `~$1.20` or `$?`
+    claimed: bool  # true if the agent claims that the goal is complete
+    edits: Mapping[str, int]  # number of writes per file; a lower bound if the agent doesn't report them
 
 
 class RunEnded(Event, name="run.ended", durable=True):
-    # `completed`, `failed`, or why the goal paused. With `unplanned` (it ended before there was a plan) and `files`
-    # (its files can't be read or written) only the first four fields are certain
+    # `completed`, `failed`, or why the goal paused. With `unplanned` (the session ended without a plan) and `files`
+    # (the goal's files can't be read or written), only the first four fields are always present
     reason: Annotated[
         str,
         "completed",
@@ -147,23 +149,23 @@ class RunEnded(Event, name="run.ended", durable=True):
     ]
     note: str  # the reason in words
     status: Annotated[str, "completed", "paused", "failed", "in_progress"]  # as in the state file
-    exit_code: int  # of rooda
+    exit_code: int  # rooda's exit code
     signal: int = ABSENT  # number of the first signal received, else 0
-    iterations: int = ABSENT  # iterations closed, earlier sessions included
-    max_iterations: int = ABSENT  # the limit
-    cost: str = ABSENT  # as displayed: `$1.20`, `~$1.20` or `$?`
-    budget: str = ABSENT  # as displayed
-    allowance: str = ABSENT  # dollars that one continue adds
-    done: int = ABSENT  # steps accepted
-    remaining: int = ABSENT  # steps left
-    criteria: Mapping[str, bool] = ABSENT  # by name: true if met
-    claimed: list[str] = ABSENT  # those that only the agent's word supports
-    verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # for all criteria together
+    iterations: int = ABSENT  # number of iterations finished, including earlier sessions
+    max_iterations: int = ABSENT  # the iteration limit
+    cost: str = ABSENT  # cost as displayed: `$1.20`, `~$1.20` or `$?`
+    budget: str = ABSENT  # the budget as displayed
+    allowance: str = ABSENT  # dollars that `rooda goal continue` proposes to add to the budget
+    done: int = ABSENT  # number of steps accepted
+    remaining: int = ABSENT  # number of steps left
+    criteria: Mapping[str, bool] = ABSENT  # per criterion: true if met
+    claimed: list[str] = ABSENT  # names of the criteria that only the agent's word supports
+    verdict: Annotated[str, "SHIP", "MONITOR", "RESEARCH"] = ABSENT  # the verdict on all criteria together
     verified: list[str] = ABSENT  # types by which criteria were verified
-    confidence: str = ABSENT  # as the agent states it
+    confidence: str = ABSENT  # the agent's confidence, in its own words
     type: Reversibility = ABSENT  # as `reversibility` in `goal.planned`
-    points: int = ABSENT  # of the plan; 0 if it has none
+    points: int = ABSENT  # the plan's estimate in points; 0 without one
     alt: str = ABSENT  # another approach
-    risk: str = ABSENT  # the assumption that matters most
-    tests_changed: list[str] = ABSENT  # changed files that verify the work
+    risk: str = ABSENT  # the most important assumption
+    tests_changed: list[str] = ABSENT  # paths of changed files that verify the work
     cause: EndCause = ABSENT

@@ -1,4 +1,4 @@
-"""Paths of a goal's files in the folder `.loop`."""
+"""Paths of a goal's files in `.loop` and `.rooda`; prepare and delete them."""
 
 import os
 from typing import NamedTuple
@@ -20,7 +20,7 @@ TEMPORARY = ("state.json.", "run.json.", "iterations.jsonl.", "summary.md.", ".g
 
 
 class Place(NamedTuple):
-    """Paths of the goal in a workspace."""
+    """Paths of the goal's files in a workspace."""
 
     workspace: str
 
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
     @property
     def request(self) -> str:
-        """The file in which another terminal leaves a request for a running goal."""
+        """The file in which another terminal writes a request to a running goal."""
         return os.path.join(self.workspace, ".rooda", f"{NAME}.request")
 
 
@@ -73,25 +73,25 @@ REQUESTS = ("pause", "cancel")
 
 
 def write_request(place: Place, word: str) -> None:
-    """Leave a signed request, which the loop reads after its iteration."""
+    """Write a signed request, which the loop reads after the running iteration."""
     files.write(place.request, signing.signed(what_is_requested(place.workspace), requested(word)) + b"\n")
 
 
 def requested(word: str) -> bytes:
-    """The content of a request, before it is signed."""
+    """Return the content of a request without its signature."""
     return b'{"request": "%s"}' % word.encode()
 
 
 def what_is_requested(workspace: str) -> str:
-    """What the signature of a request covers besides its content."""
+    """Return the context that a request's signature covers besides its content."""
     return f"request {os.path.realpath(workspace)}"
 
 
 def make_ready(place: Place) -> None:
-    """Make the folder, with a .gitignore for rooda's files in it. SHAPE.md belongs to the project."""
+    """Create the folder with a .gitignore for rooda's files; SHAPE.md is not ignored, as it belongs to the project."""
     files.make_real_folder(place.workspace, os.path.basename(place.folder))
     for path in (place.state, place.run, place.journal):
-        if os.path.isdir(path) and not os.path.islink(path):  # not made by rooda, and a file can't replace it
+        if os.path.isdir(path) and not os.path.islink(path):  # not created by rooda; a file can't replace a folder
             files.rename(path, f"{path}.agent", synced=False)
     path = place.file(".gitignore")
     if not os.path.lexists(path):
@@ -99,7 +99,7 @@ def make_ready(place: Place) -> None:
 
 
 def delete_state(place: Place) -> None:
-    """Delete the state files. Evidence, summary and SHAPE.md stay."""
+    """Delete the state files; keep evidence, summary and SHAPE.md."""
     for path in (place.state, place.foreign, place.run, place.journal):
         files.remove(path)
     place.seal.remove()
@@ -107,21 +107,21 @@ def delete_state(place: Place) -> None:
 
 
 def tidy(place: Place) -> None:
-    """Delete temporary files of interrupted writes."""
+    """Delete temporary files left by interrupted writes."""
     for name in files.list_folder(place.folder):
         if name.endswith(".tmp") and name.startswith(TEMPORARY):
             files.remove(place.file(name))
 
 
 def reports(place: Place) -> dict[str, tuple[int, ...]]:
-    """Report files of an earlier goal, each with a fingerprint that changes when it is written."""
+    """Return an earlier goal's report files, each with a fingerprint that changes when the file is written."""
     names = [*("summary.md", "precheck.md", "intent.md", "state.json.agent")]
     names += [os.path.join("evidence", name) for name in files.list_folder(place.file("evidence"))]
     return {path: mark for path in map(place.file, names) if (mark := files.fingerprint(path))}
 
 
 def delete_unchanged(before: dict[str, tuple[int, ...]]) -> None:
-    """Delete the reports of an earlier goal that the new goal has not replaced."""
+    """Delete an earlier goal's reports that the new goal has not replaced."""
     for path, mark in before.items():
         if files.fingerprint(path) == mark:
             files.remove(path)

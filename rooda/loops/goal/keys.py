@@ -1,4 +1,4 @@
-"""The settings that only goals have, and shared ones with another default."""
+"""Settings that only goals have, and shared settings with a different default."""
 
 from rooda.settings.schema import LOOP
 from rooda.settings.types import AMOUNT, FLAG, RESTRAINS, SECONDS, Key, Option, whole, word
@@ -26,7 +26,9 @@ OWN = {
     ),
     "verify_timeout": Key(SECONDS, "seconds that one verification command may take; 0 = no limit", default=300),
     "exit_signal_source": Key(
-        word("agent", "verified"), "what decides that it is done: the agent too, or verification alone", default="agent"
+        word("agent", "verified"),
+        "what completes a goal: the agent's word after verification, or verification alone",
+        default="agent",
     ),
     "cost_per_call": Key(AMOUNT, "estimated dollars of a call whose cost is unknown; 0 = no estimate", default=0),
     "must_not_judge": Key(

@@ -1,4 +1,4 @@
-"""The contract of goals (loops/registry.py)."""
+"""Implement the loop kind contract (loops/registry.py) for goals."""
 
 import os
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ def resumable(workspace: str) -> list[str]:
 
 
 def facts(workspace: str, name: str | None) -> list[Json]:
-    """The goal, if there is one."""
+    """Return the status of the workspace's goal as a list of one entry, or [] if there is none."""
     place = Place(workspace)
     held = bool(running(workspace))
     pid = lock.owner(place.lock).get("pid") if held else None
@@ -62,7 +62,7 @@ def facts(workspace: str, name: str | None) -> list[Json]:
 
 
 def _state(place: Place) -> "GoalState | None":
-    """Load the goal. Imports its store only if there is one."""
+    """Load the goal's state; the store is imported only if a goal exists."""
     if not os.path.lexists(os.path.dirname(place.run)):
         return None
     from rooda.loops.goal.store import load
@@ -111,7 +111,7 @@ def resume_options() -> set[str]:
 
 
 def resume(name: str, where: "Where", typed: Json) -> int:
-    """`rooda resume goal`. Its option --max-iterations adds iterations."""
+    """Run `rooda resume goal`, whose option --max-iterations adds iterations."""
     from rooda.loops.goal import resume as goal_resume
 
     return goal_resume.continue_(where, {**typed, "iterations": typed.get("max_iterations")})

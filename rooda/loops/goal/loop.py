@@ -1,4 +1,4 @@
-"""The goal loop: one step per agent call, verified by rooda, until all criteria hold and the agent says so."""
+"""The goal loop: one step per agent call, verified by rooda, until all criteria hold and completion is claimed."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ from rooda.run.records import Ending
 
 
 class StepOutcome(NamedTuple):
-    """Result of one agent call and of the checks after it."""
+    """Result of one agent call and of the checks that follow it."""
 
     result: CallResult
     claim: Claim
@@ -48,7 +48,7 @@ class StepOutcome(NamedTuple):
 
 
 def goal(turns: Turns, start: GoalState, world: World) -> Ending:
-    """Run the loop. `start`, a fresh or a reopened state, is saved before the first call."""
+    """Run the loop from a new or reopened state until it completes or pauses; return how it ended."""
     state, ending = until_stopped(turns, turns.carry(start), world)
     while further := offer_more(turns, state, ending, world):
         state, ending = until_stopped(turns, turns.carry(further), world)
@@ -62,17 +62,19 @@ def goal(turns: Turns, start: GoalState, world: World) -> Ending:
 
 
 def until_stopped(turns: Turns, state: GoalState, world: World) -> tuple[GoalState, Ending]:
-    """Run turns until a rule ends them."""
+    """Run iterations and gates until a rule stops the loop."""
     while (ending := why_stop(state, world.signalled(), world.requested())) is None:
         try:
             state = ask_gate(turns, state, world) if state.gate else iterate(turns, state, world)
-        except LimitReached as limit:  # of all sessions or of the service, and the settings don't wait for it
+        except (
+            LimitReached
+        ) as limit:  # a limit shared by all sessions, or one of the service that the settings don't wait for
             state = turns.carried(state)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     return state, ending
 
 
 def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """Make one call for one step and check it. The state is saved before a pause is decided."""
+    """Call the agent for one step and check the result; save the state before deciding whether to pause."""
     before = turns.carry(with_step(state))
     number = before.iteration + 1
     world.emit(iteration_started(before))
@@ -89,7 +91,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
         return state
     try:
         after, outcome = check_step(add_cost(before, result), result, world)
-    except LimitReached as limit:  # reached at a judge's call: the step's cost counts nevertheless
+    except LimitReached as limit:  # reached by a judge's call; the step's cost counts anyway
         return add_cost(before, result)._replace(pause=Pause.SHARED, reason=limit.what, cause=limit.cause)
     if world.signalled() and after.status != COMPLETED:
         return before._replace(spent=after.spent)
@@ -100,7 +102,7 @@ def iterate(turns: Turns, state: GoalState, world: World) -> GoalState:
 
 
 def check_step(state: GoalState, result: CallResult, world: World) -> tuple[GoalState, StepOutcome]:
-    """Check what a call did: the mustNot entries first, and the rest only if none is violated."""
+    """Check the work of one call: first the mustNot entries, then the criteria if none is violated."""
     number, claim = state.iteration + 1, answers.redacted(claim_of(result), world.redact)
     state, violations = check_must_not(with_claim(state, claim), world, number)
     sha = world.shape_file()[1]
@@ -123,13 +125,13 @@ def check_step(state: GoalState, result: CallResult, world: World) -> tuple[Goal
 
 
 def claim_of(result: CallResult) -> Claim:
-    """Read the status block. A failed call claims no criteria and no completion."""
+    """Read the status block of an answer; ignore claims of criteria and completion if the call failed."""
     claim = answers.read_block(result.text)
     return claim if result.ok else claim._replace(exit=False, criteria=())
 
 
 def with_claim(state: GoalState, claim: Claim) -> GoalState:
-    """The state with what the agent's final message says."""
+    """Return the state with the claims of the agent's final message."""
     return state._replace(
         claim=claim,
         alt=claim.alt or state.alt,
@@ -153,7 +155,7 @@ def may_conclude(state: GoalState, claim: Claim, due: list[Criterion]) -> bool:
 
 
 def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, now: str) -> GoalState:
-    """The state to save after an iteration, accepted or not."""
+    """Return the state to save after an iteration, accepted or not."""
     result, claim = outcome.result, outcome.claim
     after = after._replace(
         iteration=before.iteration + 1,
@@ -170,7 +172,7 @@ def closed_iteration(before: GoalState, after: GoalState, outcome: StepOutcome, 
 
 
 def pause_or_gate(after: GoalState, outcome: StepOutcome) -> GoalState:
-    """The saved state with the reason to pause, or the gate to ask, if any."""
+    """Return the state with the reason to pause or the gate to ask, if any."""
     if after.status in (COMPLETED, FAILED):
         return after
     if outcome.violations:
@@ -190,7 +192,7 @@ WAITING = {"G1": "G1", "G2": "G2", **dict.fromkeys(AT_THE_END, "close")}
 
 
 def ask_gate(turns: Turns, state: GoalState, world: World) -> GoalState:
-    """Ask the gate's question. Any answer but yes pauses the goal."""
+    """Ask the gate's question; pause the goal unless the user confirms or turns gates off."""
     if state.gate == "close":
         closed = conclude(state._replace(gate="", pause="", reason=""), world, state.claim, state.iteration)
         return state if world.signalled() else turns.carry(closed)
@@ -215,7 +217,7 @@ def question(state: GoalState) -> Question:
 
 
 def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> GoalState | None:
-    """After a breaker, ask a user at a terminal whether to continue; save the pause first. None: it stays paused."""
+    """Save the pause, then offer a user at a terminal to continue after a breaker; None if the goal stays paused."""
     if ending.kind not in OFFERED or not world.attended():
         return None
     further = raise_limits(state, ending.kind)
@@ -232,7 +234,7 @@ def offer_more(turns: Turns, state: GoalState, ending: Ending, world: World) -> 
 
 
 def reopened(state: GoalState) -> GoalState:
-    """A paused goal as it continues: its question is asked again and the breaker that fired is reset."""
+    """Return the state of a paused goal that continues: the pending question is asked again, the breaker is reset."""
     gate = WAITING.get(state.pause, state.gate)
     opened = reset_breaker(state, state.pause)
     return opened._replace(status=IN_PROGRESS, exit_signal=False, pause="", reason="", cause=None, gate=gate)

@@ -1,4 +1,4 @@
-"""Plans, as an agent or the user wrote them. Reading is tolerant and lists what is unclear."""
+"""Read plans written by an agent or the user, tolerantly, and list their unclear parts."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from rooda.loops.goal.scoring import Scores
 
 
 class Step(NamedTuple):
-    """One unit of work, and the criteria that show that it is done."""
+    """One unit of work, with the criteria that show that it is done."""
 
     name: str
     criteria: tuple[str, ...] = ()
@@ -19,14 +19,14 @@ class Step(NamedTuple):
 
 
 class MustNot(NamedTuple):
-    """A condition that must never become true. Without a command only a judge can check it."""
+    """A condition that must never become true; without a command only a judge can check it."""
 
     text: str
     violated_if: str = ""
 
 
 class Plan(NamedTuple):
-    """A plan for a specification."""
+    """A plan for a specification, as an agent or the user wrote it."""
 
     scores: Scores | None = None
     scores_fault: str = ""  # why the given scores are invalid
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 def read_plan(value: Any) -> Plan:
-    """Read a plan from JSON. If it isn't an object, everything is unclear."""
+    """Read a plan from a JSON value; a value that isn't an object yields an empty plan with everything unclear."""
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     scores = given.get("scores")
     graded = scoring.read_scores(scores) if scores else None
@@ -78,7 +78,7 @@ def _evidence(value: Any) -> str:
 
 
 def criterion(name: str, item: Mapping[str, Any]) -> Criterion:
-    """One criterion with its method. A missing type follows from the method."""
+    """Return a criterion with its verification method; a missing type is derived from the method."""
     command, expect = _command(item.get("command")), text_of(item.get("expect"))
     natural = MEASUREMENT if expect and criteria.is_bound(expect) else EXECUTION
     word = text_of(item.get("verification"))
@@ -115,7 +115,7 @@ def _steps(value: Any, faults: list[str]) -> tuple[Step, ...]:
 
 
 def check_names(what: str, names: list[str], faults: list[str]) -> None:
-    """Add a fault for missing and for duplicate names."""
+    """Add a fault for missing names and one for duplicate names."""
     if not all(name and name.isprintable() for name in names):
         faults.append(f"{what} (one has no name)")
     if twice := {name for name in names if names.count(name) > 1}:
@@ -133,7 +133,7 @@ def _must_not(value: Any) -> tuple[MustNot, ...]:
 
 
 def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
-    """Drop repeated texts; an entry with a command wins."""
+    """Merge mustNot entries by text; an entry with a command wins."""
     found: dict[str, MustNot] = {}
     for entry in (entry for entries in lists for entry in entries):
         if entry.violated_if or entry.text not in found:
@@ -142,7 +142,7 @@ def unique(*lists: Iterable[MustNot]) -> tuple[MustNot, ...]:
 
 
 def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...]:
-    """Merge criteria by name, in order of first mention; the last mention decides how each is verified."""
+    """Merge criteria by name in order of first mention; the last mention decides how each is verified."""
     found = {each.name: each for each in first}
     for each in more:
         before = found.get(each.name)
@@ -153,7 +153,7 @@ def merged(first: Iterable[Criterion], *more: Criterion) -> tuple[Criterion, ...
     return tuple(found.values())
 
 
-# A plan as a list of tasks in Markdown: headings `### T-001: title`, comments with `blockedBy`, check boxes
+# A plan as a Markdown task list: headings `### T-001: title`, comments with `blockedBy`, check boxes
 _HEAD = re.compile(r"^(#{2,4})[ \t]++([A-Za-z]++-\d++)[ \t]*+[:.][ \t]*+(\S.*)$", re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6})[ \t]", re.MULTILINE)
 _BLOCKED = re.compile(r"blocked[_ ]?by[\"']?\s*[:=]\s*(\[[^\]]*\]|[^,;]*(?:,\s*[A-Za-z]+-\d+)*)", re.IGNORECASE)
@@ -162,7 +162,7 @@ _BOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][ \t]++(\S.*)$", re.MULTILINE)
 
 
 class Task(NamedTuple):
-    """One heading and the text below it."""
+    """One task of a Markdown task list, with its blockers and criteria."""
 
     name: str
     title: str
@@ -175,7 +175,7 @@ def is_list(text: str) -> bool:
 
 
 def read_tasks(text: str) -> Plan:
-    """Read a list of tasks: one step per task, after the tasks that block it; each check box is a criterion."""
+    """Read a Markdown task list: one step per task, after the tasks that block it; each check box is a criterion."""
     written = _tasks(text)
     tasks = _ordered(written)
     there = set(tasks)
@@ -185,7 +185,7 @@ def read_tasks(text: str) -> Plan:
     check_names("steps", [task.name for task in written], faults)
     criteria = _boxes(tasks, faults)
     return Plan(
-        scores_fault="a list of tasks has no scores",
+        scores_fault="a task list has no scores",
         reversibility=scoring.stricter(scoring.least_class(text)),
         criteria=criteria,
         steps=tuple(Step(f"{task.name}: {task.title}", tuple(each.name for each in task.criteria)) for task in tasks),
@@ -199,7 +199,7 @@ def _tasks(text: str) -> list[Task]:
 
 
 def _below(text: str, head: "re.Match[str]") -> str:
-    """The text of a heading, up to the next heading of its level or the next task."""
+    """Return the text below a heading, up to the next task or the next heading of its level."""
     for found in _HEADING.finditer(text, head.end()):
         if len(found[1]) <= len(head[1]) or _HEAD.match(text, found.start()):
             return text[head.end() : found.start()]
@@ -207,7 +207,7 @@ def _below(text: str, head: "re.Match[str]") -> str:
 
 
 def _boxes(tasks: list[Task], faults: list[str]) -> tuple[Criterion, ...]:
-    """Merge check boxes by name: several tasks may have the same one, but only one command for it."""
+    """Merge check boxes by name; several tasks may share one, but it can have only one command."""
     written = [each for task in tasks for each in task.criteria]
     commands = {(each.name, each.command) for each in written if each.command}
     check_names("criteria", [name for name, _ in commands], faults)
@@ -236,7 +236,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _criterion(words: str) -> Criterion:
-    """The criterion of a check box. Text in backticks at the end is its command."""
+    """Return the criterion of a check box; text in backticks at the end is its command."""
     text = words.removesuffix(")").rstrip(" \t")
     begin = text.rfind("`", 0, -1) if text.endswith("`") else -1
     command = text[begin + 1 : -1]
@@ -247,7 +247,7 @@ def _criterion(words: str) -> Criterion:
 
 
 def _ordered(tasks: list[Task]) -> list[Task]:
-    """The tasks in their order, but each after those that block it. Tasks that block each other are left out."""
+    """Sort tasks topologically, otherwise in their order; omit tasks with a missing blocker or in a cycle."""
     found: dict[Task, None] = {}  # an ordered set
     waiting: dict[str, list[int]] = {}
     open_ = [len({*task.after}) for task in tasks]

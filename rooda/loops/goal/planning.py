@@ -1,4 +1,4 @@
-"""The plan of a goal: from the user's file, from the criteria alone, or by an agent, which gets two attempts."""
+"""Plan a goal: from the user's file, from the criteria alone, or with an agent, which gets two attempts."""
 
 from functools import partial
 from typing import NamedTuple
@@ -20,14 +20,14 @@ TRIES = 2
 
 
 class Request(NamedTuple):
-    """A goal as the user asks for it."""
+    """A goal as requested by the user: specification, options and settings."""
 
     spec: str
     plan: Plan | None = None  # from --plan
     scores: Scores | None = None
     shape: str = ""  # Tool | Colleague | ""
     workflow: str = ""
-    evidence: str = ""  # that the workflow's gate asks for
+    evidence: str = ""  # for the workflow's gate
     offline: bool = False
     criteria: tuple[Criterion, ...] = ()
     gates_off: bool = False
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A plan, together with what SHAPE.md, the options and the user's answers say about the goal."""
+    """A plan merged with SHAPE.md, the options and the user's answers."""
 
     plan: Plan
     scores: Scores
@@ -59,11 +59,11 @@ class Draft(NamedTuple):
 
 
 class NotReady(Undecided):
-    """The specification is not clear enough to start; the user must say more."""
+    """The specification is not clear enough to start; the user must add to it."""
 
 
 def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple[CallResult, ...] = ()) -> Draft:
-    """Make the plan. Raises NotReady with the list of what is unclear."""
+    """Return a complete plan; raise NotReady with a list of the unclear items."""
     workflow = request.workflow or scoring.workflow(request.spec)
     shape = goal_shape.read_shape(world.shape_file()[0])
     complete = partial(complete_draft, request, workflow, shape)
@@ -89,7 +89,7 @@ def draft_plan(world: World, request: Request, clarified: str = "", calls: tuple
 
 
 def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
-    """Call the agent before the loop. Waits while a usage limit lasts; raises if every further call would fail."""
+    """Call the agent before the loop starts; wait out usage limits, raise if further calls would fail too."""
     while True:
         result = world.ask(kind, number, prompt)
         if world.signalled():
@@ -104,9 +104,9 @@ def call_agent(world: World, kind: str, number: int, prompt: str) -> CallResult:
 
 
 def plan_failed(result: CallResult, left: str) -> RoodaError:
-    """The error for a call that failed without a plan, which is not the fault of the specification."""
+    """Return the error for a planning call that failed through no fault of the specification."""
     why = ": ".join(text for text in (result.how, result.error) if text)
-    return RoodaError(f"The plan call failed: {why}", f"{left} What the agent printed: rooda logs goal")
+    return RoodaError(f"The plan call failed: {why}", f"{left} See the agent's output: rooda logs goal")
 
 
 def plan_prompt(world: World, request: Request, workflow: str, clarified: str, problems: list[str]) -> str:
@@ -122,7 +122,7 @@ def plan_prompt(world: World, request: Request, workflow: str, clarified: str, p
 
 
 def _offline(request: Request, shape: Shape) -> Plan:
-    """A plan without an agent: one step for each criterion that the user named."""
+    """Return a plan made without an agent: one step per criterion that the user named."""
     criteria = goal_plan.merged(shape.criteria, *request.criteria)
     steps = tuple(Step(f"Satisfy: {each.name}", (each.name,)) for each in criteria)
     faults = ("criteria", "steps") if not steps else ()
@@ -131,7 +131,7 @@ def _offline(request: Request, shape: Shape) -> Plan:
 
 
 def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[str]:
-    """Items of the start checklist that are missing or unusable."""
+    """Return the items of the start checklist that are missing or unusable."""
     found = [item for item in plan.unclear if not (item == "score" and (request.scores or request.offline))]
     if not plan.reversibility:
         found.append("reversibility")
@@ -143,14 +143,14 @@ def unclear(request: Request, plan: Plan, workflow: str, shape: Shape) -> list[s
 
 
 def _lacks_evidence(request: Request, plan: Plan, workflow: str) -> bool:
-    """True if the workflow's gate needs evidence that is missing."""
+    """True if the workflow's gate needs evidence and none was given."""
     return workflow != "B" and not (plan.evidence or request.evidence)
 
 
 def complete_draft(
     request: Request, workflow: str, shape: Shape, plan: Plan, by: str, calls: tuple[CallResult, ...], clarified: str
 ) -> Draft:
-    """Choose the scores and merge the criteria. Raises NotReady if anything is unclear."""
+    """Choose the scores and merge the criteria of a draft; raise NotReady if anything is unclear."""
     faults = unclear(request, plan, workflow, shape)
     notes: list[str] = []
     whole = f"{request.spec}\n{clarified}"
@@ -171,7 +171,7 @@ def complete_draft(
 
 
 def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: Shape, request: Request) -> list[str]:
-    """Remarks on the plan for the user."""
+    """Return remarks on the plan's weak points for the user."""
     names = {each.name for each in criteria}
     used = [name for step in plan.steps for name in step.criteria]
     found = [
@@ -182,7 +182,7 @@ def remarks(plan: Plan, criteria: tuple[Criterion, ...], workflow: str, shape: S
         found.append(f"Not tied to a step, so verified after each step: {', '.join(free)}")
     bare = [each.name for each in criteria if each.kind == "assumption"]
     if bare:
-        found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word; the goal can't complete on that)")
+        found.append(f"Nothing verifies: {', '.join(bare)} (only the agent's word, which can't complete the goal)")
     if weak := scoring.gate_weakness(workflow, plan.evidence) if plan.evidence else "":
         found.append(weak)
     unchecked = [each for each in (*plan.must_not, *shape.must_not) if not each.violated_if]

@@ -1,4 +1,4 @@
-"""Events about a goal's state, and the prompts for the agent."""
+"""Build events from a goal's state, and prompts for the agent."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ def iteration_ended(before: GoalState, after: GoalState, accepted: bool, result:
 
 
 def next_action(state: GoalState) -> str:
-    """The next action: as the agent says, else the next step, else the first unmet criterion."""
+    """Return the next action: the one that the agent named, else the next step, else the first unmet criterion."""
     if state.exit_signal:
         return "none"
     if state.claim.next and state.claim.next.lower() != "none":
@@ -95,7 +95,7 @@ def run_ended(state: GoalState, ending: Ending) -> RunEnded:
 
 
 def feedback(before: GoalState, after: GoalState, result: CallResult, violations: tuple[str, ...]) -> tuple[str, ...]:
-    """Notes on this call for the next one, without the names of holdout criteria."""
+    """Return notes on this call for the next prompt, without the names of holdout criteria."""
     hidden = {each.name for each in after.brief.criteria if each.holdout}
     open_ = [name for name in after.unmet if name not in hidden]
     found = [f"A mustNot entry is violated: {text}." for text in violations]
@@ -114,7 +114,7 @@ def feedback(before: GoalState, after: GoalState, result: CallResult, violations
 
 
 def step_prompt(state: GoalState, world: World) -> str:
-    """The prompt for the current step."""
+    """Return the prompt for the current step."""
     brief = state.brief
     seen = visible_criteria(brief.criteria)
     own = [each for each in seen if each.name in criteria_of_step(state, state.step)]
@@ -142,7 +142,7 @@ def step_prompt(state: GoalState, world: World) -> str:
 
 
 def step_words(state: GoalState, seen: set[str]) -> str:
-    """The step's name, without names of holdout criteria."""
+    """Return the step's name, or a substitute if it contains the name of a holdout criterion."""
     if state.done >= len(state.steps):
         return "All steps are done. Check the whole work against the specification; do what is missing, if anything is."
     hidden = [each.name for each in state.brief.criteria if each.name not in seen]
@@ -157,14 +157,14 @@ def workflow(state: GoalState, world: World, last: bool) -> str:
 
 
 def cause(state: GoalState) -> list[str]:
-    """The evidence that the workflow's gate asks for, and the root cause."""
+    """Return prompt lines with the workflow's gate evidence and the root cause, if known."""
     brief = state.brief
     found = [f"{WORKFLOW_NAMES[brief.workflow]}: {brief.evidence}"] if brief.evidence else []
     return found + ([f"Root cause: {state.root_cause}"] if state.root_cause else [])
 
 
 def evidence(state: GoalState, world: World, names: list[str]) -> str:
-    """The end of the output of each failed check of this step."""
+    """Return the last output of each named criterion's failed check."""
     found = []
     for name in names:
         mark = state.mark(name)
@@ -173,21 +173,21 @@ def evidence(state: GoalState, world: World, names: list[str]) -> str:
     return "\n\n".join(found)
 
 
-# Parts of prompts
+# Parts of prompts.
 Template = Callable[[str], str]
 LONGEST_TAIL = 4000
 LONGEST_CHANGE = 100_000
 
 
 def filled(template: Template, name: str, values: Mapping[str, str]) -> str:
-    """Fill in a template. The first line names the kind of call, as the variable ROODA_CALL does."""
+    """Fill in a prompt template; its first line names the kind of call, like the variable ROODA_CALL."""
     kind = name.partition("-")[0]
     text = substitute(template(name), values, f"goal/{name}.md").strip("\n")
     return f"ROODA_CALL={kind}\n\n{squeezed(text)}\n"
 
 
 def squeezed(text: str) -> str:
-    """Reduce blank lines in a row, which empty sections leave, to one."""
+    """Collapse consecutive blank lines, which empty sections leave, into one."""
     lines: list[str] = []
     for line in text.split("\n"):
         if line.strip() or (lines and lines[-1].strip()):
@@ -204,7 +204,7 @@ def bullets(texts: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text in a code fence that is longer than any fence in it."""
+    """Return the text in a code fence that is longer than any fence in it."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -212,23 +212,23 @@ def quoted(text: str) -> str:
 
 
 def diff_for_prompt(diff: str) -> str:
-    """The diff for a judge: the beginning if it is long, and how much is missing."""
+    """Return the diff for a judge; a long one is cut, with a note on how much is missing."""
     more = cut_characters(diff)
     return f"{quoted(diff[:LONGEST_CHANGE])}\n\n(cut: {more} more characters are not shown)" if more else quoted(diff)
 
 
 def cut_characters(diff: str) -> int:
-    """Number of characters that are too many for a judge."""
+    """Return how many characters of the diff are cut off for a judge."""
     return max(0, len(diff) - LONGEST_CHANGE)
 
 
 def visible_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria that an agent may see."""
+    """Return the criteria that an agent may see: all but holdout criteria."""
     return [each for each in criteria if not each.holdout]
 
 
 def method(criterion: Criterion) -> str:
-    """Text that describes how the criterion is verified."""
+    """Describe how the criterion is verified."""
     if criterion.command:
         expect = f", and its output must show {criterion.expect}" if criterion.expect else ""
         return f"verified by `{criterion.command}`{expect}"
@@ -236,15 +236,15 @@ def method(criterion: Criterion) -> str:
 
 
 def criteria_list(criteria: Sequence[Criterion], met: Mapping[str, bool]) -> str:
-    """A checklist of the criteria."""
+    """Return the criteria as a Markdown checklist."""
     return bullets([f"[{'x' if met[each.name] else ' '}] {each.name}" for each in criteria])
 
 
 def claim_form(criteria: Sequence[Criterion]) -> str:
-    """The criteria of the status block, all false, for the agent to fill in."""
+    """Return the status block's criteria as JSON, all false, for the agent to fill in."""
     return json.dumps({each.name: False for each in criteria}, ensure_ascii=False)
 
 
 def tail(text: str) -> str:
-    """The end of an output, where errors usually are."""
+    """Return the end of a command's output, where errors usually are."""
     return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"

@@ -30,8 +30,8 @@ from rooda.run.history import SessionLog
 from rooda.settings.where import Where
 from rooda.views.say import say
 
-CUT_SHORT = ("", Pause.SIGNAL)  # pauses that no limit caused: a limit may still be reached
-MOST_NAMED = 20  # files changed by a call that was cut off
+CUT_SHORT = ("", Pause.SIGNAL)  # stops that no limit caused
+MOST_NAMED = 20  # changed files listed after a call that was cut off
 
 
 def continue_(where: Where, typed: Json) -> int:
@@ -82,7 +82,7 @@ def resume_session(prepared: Prepared, where: Where, held: lock.Lock | None, typ
 
 
 def _with_lost_calls(prepared: Prepared, place: Place, state: GoalState) -> GoalState:
-    """After a crash: add the cost of the calls that were cut off, and name the files they changed."""
+    """Add the cost of calls that a crash cut off, and list the files they changed for the next prompt."""
     calls = lost_calls(place.workspace, NAME, prepared.agent, prepared.number("cost_per_call"))
     state = reduce(add_cost, calls, state)
     changed = ", ".join(_changed_since(place))
@@ -92,12 +92,12 @@ def _with_lost_calls(prepared: Prepared, place: Place, state: GoalState) -> Goal
 
 
 def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, list[str]]:
-    """Raise the limit that the goal waits for, and reset what it paused for."""
+    """Raise the limit that paused the goal and reopen it; return the state and notes for the user."""
     kind, notes, brief = state.pause, [], state.brief
     budget, limit = typed.get("budget"), typed.get("iterations")
     if violations := world.violations([each for each in brief.mustNot if each.violated_if], state.iteration).true:
         words = f"mustNot: {', '.join(violations)}"
-        waiting = reopened(state)  # its question is asked once this is fixed
+        waiting = reopened(state)  # the pending question is asked once this is fixed
         return waiting._replace(pause=Pause.MUST_NOT, reason=words), ["A mustNot entry is violated."]
     if kind == Pause.BUDGET and not budget:
         ask = f"Add {money(brief.allowance)} and continue?"
@@ -117,7 +117,7 @@ def with_more(world: World, state: GoalState, typed: Json) -> tuple[GoalState, l
 
 
 def with_shape_file(world: World, state: GoalState) -> GoalState:
-    """Read SHAPE.md again: add new criteria and mustNot entries, and verify known ones as it says now."""
+    """Read SHAPE.md again: add new criteria and mustNot entries, and update how known criteria are verified."""
     text, sha = world.shape_file()
     shape = goal_shape.read_shape(text)
     brief = state.brief
@@ -125,7 +125,7 @@ def with_shape_file(world: World, state: GoalState) -> GoalState:
     criteria = plan.merged(brief.criteria, *shape.criteria)
     marks = [
         known.get(each, Mark(False, each.verification)) for each in criteria
-    ]  # not met yet if verified in a new way
+    ]  # unmet again if the verification method changed
     brief = brief._replace(
         criteria=criteria,
         mustNot=plan.unique(brief.mustNot, shape.must_not),
@@ -149,7 +149,7 @@ def _report(world: World, state: GoalState, notes: list[str]) -> None:
 
 
 def _changed_since(place: Place) -> list[str]:
-    """Files that are newer than the state file."""
+    """Return the files that are newer than the state file."""
     try:
         then = os.stat(place.state).st_mtime
     except OSError:
@@ -159,7 +159,7 @@ def _changed_since(place: Place) -> list[str]:
 
 
 def lost_calls(workspace: str, name: str, agent: Agent, per_call: float) -> list[CallResult]:
-    """Calls of the latest session that began after its last save, as their transcripts show them."""
+    """Return the results, read from transcripts, of calls that the latest session started after its last save."""
     events = os.path.join(folder.latest(workspace, name) or "", events_NAME)
     calls = SessionLog(events).refresh().unsaved
     return [effects.result_of(agent, interrupted_reply(call, agent, answer=True), 0, per_call, {}) for call in calls]

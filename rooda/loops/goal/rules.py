@@ -1,4 +1,4 @@
-"""Rules of a goal: what to verify, which step is done, and when the goal stops or pauses."""
+"""Rules of a goal: which criteria to verify, when a step is done, and when the goal stops or pauses."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Pause:
     G1, G2, G3, SHARED, FILES, UNTOLD = "G1", "G2", "G3", "shared limit", "files", "untold"
 
 
-OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # can be continued at once
+OFFERED = (Pause.STUCK, Pause.ERROR, Pause.EDITS, Pause.BUDGET, Pause.LIMIT)  # the user may continue at once
 
 
 def with_step(state: GoalState) -> GoalState:
@@ -52,7 +52,7 @@ def with_step(state: GoalState) -> GoalState:
 
 
 def affected(state: GoalState) -> list[Criterion]:
-    """Criteria to verify after this step: its own, those already met, and those of no step."""
+    """Return the criteria to verify after this step: its own, those already met, and those not tied to any step."""
     of_step = set(criteria_of_step(state, state.step))
     of_some = {name for step in state.brief.steps for name in step.criteria}
     pairs = zip(state.brief.criteria, state.marks, strict=True)
@@ -64,7 +64,7 @@ def runnable(criteria: Sequence[Criterion]) -> list[Criterion]:
 
 
 def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int) -> GoalState:
-    """The state with the results of rooda's own checks."""
+    """Return the state with the results of rooda's own checks."""
     found = {each.name: each for each in findings}
     marks = []
     for criterion, mark in zip(state.brief.criteria, state.marks, strict=True):
@@ -75,13 +75,13 @@ def mark_verified(state: GoalState, findings: Sequence[Finding], iteration: int)
 
 
 def updated_mark(mark: Mark, criterion: Criterion, met: bool, iteration: int, achieved: str = "") -> Mark:
-    """The mark with this result; `since` changes only if the result does."""
+    """Return the mark with this result; `since` changes only if the result does."""
     since = mark.since if mark.met == met else iteration
     return mark._replace(met=met, since=since, verification=achieved if met and achieved else criterion.verification)
 
 
 def mark_claimed(state: GoalState, claim: Claim, iteration: int) -> GoalState:
-    """Mark criteria without any check as the agent claims them. Such a claim never completes the goal."""
+    """Mark criteria without any check as the agent claims them; such a claim never completes the goal."""
     marks = list(state.marks)
     for place, criterion in enumerate(state.brief.criteria):
         if criterion.kind == ASSUMPTION and not claim.fault:
@@ -95,7 +95,7 @@ def claims(claim: Claim, name: str) -> bool:
 
 
 def accepted(state: GoalState, result: CallResult, claim: Claim) -> bool:
-    """True if the call succeeded and the step's criteria hold. For those that rooda can't run, the claim counts."""
+    """True if the call succeeded and the step's criteria hold; for criteria without a check, the claim counts."""
     if not result.ok or state.done >= len(state.steps) or (needs_cause(state) and not claim.root_cause):
         return False
     kinds = {each.name: each.kind for each in state.brief.criteria}
@@ -119,7 +119,7 @@ def add_cost(state: GoalState, result: CallResult) -> GoalState:
 
 
 def signature(state: GoalState, result: CallResult, findings: Sequence[Finding]) -> tuple[str, str]:
-    """The normalized error of this iteration, to compare with the last one, and its line as printed."""
+    """Return this iteration's error, normalized for comparison with the previous one, and its line as printed."""
     if not result.ok:
         said = f"{result.how}: {result.error}" if result.error else result.how
         return normalized(said), said
@@ -130,7 +130,7 @@ def signature(state: GoalState, result: CallResult, findings: Sequence[Finding])
 
 
 def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) -> GoalState:
-    """Count equal errors in a row; progress resets the count."""
+    """Count consecutive iterations with the same error; progress resets the count."""
     sign, line = found
     progress = after.done > before.done or bool(set(before.unmet) - set(after.unmet))
     same = sign == before.signature and not progress
@@ -138,14 +138,14 @@ def count_errors(before: GoalState, after: GoalState, found: tuple[str, str]) ->
 
 
 def stuck_count(before: GoalState, after: GoalState) -> int:
-    """Number of iterations in a row with the same set of unmet criteria."""
+    """Return the number of consecutive iterations with the same unmet criteria."""
     if not after.unmet or before.iteration == 0 or before.unmet != after.unmet:
         return 0
     return before.stuck + 1
 
 
 def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
-    """The rule that ends the loop now; None to continue."""
+    """Return the ending if the loop must stop; None to continue."""
     if state.status == COMPLETED:
         return Ending("completed", OK)
     if state.status == FAILED:
@@ -156,12 +156,12 @@ def why_stop(state: GoalState, signal: int, requested: str) -> Ending | None:
         return Ending(state.pause, UNFINISHED, note=state.reason, cause=state.cause)
     if requested:
         return Ending(Pause.ASKED, UNFINISHED, note=f"{requested} requested", cause=Cause(requested))
-    found = None if state.gate == "close" else limit_reached(state)  # closing needs no iteration
+    found = None if state.gate == "close" else limit_reached(state)  # the final check needs no iteration
     return Ending(found[0], UNFINISHED, note=found[1]) if found else None
 
 
 def limit_reached(state: GoalState) -> tuple[str, str] | None:
-    """The limit that is reached, if any: the budget is checked before the iterations."""
+    """Return the reached limit and a message, checking the budget before the iterations; None if none is reached."""
     if state.spent.lost:
         return Pause.BUDGET, "what a call cost is unknown, since its transcript or the events vanished"
     if over_budget(state):
@@ -176,7 +176,7 @@ def over_budget(state: GoalState) -> bool:
 
 
 def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None:
-    """The breaker that the last iteration opened, if any, and why."""
+    """Return the circuit breaker that the last iteration tripped, and why; None if none did."""
     if state.stuck >= STUCK:
         return Pause.STUCK, f"same criteria unmet {STUCK}x: {', '.join(state.unmet)}"
     if state.repeats >= ERRORS:
@@ -189,13 +189,13 @@ def open_breaker(state: GoalState, result: CallResult) -> tuple[str, str] | None
 
 
 def with_signal(ending: Ending, signal: int) -> Ending:
-    """The ending with the exit code of a signal that arrived at the question whether to continue."""
+    """Return the ending with the exit code of a signal that arrived while the user was asked whether to continue."""
     asks = signal and not ending.signal and ending.kind in OFFERED
     return ending._replace(code=code_of_signal(signal), signal=signal) if asks else ending
 
 
 def raise_limits(state: GoalState, kind: str) -> GoalState | None:
-    """Raise the limit by what one continue adds. None if that needs --force-limits."""
+    """Raise the limit by the amount that one continue adds; None if that needs --force-limits."""
     budget, limit = round(state.budget + state.brief.allowance, 6), state.limit + state.brief.iterations
     if kind == Pause.BUDGET:
         return state._replace(budget=budget) if budget <= MOST_DOLLARS else None
@@ -205,7 +205,7 @@ def raise_limits(state: GoalState, kind: str) -> GoalState | None:
 
 
 def not_completed(state: GoalState, why: str) -> GoalState:
-    """The state after a failed save: a goal that is not on disk is not completed. The next session closes it again."""
+    """Return the state after a failed save: an unsaved goal is not completed; the next session checks it again."""
     if state.status != COMPLETED:
         return state
     words = f"the state can't be written: {why}"
@@ -221,7 +221,7 @@ def reset_breaker(state: GoalState, kind: str) -> GoalState:
     return state
 
 
-# Error lines, normalized to compare them from run to run.
+# Error lines, normalized for comparison between iterations.
 _ERROR = re.compile(
     r"^\s*(?:(?:ERROR|Error|error|FAILED|FAIL|fatal|FATAL|panic|Traceback)\b|E   )|\b\w*(?:Error|Exception):|: error:"
 )
@@ -243,30 +243,30 @@ def looks_like_error(line: str) -> bool:
 
 
 def first_error(text: str) -> str:
-    """The first line that looks like an error, or ""."""
+    """Return the first line that looks like an error; "" if none does."""
     return next((line.strip() for line in text.splitlines() if looks_like_error(line)), "")[:LONGEST]
 
 
 def last_error(text: str) -> str:
-    """The last line that looks like an error, else the last line that isn't blank."""
+    """Return the last line that looks like an error, else the last non-blank line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if looks_like_error(line)]
     return (found or lines or [""])[-1][:LONGEST]
 
 
 def normalized(line: str) -> str:
-    """The line without time stamps, durations, addresses, PIDs and temporary paths."""
+    """Replace timestamps, durations, addresses, PIDs and temporary paths by placeholders."""
     for pattern, word in _CHANGING:
         line = pattern.sub(word, line)
     return " ".join(line.split())
 
 
-# The answer of a stop hook: whether the agent may stop, by the goal's state file.
+# The stop hook's answer: whether the agent may stop, according to the goal's state file.
 INVALID = {"ok": True, "reason": "invalid state file"}
 
 
 def decide(state: Any) -> dict[str, Any]:
-    """True in `ok` if the agent may stop. The order of the tests is that of the hook."""
+    """Return the stop hook's answer: `ok` is true if the agent may stop. The order of the tests is the hook's."""
     if not isinstance(state, Mapping):
         return INVALID
     if state.get("status") in ("completed", "cancelled"):
@@ -288,11 +288,11 @@ def decide(state: Any) -> dict[str, Any]:
 
 
 def is_shown(entry: Mapping[str, Any]) -> bool:
-    """True if the criterion's type is a way to verify. Anything else is an assumption."""
+    """True if the criterion's verification type is one that rooda verifies, not an assumption."""
     word = entry.get("verification")
     return isinstance(word, str) and plain(word) in SHOWING
 
 
 def is_met(entry: Any) -> bool:
-    """True if met; the entry is a boolean, or an object with `met`."""
+    """True if a criterion's entry, a boolean or an object with `met`, says that it is met."""
     return entry.get("met") is True if isinstance(entry, Mapping) else entry is True

@@ -1,4 +1,4 @@
-"""Rules on a specification's words: its scores, workflow, reversibility, and whether gates are skipped."""
+"""Derive scores, workflow, reversibility and gate skipping from the wording of a specification."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ GAPS = {
 
 
 class Score(NamedTuple):
-    """Points of one dimension, and the words of the specification that earn them."""
+    """The points of one dimension, with the words of the specification that earn them."""
 
     score: int = 0
     quote: str = ""
@@ -24,7 +24,7 @@ class Score(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The five dimensions."""
+    """The scores of a specification in five dimensions."""
 
     outcome: Score = Score()
     scope: Score = Score()
@@ -38,12 +38,12 @@ class Scores(NamedTuple):
 
 
 def shape_of(total: int) -> str:
-    """Tool from 8 points, Colleague from 5 to 7, Intent below."""
+    """Return the shape for a total score: Tool from 8 points, Colleague from 5 to 7, Intent below 5."""
     return TOOL if total >= 8 else COLLEAGUE if total >= 5 else INTENT
 
 
 def read_scores(value: Any) -> Scores | str:
-    """Scores in JSON, or a sentence that says why they are invalid."""
+    """Read scores from JSON; return the error as a string if they are invalid."""
     if not isinstance(value, Mapping):
         return "the scores are not an object"
     found = []
@@ -58,13 +58,13 @@ def read_scores(value: Any) -> Scores | str:
 
 
 def checked_quotes(scores: Scores, spec: str, trusted: bool = False) -> Scores:
-    """The scores without points whose quote isn't in the specification. `trusted`: points without a quote count."""
+    """Remove points whose quote isn't in the specification; if `trusted`, keep points without a quote."""
     text = plain(spec)
     return Scores(*(_with_proven_quote(each, text, trusted) for each in scores))
 
 
 def plain(text: str) -> str:
-    """The text without differences of case, white space and typographic quotes."""
+    """Normalize case, white space and typographic quotes."""
     return " ".join(text.translate(_TYPOGRAPHY).lower().split())
 
 
@@ -72,14 +72,14 @@ _TYPOGRAPHY = str.maketrans("‘’“”", "''\"\"")
 
 
 def read_option(text: str) -> Scores | str:
-    """Read --score: five numbers in the order of the dimensions."""
+    """Read --score, five numbers in the order of the dimensions; return the error as a string if it is invalid."""
     words = re.split(r"[,\s]+", text.strip())
     if len(words) != len(DIMENSIONS) or not all(re.fullmatch("[012]", word) for word in words):
         return f"--score takes five numbers from 0 to 2 ({', '.join(DIMENSIONS)}), got {text!r}"
     return Scores(*(Score(int(word)) for word in words))
 
 
-# Scores by the words alone.
+# Scores from the wording alone.
 _UNIT = (
     r"(?:ms|s|sec\w*|min\w*|hours?|%|percent|x|times|kb|mb|gb|bytes?|loc|lines?|rps|qps|fps|requests?|errors?|users?)"
 )
@@ -142,7 +142,7 @@ _VAGUE_END = re.compile(
 
 
 def score_words(spec: str) -> Scores:
-    """Score by patterns. They are stricter than an agent, so that rooda asks if in doubt. Each point has its quote."""
+    """Score a specification by patterns, which are stricter than an agent so that rooda asks if in doubt."""
     return Scores(
         _score_match(_MEASURE, _DIRECTION, spec),
         _score_match(_PLACE, _AREA, spec),
@@ -167,7 +167,7 @@ GATE_ASKS = {
     "C": "what can be deleted, or why nothing can",
 }
 SKIP_GATES = "proceed without confirmation"
-# Only an instruction counts, not a sentence that forbids it, quotes it or describes what others do.
+# Only an instruction counts, not a sentence that forbids, quotes or describes it.
 _SENTENCE_ENDS = re.compile(r"[.!?;](?=\s|$)|\n\s*(?:\n|[-*+#>]|\d+[.)])|^\s*[-*+#>]+\s", re.MULTILINE)
 _INSTRUCTION = re.compile(
     r"(?:|.*[,:—–-]|.*\b(?:and|then|so|but|please|just|also|simply|feel free to|(?:you|should|can|may|must)(?: to)?))",
@@ -191,41 +191,41 @@ _MIDDLE = re.compile(
 
 
 def workflow(spec: str) -> str:
-    """The workflow of the first indicator in the text; A without one."""
+    """Return the workflow of the first keyword in the specification; A if there is none."""
     found = _ANY.search(_unwrapped(spec))
     return found.lastgroup or "A" if found else "A"
 
 
 def least_class(spec: str) -> str:
-    """The class that the words alone require; "" for none."""
+    """Return the lowest reversibility class that the specification's words require; "" if none."""
     spec = _unwrapped(spec)
     return "1" if _HARD.search(spec) else "2B" if _MIDDLE.search(spec) else ""
 
 
 def stricter(*classes: str) -> str:
-    """The class that is hardest to undo; 2B if none is known."""
+    """Return the reversibility class that is hardest to undo; 2B if none is known."""
     known = [each for each in classes if each in CLASSES]
     return max(known, key=CLASSES.index) if known else "2B"
 
 
 def reversibility(spec: str, planned: str) -> str:
-    """The plan's class, or the class that the specification's words require if that is harder to undo."""
+    """Return the plan's reversibility class, or the one that the specification's words require if that is stricter."""
     return stricter(planned, least_class(spec))
 
 
 def class_of(value: object) -> str:
-    """Normalize a class such as `2A`, `type 2a` or `1`; "" for anything else."""
+    """Normalize a reversibility class such as `2A`, `type 2a` or `1`; "" for anything else."""
     word = re.sub(r"^type\s*", "", str(value).strip().lower()) if isinstance(value, str | int) else ""
     return {"2a": "2A", "2b": "2B", "1": "1"}.get(word, "")
 
 
 def skips_gates(text: str) -> bool:
-    """True if the text tells rooda not to ask. In doubt rooda asks."""
+    """True if the text clearly instructs rooda not to ask for confirmation."""
     return any(_is_instruction(_unwrapped(sentence)) for sentence in _SENTENCE_ENDS.split(text.lower()))
 
 
 def gate_weakness(letter: str, evidence: str) -> str:
-    """A remark for the user on weak evidence; "" if there is none."""
+    """Return a remark for the user if the gate's evidence is weak, else ""."""
     text = evidence.lower()
     if letter == "A" and not re.search(r"\bno\b.*\blibrar|[,;/&]|\b(?:and|or|vs|versus)\b", text):
         return f"the library search names fewer than two candidates: {evidence}"
@@ -253,13 +253,13 @@ def _constraints(spec: str) -> Score:
 
 
 def _success(spec: str) -> Score:
-    """Score the dimension success: one point for each kind of check that the specification names, at most two."""
+    """Score the dimension `success`: one point per kind of check that the specification names, at most two."""
     found = [match[0].strip() for pattern in _CHECKS.values() if (match := pattern.search(spec))]
     return Score(min(len(found), 2), found[0] if found else "")
 
 
 def _unwrapped(text: str) -> str:
-    """The text with single blanks between words, because a phrase may be wrapped."""
+    """Return the text with single spaces between words, because a phrase may span lines."""
     return " ".join(text.split())
 
 

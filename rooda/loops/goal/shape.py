@@ -1,4 +1,4 @@
-"""SHAPE.md: lists of criteria and mustNot entries, and a table or list of how each criterion is verified."""
+"""Read and write SHAPE.md: criteria, mustNot entries, and how each criterion is verified."""
 
 import re
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _SECTIONS = {
     "mustnot": "mustNot", "must not": "mustNot", "must not constraints": "mustNot", "must nots": "mustNot",
     "verification": "verification", "verification plan": "verification",
 }  # fmt: skip
-# Possessive quantifiers, for lines without trailing blanks: an agent may write anything.
+# Possessive quantifiers avoid backtracking: an agent may write anything. Lines have no trailing blanks.
 _HEAD = re.compile(r"^\s{0,3}(?:#++\s*+|\*\*)?([A-Za-z][\w -]*+)(?:\*\*)?\s*+(:?)(?:\*\*)?\s*+(\[.*\])?$")
 _INLINE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]+)")
 _ITEM = re.compile(r"^\s*+(?:[-*+]|\d++[.)])\s++(?:\[[ xX]\]\s++)?(.+)$")
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r":\s*+([\"']?[A-Za-z`].*)$")
 
 
 class Shape(NamedTuple):
-    """Content of SHAPE.md."""
+    """The content of SHAPE.md."""
 
     criteria: tuple[Criterion, ...] = ()
     must_not: tuple[MustNot, ...] = ()
@@ -35,7 +35,7 @@ class _Item(NamedTuple):
 
 
 def read_shape(text: str) -> Shape:
-    """Read what can be found. A file in another form is empty."""
+    """Parse SHAPE.md tolerantly; text in another format yields an empty Shape."""
     items, methods = _gathered(text)
     criteria = [_criterion(item, methods) for item in items["criteria"]]
     listed = {item.name for item in criteria}
@@ -46,7 +46,7 @@ def read_shape(text: str) -> Shape:
 
 
 def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, str]]]:
-    """The items of the lists, and type and method of each criterion that has them."""
+    """Return the list items per section, and the type and method per criterion name."""
     items: dict[str, list[_Item]] = {"criteria": [], "mustNot": []}
     methods: dict[str, tuple[str, str]] = {}
     section, table = "", False
@@ -69,7 +69,7 @@ def _gathered(text: str) -> tuple[dict[str, list[_Item]], dict[str, tuple[str, s
 
 
 def _section(line: str) -> tuple[str, list[str]] | None:
-    """The section that begins in this line, and its inline list. An unknown heading ends the section before it."""
+    """Return the section that starts on this line and its inline list, "other" for an unknown heading; else None."""
     found = _HEAD.match(line)
     if not found or _ITEM.match(line):
         return None
@@ -82,7 +82,7 @@ def _section(line: str) -> tuple[str, list[str]] | None:
 
 
 def _take(line: str, items: list[_Item]) -> None:
-    """Add an item to the list, or a key to its last item."""
+    """Add the line as an item to the list, or as a key to its last item."""
     found = _ITEM.match(line)
     if found:
         pair = re.match(r"(name|text|criterion)\s*:\s*(.+)$", found[1], re.IGNORECASE)
@@ -99,7 +99,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: list[str], table: bool, methods: dict[str, tuple[str, str]]) -> bool:
-    """Read a row of the verification table. True once its header was found."""
+    """Read a row of the verification table; True once the header has been found."""
     if plain(cells[0]) == "criterion":
         return True
     if table and len(cells) > 1 and not set(cells[0]) <= set("-: "):
@@ -120,7 +120,7 @@ def _read_method(line: str, methods: dict[str, tuple[str, str]]) -> None:
 
 
 def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
-    """Build a criterion with the method of its full text, else of the text before its colon. Its type may be empty."""
+    """Build a criterion, looking up its method by its full text, else by the text before its colon."""
     name = item.text
     kind, method = methods.get(name) or methods.get(name.partition(":")[0].strip()) or ("", "")
     command, expect = _command(method)
@@ -133,12 +133,12 @@ def _criterion(item: _Item, methods: dict[str, tuple[str, str]]) -> Criterion:
 
 
 def _word(kind: str) -> str:
-    """The type as written; a known one in rooda's spelling."""
+    """Return the type as written, or in rooda's spelling if it is known."""
     return plain(kind) if plain(kind) in KNOWN else kind
 
 
 def _command(method: str) -> tuple[str, str]:
-    """Command and expectation of a method: text in backticks, and the comparison after it."""
+    """Return the command of a method, its text in backticks, and the comparison after it."""
     found = re.search(r"`([^`]+)`\s*([<>=!≤≥]+\s*\$?-?\.?\d(?:[\w.%/]|(?<=[eE])[+-])*)?", method)
     return (found[1].strip(), (found[2] or "").strip().rstrip(".")) if found else ("", "")
 
@@ -157,12 +157,12 @@ def _must_not(item: _Item) -> MustNot:
 
 
 def _unbracketed(text: str) -> str:
-    """The text without a closing bracket at its end."""
+    """Return the text without a closing bracket at its end."""
     return text[:-1].rstrip() or text if text.endswith((")", "]")) else text
 
 
 def _bare(text: str) -> str:
-    """The text without the quotes around it."""
+    """Return the text without surrounding quotes."""
     text = text.strip()
     for quote in ('"', "'"):
         if len(text) > 1 and text[0] == text[-1] == quote:
@@ -170,12 +170,12 @@ def _bare(text: str) -> str:
     return text
 
 
-# SHAPE.md from a plan
+# Writing SHAPE.md from a plan.
 HEAD = "| Criterion | Verification Type | Command/Method |\n|---|---|---|"
 
 
 def shape_text(plan: Plan, total: int) -> str:
-    """The text of SHAPE.md, which `read_shape` reads back."""
+    """Return the plan as the text of SHAPE.md, which `read_shape` can parse."""
     rows = [f"| {_cell(each.name)} | {each.verification} | {_method_text(each)} |" for each in plan.criteria]
     entries = [f'  - "{each.text}"' + (f" (violated_if: `{each.violated_if}`)" if each.violated_if else "")
                for each in plan.must_not]  # fmt: skip
@@ -194,7 +194,7 @@ def _list(name: str, rows: list[str]) -> str:
 
 
 def _item(criterion: Criterion) -> str:
-    """The name, and below it what the table has no column for."""
+    """Return the criterion as a list item, with the keys that the table has no column for."""
     pattern = f"\n    expect: {criterion.expect}" if criterion.expect else ""
     return f'  - "{criterion.name}"{pattern}' + ("\n    holdout: true" if criterion.holdout else "")
 

@@ -1,4 +1,4 @@
-"""`rooda goal run SPEC`, and what every session of a goal needs: it is opened, run to its end and summarized."""
+"""Run `rooda goal run SPEC`; open, run and summarize any session of a goal."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -84,7 +84,7 @@ def _new_goal(prepared: Prepared, where: Where, held: lock.Lock | None, typed: J
 
 
 def _ended_unplanned(problem: Interrupted | RoodaError) -> RunEnded:
-    """The end of a session in which no goal began."""
+    """Return the end event of a session in which no goal started."""
     if isinstance(problem, Interrupted):
         code = code_of_signal(problem.number)
         return RunEnded(status="failed", reason="interrupted", note=INTERRUPTED, exit_code=code)
@@ -93,7 +93,7 @@ def _ended_unplanned(problem: Interrupted | RoodaError) -> RunEnded:
 
 
 def _resumes(place: Place, typed: Json, prepared: Prepared) -> bool:
-    """True to resume an unfinished goal, False to start a new one. Asks if both are possible."""
+    """True to resume an unfinished goal, False to start a new one; ask the user if both are possible."""
     try:
         state = unfinished(place)
     except StateDamaged as problem:
@@ -122,21 +122,21 @@ def print_status(state: GoalState) -> None:
 
 
 class OpenSession(NamedTuple):
-    """A session while its goal runs."""
+    """An open session of a running goal."""
 
     session: Session
     world: World
     store: GoalStore
-    edits: str  # how edits of files are counted
+    edits: str  # how file edits are counted
 
 
 @contextmanager
 def open_session(
     prepared: Prepared, where: Where, held: lock.Lock | None, yes: str, resumed: bool = False, spec: str = ""
 ) -> Iterator[OpenSession]:
-    """Receive signals, open the run's folder and watch the files, until the block ends."""
+    """Open a session: handle signals, create the run's folder and watch file edits until the block ends."""
     place, screen, setup = Place(where.workspace), prepared.screen, prepared.setup
-    if held or not lock.is_held(place.lock):  # else the request is for the goal that is running
+    if held or not lock.is_held(place.lock):  # else the request is meant for the running goal
         files.remove(place.request)
     watch = Watch(where.workspace)
     with Signals() as signals:
@@ -173,7 +173,7 @@ def run_session(
     spec: str,
     resumed: bool = False,
 ) -> int:
-    """Run the loop with the state that `begin` returns; return the exit code."""
+    """Run the loop from the state that `begin` returns; return the exit code."""
     place = Place(where.workspace)
     with open_session(prepared, where, held, yes, resumed, spec) as opened:
         try:
@@ -185,7 +185,7 @@ def run_session(
             note = f"{problem.filename or place.folder}: {problem.strerror or problem}"
             opened.session.emit(RunEnded(reason="files", note=note, status="in_progress", exit_code=FAILED))
             raise
-        except LimitReached as limit:  # reached during the planning; the loop itself would pause
+        except LimitReached as limit:  # reached during planning; the loop itself would pause
             hint = "Nothing was started. Run it again with a higher limit, or later."
             raise LimitReached(limit.what, hint, limit.cause) from None
     if state := opened.store.last:
@@ -195,7 +195,7 @@ def run_session(
 
 
 def finish(place: Place) -> GoalState | None:
-    """Write what is missing of an ended goal whose process was killed at the end. None: nothing is missing."""
+    """Write the missing files of an ended goal whose process was killed at the end; None if none is missing."""
     state = None if lock.is_held(place.lock) else ended(place)
     if state is None or (finish_files(place, state) and os.path.exists(place.summary)):
         return None
@@ -210,7 +210,7 @@ def _delete_state_files(place: Place, state: GoalState) -> None:
 
 
 def write_summary(place: Place, state: GoalState) -> None:
-    """Write `summary.md`, at every end and pause."""
+    """Write `summary.md`; a failure to write it is ignored."""
     ended_by = run_ended(state, Ending(state.pause, 0, note=state.reason, cause=state.cause))
     try:
         goal_files.make_ready(place)

@@ -1,4 +1,4 @@
-"""State of a goal: its brief, which is fixed at the start, and its progress."""
+"""The state of a goal: its brief, which is fixed at the start, and its progress."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ CONFIRM = "Confirm completion"  # the step after the last one, if all criteria h
 
 
 class Brief(NamedTuple):
-    """The brief of a goal: fixed at the start; later only the user changes it."""
+    """A goal's specification, plan and settings, fixed at the start; only the user can change them later."""
 
     run: str
     spec: str
@@ -49,13 +49,13 @@ class Brief(NamedTuple):
     already: tuple[str, ...] = ()  # criteria that held before any work
     edits: str = ""  # how edits of files are counted
     limits: Budget = Budget()  # of all its sessions: cost, tokens, seconds
-    iterations: int = 10  # that one continue adds
+    iterations: int = 10  # added by one continue
     allowance: float = 25.0
     started_at: str = ""
 
 
 class GoalState(NamedTuple):
-    """Brief and progress of a goal."""
+    """The brief and progress of a goal."""
 
     brief: Brief
     marks: tuple[Mark, ...]
@@ -71,10 +71,10 @@ class GoalState(NamedTuple):
     blind: bool = False  # the cost of calls is unknown until the first one
     signature: str = ""
     repeats: int = 0
-    error: str = ""  # the line of which `signature` is the normalized form
+    error: str = ""  # the error line whose normalized form is `signature`
     gate: str = ""  # the question to ask next: G1, G2, close
     asks: str = ""  # text of G2
-    denied: bool = False  # the user just said that the goal isn't done; G2 would repeat the question
+    denied: bool = False  # the user just denied completion, so G2 would be a second question
     gates_off: bool = False
     keep: str = ""  # keep | delete | ""
     claim: Claim = Claim()
@@ -88,19 +88,19 @@ class GoalState(NamedTuple):
     untold: tuple[str, ...] = ()  # mustNot entries that could not be checked
     shape_sha256: str = ""
     pause: str = ""
-    reason: str = ""  # the pause in words
+    reason: str = ""  # text of the reason for the pause
     cause: Cause | None = None  # of a pause at a shared limit or on request
     elapsed: float = 0.0
     updated_at: str = ""
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Names of the unmet criteria, in their order."""
+        """Names of the unmet criteria, in the order of the brief."""
         return tuple(each.name for each, mark in zip(self.brief.criteria, self.marks, strict=True) if not mark.met)
 
     @property
     def step(self) -> str:
-        """The current step."""
+        """Name of the current step."""
         return self.steps[self.done] if self.done < len(self.steps) else CONFIRM
 
     @property
@@ -112,7 +112,7 @@ class GoalState(NamedTuple):
 
 
 def public(state: GoalState) -> dict[str, Any]:
-    """Content of the state file, with exactly the keys of its schema."""
+    """Return the content of the state file, with exactly the keys of its schema."""
     names = [each.name for each in state.brief.criteria]
     entries = [
         {"met": mark.met, "verification": mark.verification} if state.brief.used_shape_file else mark.met
@@ -133,40 +133,40 @@ def public(state: GoalState) -> dict[str, Any]:
 
 
 def last_unmet(state: GoalState) -> str:
-    """The first unmet criterion; "" before the first iteration."""
+    """Return the first unmet criterion; "" if all are met or before the first iteration."""
     return state.unmet[0] if state.iteration and state.unmet else ""
 
 
 def criteria_of_step(state: GoalState, step: str) -> tuple[str, ...]:
-    """Names of the criteria that the step must meet."""
+    """Return the names of the criteria that the step must meet."""
     known = {each.name for each in state.brief.criteria}
     for each in state.brief.steps:
         if each.name == step:
             return tuple(name for name in each.criteria if name in known)
-    wanted = step.removeprefix(SATISFY)  # a step that rooda added has its criterion in its name only
+    wanted = step.removeprefix(SATISFY)  # a step added by rooda has its criterion only in its name
     return tuple(name for name in sorted(known, key=len, reverse=True) if wanted.startswith(name))[:1]
 
 
 def step_class(state: GoalState) -> str:
-    """How hard the current step is to undo."""
+    """Return the current step's reversibility class, which says how hard it is to undo."""
     own = {each.name: each.reversibility for each in state.brief.steps}
     return own.get(state.step) or state.brief.reversibility
 
 
 def cost_text(spent: Spent, blind: bool = False) -> str:
-    """The cost with two decimals; `~` marks an estimate, `$?` an unknown cost, which isn't `$0.00`."""
+    """Format the cost with two decimals: `~` marks an estimate; `$?`, not `$0.00`, an unknown cost."""
     if (spent.unknown and not spent.cost) or (blind and not spent.calls):
         return "$?"
     return f"{'~' if spent.estimated else ''}${spent.cost:.2f}"
 
 
 def cost_doubt(spent: Spent) -> str:
-    """A note on calls of unknown cost; "" if none or all are unknown."""
+    """Return a note on calls of unknown cost; "" if there are none or if no cost is known at all."""
     if not spent.unknown or not spent.cost:
         return ""
     return f" (the cost of {spent.unknown} of {spent.calls} calls is unknown)"
 
 
 def money(dollars: float) -> str:
-    """The amount; whole dollars without decimals."""
+    """Format an amount in dollars; whole dollars have no decimals."""
     return f"${dollars:.0f}" if dollars == int(dollars) else f"${dollars:.2f}"

@@ -1,4 +1,4 @@
-"""A goal's files: `state.json` for tools, `run.json` with the whole state, `iterations.jsonl` as its backup."""
+"""Save and load a goal: `state.json` for tools, `run.json` with the full state, `iterations.jsonl` as its backup."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _SPENT = {"dollars": "cost", "calls": "calls", "unknown": "unknown", "estimated"
 
 
 class GoalStore:
-    """Saves a goal after each iteration."""
+    """Saves the state of a goal and loads it."""
 
     def __init__(self, place: Place, emit: Emit, clean: Callable[[str], str] = str) -> None:
         self._place, self._emit, self._clean = place, emit, clean
@@ -52,7 +52,7 @@ class GoalStore:
             pass  # leftover files do no harm
 
     def carry(self, scope: Scope, state: Any) -> Any:
-        """Save the state: the journal first, state.json last, so that all files have the iteration that it shows."""
+        """Save the state: the journal first, state.json last, so that no file is behind state.json."""
         self.last = shown = self._shown(state)
         if shown == self._written:
             return state
@@ -69,7 +69,7 @@ class GoalStore:
         return state
 
     def _shown(self, state: GoalState) -> GoalState:
-        """The state with secrets replaced in the user's texts. Commands keep theirs, because they run again."""
+        """Return the state with secrets redacted in the user's text; commands keep theirs, because they run again."""
         brief, clean = state.brief, self._clean
         return state._replace(brief=brief._replace(spec=clean(brief.spec), clarified=clean(brief.clarified)))
 
@@ -95,7 +95,7 @@ class GoalStore:
         self._bytes, self._unsure = (data,), False
 
     def _set_foreign_aside(self) -> None:
-        """Move a state file that was changed from outside aside, and ignore its content."""
+        """Keep a copy of a state file that another program changed, and ignore its content."""
         if not self._bytes:
             return
         try:
@@ -114,7 +114,7 @@ class GoalStore:
             )
 
     def _journal(self, state: GoalState, data: bytes) -> None:
-        """Write one line per iteration. A goal's first line replaces the journal of an earlier goal."""
+        """Write one line per iteration; a goal's first line replaces the journal of an earlier goal."""
         if self._journaled[0] == state.brief.run:
             self._append(state)
         else:
@@ -123,7 +123,7 @@ class GoalStore:
         self._on_disk[self._place.journal] = data
 
     def _append(self, state: GoalState) -> None:
-        """Append a line. If the file was deleted, begin again with the last state."""
+        """Append a line to the journal; if the file was deleted, write the previous state first."""
         records = [record(self._written, state)]
         if self._written and not os.path.exists(self._place.journal):
             records.insert(0, record(None, self._written))
@@ -136,7 +136,7 @@ class GoalStore:
 
 
 def record(before: GoalState | None, state: GoalState) -> Json:
-    """The journal's line: the whole state, and the result of this iteration."""
+    """Return a journal line: the full state and the result of this iteration."""
     names = [each.name for each in state.brief.criteria]
     marks = dict(zip(names, state.marks, strict=True))
     began = before or state
@@ -159,7 +159,7 @@ def _rounded(cost: float | None) -> float | None:
 
 
 def private(state: GoalState) -> Json:
-    """Content of run.json: the brief, the reason of a pause, and under `progress` what resuming needs."""
+    """Return the content of run.json: the brief, the reason for a pause, and the `progress` needed to resume."""
     progress = base_json.encode(state._replace(brief=()))  # type: ignore[arg-type]
     del progress["brief"]
     progress["spent"] = {key: getattr(state.spent, field) for key, field in _SPENT.items()}
@@ -177,7 +177,7 @@ def private(state: GoalState) -> Json:
 
 
 def decode(data: Any) -> GoalState:
-    """Read the content of run.json. Raises Mismatch if it is invalid."""
+    """Decode the content of run.json; raise Mismatch if it is invalid."""
     if not isinstance(data, dict) or not isinstance(data.get("progress"), dict):
         raise base_json.Mismatch("key 'progress' is missing")
     progress = {**data["progress"], "brief": data}
@@ -192,7 +192,7 @@ def decode(data: Any) -> GoalState:
 
 
 def load(place: Place) -> GoalState | None:
-    """Load the goal from run.json, or from the journal if that is ahead or run.json wasn't written by rooda."""
+    """Load the goal from run.json, or from the journal if it is ahead or run.json wasn't written by rooda."""
     seal = place.seal
     backup = _backup(place, seal)
     try:
@@ -214,25 +214,25 @@ def load(place: Place) -> GoalState | None:
 
 
 def unsealed(state: GoalState) -> GoalState:
-    """The state of a run.json without a seal. It may have been changed, so the user must accept the end."""
+    """Return the state of an unsealed run.json, marked so that the user must confirm completion."""
     unknown = Fingerprint(RUN, "the seal is missing")
     return state if unknown in state.tests else state._replace(tests=(*state.tests, unknown))
 
 
 def unfinished(place: Place) -> GoalState | None:
-    """The goal, if it can be resumed."""
+    """Load the goal if it can be resumed; None otherwise."""
     state = load(place)
     return state if state and state.status in UNFINISHED else None
 
 
 def ended(place: Place) -> GoalState | None:
-    """The goal, if it has ended."""
+    """Load the goal if it has ended; None otherwise."""
     state = load(place)
     return state if state and state.status not in UNFINISHED else None
 
 
 def finish_files(place: Place, state: GoalState) -> bool:
-    """Write the end of a goal again if rooda was killed in between. True if both files had it."""
+    """Write an ended goal's files again if rooda was killed between writes; True if both were up to date."""
     seal, same = place.seal, True
     tidy(place)
     for path, data in ((place.run, encode(private(state), 2)), (place.state, encode(public(state), 2))):
@@ -245,7 +245,7 @@ def finish_files(place: Place, state: GoalState) -> bool:
 
 
 def doubt(place: Place) -> Doubt | None:
-    """The goal's words, if this user has not sealed them. None, too, for damaged files: a resume says so."""
+    """Return the specification and commands to confirm if this user has not sealed them; None for damaged files."""
     try:
         state, seal, found = load(place), place.seal, sealed_files(place)
     except StateDamaged:
@@ -261,7 +261,7 @@ def doubt(place: Place) -> Doubt | None:
 
 
 def _is_of(state: GoalState, data: bytes) -> bool:
-    """True if these bytes hold the state that the user was shown."""
+    """True if these bytes encode this state, which the user was shown."""
     try:
         return unsealed(decode(base_json.parse_object(data))) == unsealed(state)
     except base_json.Mismatch:
@@ -269,7 +269,7 @@ def _is_of(state: GoalState, data: bytes) -> bool:
 
 
 def sealed_files(place: Place) -> dict[str, bytes]:
-    """The bytes that the seal covers: run.json, and the journal's last record in run.json's format."""
+    """Return the sealed content: run.json, and the journal's last record in run.json's format."""
     record = last_record(place)
     found = {place.journal: encode(record["run"], 2)} if record else {}
     try:
@@ -294,7 +294,7 @@ def _backup(place: Place, seal: Seal) -> GoalState | None:
 
 
 def last_record(place: Place) -> Json | None:
-    """The last complete line of the journal."""
+    """Return the last complete record of the journal; None without one."""
     try:
         lines = files.read_ours(place.journal).splitlines()
     except OSError:
@@ -310,7 +310,7 @@ def last_record(place: Place) -> Json | None:
 
 
 def encode(value: Json, indent: int | None = None) -> bytes:
-    """JSON with a line end. Invalid bytes are escaped, other characters stay."""
+    """Encode a value as JSON with a newline, escaping non-ASCII characters only if some can't be encoded."""
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Output of `rooda goal status` and `cancel`, and the summary of an ended or paused goal."""
+"""Format the output of `rooda goal status` and `cancel`, and the summary of an ended or paused goal."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from rooda.loops.goal.state import GoalState, cost_doubt, cost_text, money
 
 
 def facts(state: GoalState, running: bool, pid: object) -> Json:
-    """The goal's state for programs."""
+    """Return the goal's state as JSON for programs."""
     brief = state.brief
     claimed = goal_criteria.claimed(brief.criteria, state.marks)
     rows = [
@@ -46,7 +46,7 @@ def facts(state: GoalState, running: bool, pid: object) -> Json:
 
 
 def lines(found: Json) -> list[str]:
-    """The goal's state as lines of text: progress, a table of criteria, mustNot entries."""
+    """Return the goal's state as lines of text: progress, a table of criteria, mustNot entries."""
     word = f"running (pid {found['pid']})" if found["running"] else _word(found)
     step = next(iter(found["steps"][len(found["completedSteps"]) :]), "none")
     rows = [
@@ -74,7 +74,7 @@ def _word(found: Json) -> str:
 
 
 def table(criteria: Sequence[Json]) -> list[str]:
-    """The criteria as a table."""
+    """Return the criteria as the lines of a table."""
     rows = [("Criterion", "Type", "Met", "Evidence", "Since")]
     for each in criteria:
         since = f"iteration {each['since']}" if each["since"] else "-"
@@ -85,7 +85,7 @@ def table(criteria: Sequence[Json]) -> list[str]:
 
 
 def summary(state: GoalState, box: Sequence[str]) -> str:
-    """Content of `summary.md`."""
+    """Return the content of `summary.md`."""
     found = facts(state, False, None)
     reason = f": {escape_line(state.reason)}" if state.reason else ""
     remaining = list(state.steps[state.done :])
@@ -116,7 +116,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 
 
 def cancelled(state: GoalState) -> list[str]:
-    """The report that `rooda goal cancel` prints."""
+    """Return the lines that `rooda goal cancel` prints."""
     marks = zip(state.brief.criteria, state.marks, strict=True)
     claimed = goal_criteria.claimed(state.brief.criteria, state.marks)
     return [

@@ -1,4 +1,4 @@
-"""A goal's events as lines on the screen and as reasons for `rooda why`."""
+"""Format a goal's events as lines for the screen and as reasons for `rooda why`."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ _ASCII = str.maketrans(
 
 
 def plain(line: Line) -> Line:
-    """The line in ASCII."""
+    """Return the line in ASCII."""
     text = line.ascii or line.text.translate(_ASCII).encode("ascii", "replace").decode()
     return line._replace(message=text, label="")
 
@@ -102,7 +102,7 @@ def _iteration_ended(record: Json) -> list[Line]:
 
 
 def _asked(record: Json) -> list[Line]:
-    """The lines above a question. On a terminal the question itself is printed where the user types."""
+    """Return the lines above a question; at a terminal, the question itself is printed by the prompt."""
     rows = [*record["lines"]]
     if not record["attended"] or record["answer"]:
         rows.append(f"{record['text']} {record['hint']}".rstrip())
@@ -110,7 +110,7 @@ def _asked(record: Json) -> list[Line]:
 
 
 def _ended(record: Json) -> list[Line]:
-    if "verdict" not in record:  # ended before there was a plan: the error is printed by itself
+    if "verdict" not in record:  # ended without a plan: the error is printed separately
         return []
     if record["status"] == "completed":
         rows = ["<loop-complete>", "All success criteria satisfied:"]
@@ -127,13 +127,13 @@ def _ended(record: Json) -> list[Line]:
 
 
 def _is_cancelled(record: Json) -> bool:
-    """True if another terminal cancels the goal."""
+    """True if another terminal requested to cancel the goal."""
     cause = cause_of(record)
     return cause is not None and cause.kind == "cancel"
 
 
 def resume(record: Json) -> str:
-    """The command that resumes the goal, by the reason of its pause."""
+    """Return the command that resumes the goal, depending on why it paused."""
     words = {"budget": f" --budget={record['allowance'].lstrip('$')}", "shape": " --reload-shape"}
     words |= {"shared limit": ", with a higher limit or when it is over"}
     words |= dict.fromkeys(("G1", "G2", "G3", "tests", "untold"), " --yes")
@@ -151,7 +151,7 @@ def _info(*rows: str) -> list[Line]:
 
 
 def _rows(level: str, *rows: str) -> list[Line]:
-    """One line for each row, also if an agent put line ends into a name, so that none looks like a line of rooda."""
+    """Return one line per row, with newlines escaped so that no name from an agent can fake a line of rooda."""
     return [Line(level, row.replace("\n", "\\n")) for row in rows]
 
 
@@ -176,7 +176,7 @@ MARKS = {"SHIP": "🟢", "MONITOR": "🟡", "RESEARCH": "🔴"}
 
 
 def box(record: Json) -> list[str]:
-    """The verdict box of an ended or paused goal."""
+    """Return the verdict box of an ended or paused goal as lines."""
     verdict = record["verdict"]
     title = f"─ {MARKS[verdict]} {verdict} "
     met = sum(record["criteria"].values()) - len(record.get("claimed", ()))  # missing in older logs
@@ -208,7 +208,7 @@ def _points(points: int) -> str:
 
 
 def framed(text: str) -> list[str]:
-    """The text in the frame, wrapped."""
+    """Return the text wrapped inside the box frame."""
     return [f"│ {padded(line, INSIDE - 1)}│" for line in wrapped(text, INSIDE - 1)]
 
 
@@ -234,7 +234,7 @@ def _fitting(text: str, room: int) -> str:
 
 
 class GoalScreen(Screen):
-    """The screen of a goal, whose lines have a fixed format."""
+    """A screen for goals, optionally in ASCII only."""
 
     def __init__(self, look: ScreenOptions, ascii_only: bool = False) -> None:
         super().__init__(look, LINES)
@@ -246,18 +246,18 @@ class GoalScreen(Screen):
         super().line(plain(line) if self._ascii else line)
 
     def show(self, record: Json) -> None:
-        """Show an event. A question removes the status line, because the user types there."""
+        """Show an event; remove the status line for a question, because the user types there."""
         super().show(record)
         if record["event"] == "question.asked":
             self.close()
 
 
-# Reasons for `rooda why`
+# Reasons for `rooda why`.
 _WORDS = {"exit": "the agent exited with {code}", "outcome": "{message}", "": "its call ended by {ended}"}
 
 
 def _why_scored(record: Json, past: Past) -> Iterator[Reason]:
-    """Reason to start or to ask: whether the specification is clear enough."""
+    """Explain why the goal started or asked the user: the score of the specification."""
     intent = record["shape"] == "Intent"
     rule = f"the specification scores {record['total']}/10: {record['shape']}"
     rule += "; below 5 rooda asks the user first" if intent else ""
@@ -280,7 +280,7 @@ def _why_resumed(record: Json, past: Past) -> Iterator[Reason]:
 
 
 def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
-    """rooda's own checks after an iteration; those before the first one are part of the start."""
+    """Explain the result of a check after an iteration; checks before the first iteration are omitted."""
     if "iteration.started" in past.this_iteration:
         met = record["verdict"] == "met"
         rule = f"criterion {record['criterion']}: {record['verdict']}"
@@ -291,11 +291,11 @@ def _why_verified(record: Json, past: Past) -> Iterator[Reason]:
 def _why_iteration(record: Json, past: Past) -> Iterator[Reason]:
     unmet = [name for name, met in record["criteria"].items() if not met]
     fault = in_words(past.latest_by_call.get("step", {}), _WORDS)
-    word = "accepted: the agent exited with 0, and what the step is tied to holds"
+    word = "accepted: the agent exited with 0, and the step's criteria hold"
     rule = f"step {record['step']} {word if record['accepted'] else 'not accepted'}"
     rule += f": {fault}" if fault and not record["accepted"] else ""
     if record["claimed"] and not record["exit_signal"]:
-        rule += "; it claimed completion, which was not admitted"
+        rule += "; the agent claimed completion, which was not accepted"
     rule += f"; unmet: {', '.join(unmet)}" if unmet else "; all criteria hold"
     transcript, words = past.transcript("step")
     words = "EXIT_SIGNAL" if record["claimed"] else words
@@ -332,7 +332,7 @@ def _why_ended(record: Json, past: Past) -> Iterator[Reason]:
 
 _RULES = {
     "unplanned": "a goal doesn't start without a plan",
-    "files": "its own files can't be read or written; rooda left them as they are",
+    "files": "the goal's files can't be read or written; rooda left them unchanged",
     "completed": "every criterion was verified by rooda, and completion was signalled",
     "stuck": "no progress: the same criteria stayed unmet",
     "error": "no progress: the same error several times in a row",

@@ -1,4 +1,4 @@
-"""The workspace's files during a goal: count edits, and notice changes to the files that verify the work."""
+"""Watch the workspace's files during a goal: count edits, and detect changes to the files that verify the work."""
 
 import json
 import os
@@ -19,13 +19,13 @@ LOCKS = {  # lock files without a known suffix
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "packages.lock.json", "go.sum", "go.work.sum"),
     *("Package.resolved", ".terraform.lock.hcl"),
 }
-LOOK = 0.25  # seconds between two looks
-REST = 10  # wait this many times as long as the last look took, so that large workspaces cost little
+LOOK = 0.25  # seconds between two scans
+REST = 10  # pause this many times as long as the last scan took, to keep large workspaces cheap
 MOST = 50_000  # files watched
 
 
 def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
-    """Combine the periodic look at the files with the screen's periodic work."""
+    """Combine the periodic file scan with the screen's periodic work."""
 
     def work() -> None:
         watch.look()
@@ -36,13 +36,13 @@ def with_edit_watch(watch: "Watch", other: Periodic | None) -> Periodic:
 
 
 def folders(top: str) -> Iterator[str]:
-    """The folder and those below it, without folders of tools such as .git and node_modules."""
+    """Yield the folder and those below it, without tool folders such as .git and node_modules."""
     for place, _ in _walk(top):
         yield place
 
 
 def written_after(top: str, then: float) -> Iterator[str]:
-    """Files in these folders that were written later. Files that vanish in the meantime are skipped."""
+    """Yield the files below `top` that were written after the time `then`."""
     for place, names in _walk(top):
         for path in (os.path.join(place, name) for name in names):
             try:
@@ -54,13 +54,13 @@ def written_after(top: str, then: float) -> Iterator[str]:
 
 
 def is_counted(path: str) -> bool:
-    """False for lock files and temporary files of editors."""
+    """True if edits of the file count: not a lock file or an editor's temporary file."""
     known = os.path.basename(path) in LOCKS
     return not known and not path.endswith((".lock", ".lockb", ".lockfile", ".swp", ".tmp", "~"))
 
 
 def relative_counts(workspace: str, counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts that the agent reported, by paths relative to the workspace."""
+    """Return the agent's reported edit counts, keyed by paths relative to the workspace."""
     top = os.path.realpath(workspace)
     found: dict[str, int] = {}
     for path, count in counts.items():
@@ -77,7 +77,7 @@ def relative_counts(workspace: str, counts: Mapping[str, int]) -> dict[str, int]
 
 
 class Watch:
-    """Counts writes since `begin` by size and time. Several writes between two looks count once."""
+    """Counts file writes since `begin` by size and mtime; several writes between two scans count once."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
@@ -119,7 +119,7 @@ class Watch:
                 return
 
     def counts(self) -> dict[str, int]:
-        """Look once more, and return how often each path below the workspace was written."""
+        """Scan once more and return the number of writes per path, relative to the workspace."""
         self._look()
         return dict(self._counts)
 
@@ -130,7 +130,7 @@ _CHECKING = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|checks)/.|(?:^|/)(?:tests?|check|verify|conftest)(?:[_.-][^/]*)?$"
     r"|(?:^|/)[^/]*[_.-](?:tests?|specs?)\.[^/]+$|(?:^|/)[^/]*[a-z0-9]Tests?\.[a-z]+$",
 )
-_RECIPES = {  # files that a command reads to know what to do, in the order in which it looks for them
+_RECIPES = {  # files that define a command's targets or scripts, in the command's search order
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
     "just": ("justfile", "Justfile", ".justfile"),
@@ -143,7 +143,7 @@ _PART = re.compile(r"&&|\|\||[;&|()\n]")
 
 
 def fingerprint_files(workspace: str, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-    """Hash the test files, and the files that define what these commands do."""
+    """Hash the test files and the files that define these commands."""
     found = []
     defining = (path for command in commands for path in recipes(command))
     for path in dict.fromkeys([*defining, *_candidates(workspace)]):
@@ -155,17 +155,17 @@ def fingerprint_files(workspace: str, commands: Sequence[str]) -> tuple[Fingerpr
 
 
 def changed(workspace: str, before: Sequence[Fingerprint]) -> tuple[str, ...]:
-    """Paths of the files that were changed or deleted."""
+    """Return the paths of the fingerprinted files that were changed or deleted."""
     return tuple(each.path for each in before if _hash(os.path.join(workspace, each.path)) != each.sha256)
 
 
 def verifies(path: str) -> bool:
-    """True if a file of this name tests or checks other files."""
+    """True if the path looks like a test or check."""
     return bool(_CHECKING.search(path))
 
 
 def recipes(command: str) -> tuple[str, ...]:
-    """Paths of the files that define what a command like `make check` or `npm test` does. Some may not exist."""
+    """Return the paths of files, existing or not, that define a command such as `make check` or `npm test`."""
     found: list[str] = []
     folder = ""
     for words in map(str.split, _PART.split(command)):
@@ -198,7 +198,7 @@ def _candidates(workspace: str) -> Iterator[str]:
 
 
 def _scripts(data: bytes) -> bytes:
-    """The scripts of package.json: the rest of it changes with every dependency."""
+    """Return the scripts of package.json, because the rest changes with every dependency."""
     try:
         found = loads(data)
     except ValueError:
@@ -217,7 +217,7 @@ def _hash(path: str) -> str:
 
 
 def _option(words: list[str], *names: str) -> str:
-    """The value of the first of these options: joined to its name, or the next word."""
+    """Return the value of the first of these options, attached to its name or in the next word; "" if absent."""
     for place, word in enumerate(words):
         for name in names:
             if word.startswith(name):

@@ -1,4 +1,4 @@
-"""The effects of a goal's loop, and the facts that they return. The loop gets an object with these methods."""
+"""The interface to the effects of a goal's loop, and the records that they return."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -7,18 +7,18 @@ from rooda.loops.goal.criteria import Criterion
 from rooda.loops.goal.plan import MustNot
 from rooda.run.event_records import Event
 
-LOST = "lost"  # a call ended like this if the workspace was gone afterwards
+LOST = "lost"  # how a call ended if the workspace was gone afterwards
 
 
 class Fingerprint(NamedTuple):
-    """A file that the agent should not change, and its hash at the start."""
+    """A file that the agent should not change, with its hash at the start."""
 
     path: str
     sha256: str
 
 
 class CallResult(NamedTuple):
-    """Result of one agent call."""
+    """The result of one agent call."""
 
     text: str  # the final message
     ok: bool = True
@@ -27,24 +27,24 @@ class CallResult(NamedTuple):
     error: str = ""  # its last error line
     cost: float | None = None
     estimated: bool = False
-    lost: bool = False  # its transcript or events vanished: it could have cost any amount
+    lost: bool = False  # its transcript or events were deleted, so its cost is unknown
     seconds: float = 0.0
     limited: bool = False  # by a usage limit of the service
     reset_at: float | None = None
     fatal: str = ""  # why the next call would fail as well
-    edits: Mapping[str, int] = {}  # number of writes of each file
-    edits_seen: bool = False  # True: counted by looking at the files, so a lower bound
+    edits: Mapping[str, int] = {}  # number of writes per file
+    edits_seen: bool = False  # True: counted by scanning the files, so a lower bound
 
 
 class Violations(NamedTuple):
-    """Result of checking the `mustNot` entries: those that are violated, and those whose command was inconclusive."""
+    """The `mustNot` entries that are violated, and those whose command was inconclusive."""
 
     true: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 class Finding(NamedTuple):
-    """Result of rooda's own check of one criterion."""
+    """The result of rooda's own check of one criterion."""
 
     name: str
     met: bool
@@ -64,30 +64,30 @@ class Question(NamedTuple):
 
 class World(Protocol):
     def now(self) -> str:
-        """The time in UTC, in the format of the state file."""
+        """Return the current time in UTC, in the format of the state file."""
 
     def seconds(self) -> float:
-        """The time as seconds since the epoch."""
+        """Return the current time in seconds since the epoch."""
 
     def signalled(self) -> int:
-        """The first signal received, 0 for none."""
+        """Return the number of the first signal received; 0 if none."""
 
     def requested(self) -> str:
-        """The request of another terminal, "pause" or "cancel"; "" for none."""
+        """Return a request from another terminal, "pause" or "cancel"; "" if none."""
 
     def emit(self, event: Event) -> None: ...
 
     def redact(self, text: str) -> str:
-        """Replace secrets by stars. Texts that are run or judged are never redacted."""
+        """Replace secrets with stars; text that is run or judged is never redacted."""
 
     def ask(self, kind: str, number: int, text: str) -> CallResult:
-        """Call the agent with this prompt."""
+        """Call the agent with the prompt `text`."""
 
     def wait(self, seconds: float) -> None:
-        """Sleep; a signal ends it early."""
+        """Sleep until the time has passed or a signal arrives."""
 
     def ask_user(self, question: Question) -> str | None:
-        """Return the answer, or None if there is none."""
+        """Ask the user and return the answer; None if there is none."""
 
     def attended(self) -> bool:
         """True if the user can answer at a terminal."""
@@ -107,25 +107,25 @@ class World(Protocol):
         """Write a file below `.loop`, as evidence if its name begins with a number; return its path."""
 
     def checkpoint(self, run: str, number: int) -> str:
-        """Save the work tree in git; return why that failed, or ""."""
+        """Save the work tree in git; return the error, or "" on success."""
 
     def has_repository(self) -> bool:
         """True if the workspace is in a git repository, which checkpoints need."""
 
     def tree(self, everywhere: bool) -> str:
-        """Save the work tree as a git tree and return its hash. `everywhere`: also outside of a git repository."""
+        """Save the work tree as a git tree and return its hash; with `everywhere`, even outside a git repository."""
 
     def diff(self, base: str) -> str:
-        """The diff from the tree `base` to the work tree."""
+        """Return the diff from the tree `base` to the work tree."""
 
     def fingerprints(self, commands: Sequence[str]) -> tuple[Fingerprint, ...]:
-        """Hashes of the files that verify the work, those behind these commands included."""
+        """Hash the files that verify the work, including those that define these commands."""
 
     def changed_files(self, before: Sequence[Fingerprint]) -> tuple[str, ...]:
-        """Paths of the files that differ from their fingerprints."""
+        """Return the paths of the files that differ from their fingerprints."""
 
     def shape_file(self) -> tuple[str, str]:
-        """Text and hash of SHAPE.md; both empty without one."""
+        """Return the text and hash of SHAPE.md; both are empty if it is missing."""
 
     def written_since_call(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the files that were written after the current step's call began."""
+        """Return those of the paths that were written after the current step's call began."""

@@ -119,7 +119,7 @@ def test_the_reasons_of_a_goal(g: Goals) -> None:
     rows = json.loads(g.rooda("why", "--json").out)
     found = [(row["decision"], row["rule"], row["evidence"].removeprefix(f"{g.path}/")) for row in rows]
     assert ("failed", f"criterion {A}: not met", f".loop/evidence/1-{A}.txt") in found
-    rule = f"step step1 not accepted; it claimed completion, which was not admitted; unmet: {A}, {B}"
+    rule = f"step step1 not accepted; the agent claimed completion, which was not accepted; unmet: {A}, {B}"
     assert ("failed", rule) in [row[:2] for row in found]
     end = "Paused: iteration limit: 1; the iteration limit is tested before each iteration (exit 4)"
     assert found[-1][:2] == ("ended", end)
